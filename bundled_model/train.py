@@ -1,0 +1,322 @@
+"""Train the bundled masked language model from all-MiniLM-L6-v2's weights.
+
+The embedding table (words, positions, its layer norm) stays all-MiniLM-L6-v2's own and frozen,
+and the output layer is tied to it; encoder and prediction head are trained on the masked-token
+task. A sequence is masked at a ratio drawn from 15-75 %, because masking blueprints mask that much,
+and always by ``[MASK]``, because blueprints do.
+
+The learning rate warms up, stays constant, and falls linearly to zero over the last steps, so a
+run can be made longer after the fact: ``--steps`` is how long it stays constant, and a checkpoint
+of that phase can be gone on from at any time.
+
+    python bundled_model/train.py --passages passages.txt.gz --run runs/bundled --steps 6000
+    python bundled_model/train.py --passages passages.txt.gz --run runs/bundled --steps 6000 --decay-steps 2000
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertForMaskedLM, PreTrainedTokenizerFast
+
+from neuralviz.models.bundled import build, load_minilm_tokenizer, trained_tensors
+
+HELD_OUT_SHARE = 100  # one passage in so many is never trained on
+MASK_RATIO = (0.15, 0.75)
+
+
+def is_held_out(passage: str) -> bool:
+    """Whether a passage belongs to the held-out set, decided by its own text."""
+    return zlib.crc32(passage.encode()) % HELD_OUT_SHARE == 0
+
+
+def read_passages(path: Path) -> tuple[list[str], list[str]]:
+    """Passages to train on, and held-out passages; duplicates are left out."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        passages = list(dict.fromkeys(line.strip() for line in file if line.strip()))
+    return (
+        [p for p in passages if not is_held_out(p)],
+        [p for p in passages if is_held_out(p)],
+    )
+
+
+def windows(
+    passages: list[str], tokenizer: PreTrainedTokenizerFast, length: int
+) -> list[np.ndarray]:
+    """Token ids of the passages, special tokens included, cut to windows of at most ``length``."""
+    inner = length - 2
+    out = []
+    for start in range(0, len(passages), 4096):
+        encoded = tokenizer(
+            passages[start : start + 4096],
+            add_special_tokens=False,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )["input_ids"]
+        for ids in encoded:
+            for at in range(0, len(ids), inner):
+                piece = ids[at : at + inner]
+                if len(piece) >= 6 or at == 0:
+                    whole = [tokenizer.cls_token_id, *piece, tokenizer.sep_token_id]
+                    out.append(np.array(whole, dtype=np.int32))
+    return out
+
+
+def epoch_batches(
+    sequences: list[np.ndarray], tokens_per_batch: int, rng: np.random.Generator
+) -> Iterator[list[np.ndarray]]:
+    """One pass over the sequences in random batches of like length and bounded size."""
+    lengths = np.array([len(s) for s in sequences])
+    order = np.lexsort((rng.random(len(sequences)), lengths + rng.integers(0, 8, len(sequences))))
+    batches, batch, longest = [], [], 0
+    for i in order:
+        longest = max(longest, lengths[i])
+        if batch and longest * (len(batch) + 1) > tokens_per_batch:
+            batches.append(batch)
+            batch, longest = [], int(lengths[i])
+        batch.append(i)
+    batches.append(batch)
+    for at in rng.permutation(len(batches)):
+        yield [sequences[i] for i in batches[at]]
+
+
+def mask_batch(
+    batch: list[np.ndarray],
+    tokenizer: PreTrainedTokenizerFast,
+    rng: np.random.Generator,
+    ratio: tuple[float, float] = MASK_RATIO,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Masked input ids, attention mask and labels (-100 where not masked): each [text, token]."""
+    width = max(len(s) for s in batch)
+    ids = np.full((len(batch), width), tokenizer.pad_token_id, dtype=np.int64)
+    labels = np.full_like(ids, -100)
+    attention = np.zeros_like(ids)
+    for row, sequence in enumerate(batch):
+        n = len(sequence)
+        ids[row, :n] = sequence
+        attention[row, :n] = 1
+        inner = n - 2
+        count = max(1, round(inner * rng.uniform(*ratio)))
+        at = 1 + rng.choice(inner, size=min(count, inner), replace=False)
+        labels[row, at] = ids[row, at]
+        ids[row, at] = tokenizer.mask_token_id
+    return torch.from_numpy(ids), torch.from_numpy(attention), torch.from_numpy(labels)
+
+
+class FrozenOutputCrossEntropy(torch.autograd.Function):
+    """Cross entropy behind a frozen output matrix, a block of rows at a time.
+
+    Forward makes the gradients at once, so logits [position, vocab] never exist as a whole.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, labels, rows_per_block=192):  # noqa: ANN001, ANN205
+        scale = 1.0 / len(labels)
+        grad_hidden = torch.empty_like(hidden)
+        grad_bias = torch.zeros_like(bias)
+        loss = hidden.new_zeros((), dtype=torch.float32)
+        correct = 0
+        for start in range(0, len(labels), rows_per_block):
+            block = slice(start, start + rows_per_block)
+            target = labels[block, None]
+            logits = torch.mm(hidden[block], weight.T).float().add_(bias)  # [row, vocab]
+            correct += int((logits.argmax(1, keepdim=True) == target).sum())
+            peak = logits.amax(1, keepdim=True)
+            chosen = logits.gather(1, target)
+            logits.sub_(peak).exp_()
+            total = logits.sum(1, keepdim=True)
+            loss += (total.log() + peak - chosen).sum()
+            logits.mul_(scale / total)
+            logits.scatter_add_(1, target, torch.full_like(chosen, -scale))
+            grad_bias += logits.sum(0)
+            grad_hidden[block] = torch.mm(logits.to(weight.dtype), weight)
+        ctx.save_for_backward(grad_hidden, grad_bias)
+        accuracy = torch.tensor(correct * scale)
+        ctx.mark_non_differentiable(accuracy)
+        return loss * scale, accuracy
+
+    @staticmethod
+    def backward(ctx, grad_loss, _):  # noqa: ANN001, ANN205
+        grad_hidden, grad_bias = ctx.saved_tensors
+        return grad_hidden * grad_loss.to(grad_hidden.dtype), None, grad_bias * grad_loss, None, None
+
+
+def loss_and_accuracy(model, weight, ids, attention, labels):  # noqa: ANN001, ANN201
+    """Mean cross entropy and accuracy over the masked positions of a batch."""
+    device = weight.device
+    ids, attention, labels = ids.to(device), attention.to(device), labels.to(device)
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        states = model.bert(input_ids=ids, attention_mask=attention).last_hidden_state
+        masked = labels >= 0
+        hidden = model.cls.predictions.transform(states[masked])
+    return FrozenOutputCrossEntropy.apply(
+        hidden.to(weight.dtype), weight, model.cls.predictions.bias, labels[masked]
+    )
+
+
+@torch.no_grad()
+def evaluate(model, weight, batches) -> tuple[float, float]:  # noqa: ANN001
+    """Held-out loss and accuracy over prepared batches, weighted by masked positions."""
+    model.eval()
+    sums = np.zeros(3)
+    for ids, attention, labels in batches:
+        n = int((labels >= 0).sum())
+        loss, accuracy = loss_and_accuracy(model, weight, ids, attention, labels)
+        sums += np.array([float(loss) * n, float(accuracy) * n, n])
+    model.train()
+    return sums[0] / sums[2], sums[1] / sums[2]
+
+
+def make_optimizers(model: BertForMaskedLM, lr: float, lr_rest: float) -> list:
+    """Muon for the matrices, AdamW for everything of one dimension."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    matrices = [p for p in trained if p.ndim == 2]
+    rest = [p for p in trained if p.ndim != 2]
+    muon = torch.optim.Muon(
+        matrices, lr=lr, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+    )
+    adam = torch.optim.AdamW(rest, lr=lr_rest, betas=(0.9, 0.98), weight_decay=0.0)
+    return [muon, adam]
+
+
+def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -> float:
+    """Factor on the learning rate at a step: warm-up, constant, linear to zero."""
+    if step < warmup:
+        return (step + 1) / warmup
+    if step < steps or not decay_steps:
+        return 1.0
+    return max(0.0, 1.0 - (step - steps) / decay_steps)
+
+
+def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
+    """Write a file under another name and move it into place."""
+    part = path.with_name(path.name + ".part")
+    write(part)
+    os.replace(part, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--passages", type=Path, required=True)
+    parser.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log")
+    parser.add_argument("--steps", type=int, default=6000, help="last step of the constant phase")
+    parser.add_argument("--decay-steps", type=int, default=0, help="steps of linear decay after it")
+    parser.add_argument("--warmup", type=int, default=100)
+    parser.add_argument("--lr", type=float, default=2e-3, help="of the matrices (Muon)")
+    parser.add_argument("--lr-rest", type=float, default=1e-3, help="of all else (AdamW)")
+    parser.add_argument("--length", type=int, default=128, help="tokens of a window")
+    parser.add_argument("--tokens", type=int, default=3072, help="tokens of a batch")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(args.seed)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    args.run.mkdir(parents=True, exist_ok=True)
+
+    tokenizer = load_minilm_tokenizer()
+    train, held_out = read_passages(args.passages)
+    sequences = windows(train, tokenizer, args.length)
+    held_out_batches = [
+        mask_batch(batch, tokenizer, np.random.default_rng(1), ratio=(0.15, 0.15))
+        for batch in epoch_batches(
+            windows(held_out, tokenizer, args.length)[:400], 8192, np.random.default_rng(1)
+        )
+    ]
+    total_tokens = sum(map(len, sequences))
+    print(f"{len(sequences):,} windows, {total_tokens:,} tokens; {len(held_out):,} held out")
+
+    model = build(None).to(device).train()
+    model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    names = set(trained_tensors(model))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in names)
+    optimizers = make_optimizers(model, args.lr, args.lr_rest)
+    weight = model.bert.embeddings.word_embeddings.weight.detach().to(torch.bfloat16)
+
+    step = 0
+    checkpoint, state_file = args.run / "constant.safetensors", args.run / "optimizers.pt"
+    if args.decay_steps and (args.run / "decay.safetensors").exists():
+        checkpoint, state_file = args.run / "decay.safetensors", args.run / "decay_optimizers.pt"
+    if checkpoint.exists():
+        model.load_state_dict(load_file(checkpoint), strict=False)
+        state = torch.load(state_file, weights_only=True)
+        step = state["step"]
+        for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        print(f"going on from step {step}")
+    base_rates = [args.lr, args.lr_rest]
+
+    log_path = args.run / "log.csv"
+    new_log = not log_path.exists()
+    log = csv.writer(log_path.open("a", newline=""))
+    if new_log:
+        log.writerow(
+            ["step", "epoch", "lr_factor", "train_loss", "held_out_loss", "held_out_accuracy_15",
+             "seconds_per_step"]
+        )
+
+    last = args.steps + args.decay_steps
+    seen, losses, clock = 0, [], time.process_time()
+    while step < last:
+        rng = np.random.default_rng([args.seed, step])
+        for batch in epoch_batches(sequences, args.tokens, rng):
+            factor = learning_rate_factor(step, args.warmup, args.steps, args.decay_steps)
+            for optimizer, rate in zip(optimizers, base_rates, strict=True):
+                optimizer.param_groups[0]["lr"] = rate * factor
+            loss, _ = loss_and_accuracy(model, weight, *mask_batch(batch, tokenizer, rng))
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(
+                [p for p in model.parameters() if p.requires_grad], 1.0
+            )
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            losses.append(float(loss.detach()))
+            seen += sum(map(len, batch))
+            step += 1
+            if step % 25 == 0:
+                print(f"step {step} loss {np.mean(losses[-25:]):.3f}", flush=True)
+            if step % args.every == 0 or step == last:
+                held_out_loss, accuracy = evaluate(model, weight, held_out_batches)
+                cpu, clock = time.process_time() - clock, time.process_time()
+                row = [step, f"{step * args.tokens / total_tokens:.2f}", f"{factor:.3f}",
+                       f"{np.mean(losses):.4f}", f"{held_out_loss:.4f}", f"{accuracy:.4f}",
+                       f"{cpu / len(losses) / args.threads:.2f}"]
+                log_path.open("a").write(",".join(map(str, row)) + "\n")
+                print("  ".join(map(str, row)), flush=True)
+                losses = []
+                phase = "constant" if step <= args.steps else "decay"
+                tensors = {n: t.contiguous() for n, t in trained_tensors(model).items()}
+                write_beside_and_move(
+                    args.run / f"{phase}.safetensors", lambda p, t=tensors: save_file(t, p)
+                )
+                state = {"step": step, "optimizers": [o.state_dict() for o in optimizers]}
+                name = "optimizers.pt" if phase == "constant" else "decay_optimizers.pt"
+                write_beside_and_move(args.run / name, lambda p, s=state: torch.save(s, p))
+            if step >= last:
+                break
+    if args.decay_steps:
+        half = {n: t.detach().cpu().half().contiguous() for n, t in trained_tensors(model).items()}
+        write_beside_and_move(
+            args.run / "encoder_and_head.safetensors", lambda p: save_file(half, p)
+        )
+
+
+if __name__ == "__main__":
+    main()

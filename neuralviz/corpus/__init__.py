@@ -1,0 +1,1 @@
+"""Texts: read from files or from what was pasted."""

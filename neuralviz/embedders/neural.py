@@ -1,0 +1,123 @@
+"""The neural embedding of texts, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, tokenize
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.models import LanguageModel
+
+
+class NeuralEmbedder:
+    """Embeds a text by the change of weights that learning it causes (neural paper, Equation 1).
+
+    Args:
+        model: from `neuralviz.load_model`.
+        layers: names of 1-D parameters, ``"head"`` (default) or ``"last_block"``.
+        blueprints: pairs (keep, mask).
+        epochs: passes over each text's inputs, 1 … 1000.
+        learning_rate: of AdamW, above 0.
+        weight_decay: of AdamW.
+        predict_unmasked: mask nothing and predict every token.
+
+    Raises:
+        SettingsError: a setting makes no sense.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        layers: Iterable[str] | str | None = None,
+        blueprints: Iterable[Sequence[int]] = DEFAULT_BLUEPRINTS,
+        epochs: int = 10,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.01,
+        predict_unmasked: bool = False,
+    ) -> None:
+        self.model = model
+        self.settings = check_settings(
+            model,
+            layers=layers,
+            blueprints=blueprints,
+            epochs=epochs,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            predict_unmasked=predict_unmasked,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Values of one embedding: the sizes of the layers, summed."""
+        sizes = {layer.name: layer.size for layer in self.model.layers}
+        return sum(sizes[name] for name in self.settings.layers)
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Values of one embedding, by the name that sentence encoders use."""
+        return self.dim
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        convert_to_numpy: bool = True,
+        normalize_embeddings: bool = True,
+    ) -> np.ndarray | Tensor:
+        """Embed texts.
+
+        Args:
+            sentences: a text, or a sequence of them.
+            batch_size: texts that are tuned on together; it does not change the vectors.
+            show_progress_bar: a bar on standard error.
+            convert_to_numpy: a numpy array; ``False`` gives a torch tensor.
+            normalize_embeddings: accepted for the interface's sake: a neural embedding has length
+                1 by definition.
+
+        Returns:
+            [text, dim] float32 in the order given, or [dim] for a single string.
+
+        Raises:
+            TextError: a text is empty; the message says which one.
+            SettingsError: the batch size is below 1.
+        """
+        from tqdm.auto import tqdm
+
+        from neuralviz.micro_tuning.run import micro_tune
+
+        single = isinstance(sentences, str)
+        texts = [sentences] if single else list(sentences)
+        if batch_size < 1:
+            raise SettingsError("The batch size has to be at least 1.")
+        lengths = np.array([len(text) for text in tokenize(self.model, texts)], dtype=np.int64)
+        order = np.argsort(-lengths, kind="stable")  # the longest first: memory shows early
+        out = np.empty((len(texts), self.dim), dtype=np.float32)
+        with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
+            for start in range(0, len(texts), batch_size):
+                at = order[start : start + batch_size]
+                s = self.settings
+                *_, last = micro_tune(
+                    self.model,
+                    [texts[i] for i in at],
+                    layers=s.layers,
+                    blueprints=s.blueprints,
+                    epochs=s.epochs,
+                    learning_rate=s.learning_rate,
+                    weight_decay=s.weight_decay,
+                    predict_unmasked=s.predict_unmasked,
+                )
+                out[at] = last.result.embeddings
+                bar.update(len(at))
+        vectors = out[0] if single else out
+        if convert_to_numpy:
+            return vectors
+        import torch
+
+        return torch.from_numpy(vectors)

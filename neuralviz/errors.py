@@ -1,0 +1,19 @@
+"""Errors whose message is a sentence for the person who uses neuralviz."""
+
+from __future__ import annotations
+
+
+class NeuralvizError(Exception):
+    """Something a user can understand and mend; ``str(error)`` says what and how."""
+
+
+class TextError(NeuralvizError):
+    """A text that cannot be used: empty, or without a token the model can read."""
+
+
+class SettingsError(NeuralvizError):
+    """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing."""
+
+
+class ModelError(NeuralvizError):
+    """A model that cannot be had or cannot be used: wrong id, no network, no masked-token head."""

@@ -1,0 +1,147 @@
+"""Masking blueprints: which tokens of a text each of its inputs hides (neural paper, Figure 10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from neuralviz.errors import SettingsError
+
+MAX_PERIOD = 512
+MAX_BLUEPRINTS = 32
+
+
+class Blueprint(NamedTuple):
+    """Keep ``keep`` tokens, mask the next ``mask``, and so on to the end of the text."""
+
+    keep: int
+    mask: int
+
+    @property
+    def period(self) -> int:
+        return self.keep + self.mask
+
+    def __str__(self) -> str:
+        return f"({self.keep}, {self.mask})"
+
+
+DEFAULT_BLUEPRINTS = (Blueprint(2, 1), Blueprint(1, 1), Blueprint(1, 2), Blueprint(1, 3))
+"""The paper's mix (section 2): 3 + 2 + 3 + 4 = 12 inputs for a text of four tokens or more."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedInputs:
+    """The inputs made from one chunk of text, a row an input.
+
+    Attributes:
+        masked: [input, token] bool, true where the token is hidden and has a label.
+        blueprint: [input] index into the list of blueprints.
+        shift: [input] tokens by which the pattern is shifted.
+    """
+
+    masked: np.ndarray
+    blueprint: np.ndarray
+    shift: np.ndarray
+
+    @property
+    def times_masked(self) -> np.ndarray:
+        """[token] in how many inputs each token is masked."""
+        return self.masked.sum(axis=0)
+
+
+def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ...]:
+    """The blueprints as a tuple of `Blueprint`.
+
+    Raises:
+        SettingsError: no blueprint, too many, not pairs of whole numbers, or one that keeps
+            nothing, masks nothing, or has a period over 512.
+    """
+    checked = []
+    for entry in blueprints:
+        pair = tuple(entry) if not isinstance(entry, str) else ()
+        if len(pair) != 2 or not all(
+            isinstance(value, int | np.integer) and not isinstance(value, bool) for value in pair
+        ):
+            raise SettingsError(
+                f"A blueprint is a pair of whole numbers (keep, mask), and {entry!r} is not."
+            )
+        keep, mask = (int(value) for value in pair)
+        if keep < 1 or mask < 1:
+            raise SettingsError(
+                f"The blueprint ({keep}, {mask}) cannot be used: it has to keep at least 1 token "
+                "and mask at least 1."
+            )
+        if keep + mask > MAX_PERIOD:
+            raise SettingsError(
+                f"The blueprint ({keep}, {mask}) has a period of {keep + mask} tokens; "
+                f"{MAX_PERIOD} is the most."
+            )
+        checked.append(Blueprint(keep, mask))
+    if not checked:
+        raise SettingsError("Give at least one blueprint, for example (2, 1).")
+    if len(checked) > MAX_BLUEPRINTS:
+        raise SettingsError(f"{len(checked)} blueprints are too many; {MAX_BLUEPRINTS} is the most.")
+    return tuple(checked)
+
+
+def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
+    """Blueprints from what a person types: ``(2,1), (1,1)`` or ``2 1; 1 1``.
+
+    Raises:
+        SettingsError: the text is not a list of pairs, or a pair makes no sense.
+    """
+    body = text.strip().removeprefix("[").removesuffix("]")
+    if "(" in body or ")" in body:
+        pieces = re.findall(r"\(([^()]*)\)", body)
+        rest = re.sub(r"\([^()]*\)", "", body)
+    else:
+        pieces, rest = [piece for piece in re.split(r"[;\n]", body) if piece.strip()], ""
+    pairs = []
+    for piece in pieces:
+        numbers = re.fullmatch(r"\s*([+-]?\d{1,6})\s*(?:,|\s)\s*([+-]?\d{1,6})\s*", piece)
+        if not numbers:
+            raise SettingsError(
+                f"“{piece.strip()[:40]}” is not a blueprint; write pairs like (2, 1), (1, 3)."
+            )
+        pairs.append((int(numbers[1]), int(numbers[2])))
+    if rest.strip(" ,;\n\t"):
+        raise SettingsError(
+            f"“{rest.strip(' ,;')[:40]}” is not a blueprint; write pairs like (2, 1), (1, 3)."
+        )
+    return check_blueprints(pairs)
+
+
+def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInputs:
+    """The inputs that the blueprints make from a chunk of ``n_tokens`` tokens.
+
+    For every blueprint (k, m) of period P = k + m and every shift s in 0 … min(P, n_tokens) - 1,
+    token j is masked when (j - s) mod P >= k (neural paper, Figure 10). Inputs that mask nothing
+    are left out. For a chunk of a single token, which that rule never masks, every shift of the
+    period is used.
+
+    Raises:
+        SettingsError: see `check_blueprints`; or ``n_tokens`` is below 1.
+    """
+    blueprints = check_blueprints(blueprints)
+    if n_tokens < 1:
+        raise SettingsError("A text needs at least one token to be masked.")
+    position = np.arange(n_tokens)
+    rows, indices, shifts = [], [], []
+    for index, blueprint in enumerate(blueprints):
+        n_shifts = blueprint.period if n_tokens == 1 else min(blueprint.period, n_tokens)
+        shift = np.arange(n_shifts)
+        masked = (position[None, :] - shift[:, None]) % blueprint.period >= blueprint.keep
+        some = masked.any(axis=1)
+        rows.append(masked[some])
+        shifts.append(shift[some])
+        indices.append(np.full(int(some.sum()), index))
+    return MaskedInputs(np.concatenate(rows), np.concatenate(indices), np.concatenate(shifts))
+
+
+def unmasked_inputs(n_tokens: int) -> np.ndarray:
+    """[1, token] labels of the paper's variant without masks: every token has to be predicted."""
+    return np.ones((1, n_tokens), dtype=bool)

@@ -1,0 +1,127 @@
+"""What a micro-tuning run tells while it goes on, and what it leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.micro_tuning.tokens import TokenizedText
+
+
+@dataclass(frozen=True, eq=False)
+class TokenShares:
+    """How much each token of a text wrote of the text's delta.
+
+    Every AdamW step is linear in the gradient's first moment, and the gradient is a sum over
+    masked positions, so the part of each token can be carried through all steps; weight decay is
+    the rest. Tokens and decay sum to the delta.
+
+    Attributes:
+        tokens: per layer, [token, dim] the part of the delta that came from predicting the token.
+        decay: per layer, [dim] the part that came from weight decay.
+    """
+
+    tokens: tuple[np.ndarray, ...]
+    decay: tuple[np.ndarray, ...]
+
+    def by_token(self) -> np.ndarray:
+        """[token] share of the delta: its part's projection on the delta, mean over layers.
+
+        Shares and the decay's share sum to 1. A negative share pulled the other way.
+        """
+        return np.mean([self._project(part) for part in zip(self.tokens, self.decay, strict=True)], 0)
+
+    def of_decay(self) -> float:
+        """Weight decay's share of the delta."""
+        return float(1.0 - self.by_token().sum())
+
+    @staticmethod
+    def _project(part: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        tokens, decay = (array.astype(np.float64) for array in part)
+        delta = tokens.sum(axis=0) + decay
+        length = float(delta @ delta)
+        return tokens @ delta / length if length else np.zeros(len(tokens))
+
+
+@dataclass(frozen=True, eq=False)
+class MicroTuning:
+    """A finished run.
+
+    Attributes:
+        model_id, fingerprint: the model it was run on.
+        settings: how.
+        texts: the texts and their tokens.
+        deltas: per layer, [text, dim] tuned minus original weights.
+        loss: [epoch, text] cross entropy in nats over the epoch's masked positions, each measured
+            before its step; mean over the chunks of a text.
+        delta_norm: [epoch, text, layer] length of each delta after the epoch.
+        diverged: [text] true where loss or weights ceased to be finite; the deltas are then the
+            last finite ones.
+        shares: per text, who wrote the delta; None unless asked for.
+    """
+
+    model_id: str
+    fingerprint: str
+    settings: TuningSettings
+    texts: tuple[TokenizedText, ...]
+    deltas: tuple[np.ndarray, ...]
+    loss: np.ndarray
+    delta_norm: np.ndarray
+    diverged: np.ndarray
+    shares: tuple[TokenShares, ...] | None = None
+
+    @property
+    def embeddings(self) -> np.ndarray:
+        """[text, dim] neural embeddings, of length 1."""
+        return neural_embeddings(self.deltas)
+
+    @property
+    def products(self) -> np.ndarray:
+        """[text, text] products of the embeddings."""
+        return self.embeddings @ self.embeddings.T
+
+    @property
+    def loss_rose(self) -> np.ndarray:
+        """[text] true where the last loss is above the first: the learning rate was too high."""
+        return ~(self.loss[-1] <= self.loss[0])
+
+
+@dataclass(frozen=True, eq=False)
+class TuningEvent:
+    """One optimiser step.
+
+    Attributes:
+        step, steps: this step and how many there are in all, counted from 1.
+        epoch, epochs: likewise.
+        loss: [text] cross entropy in nats before the step; NaN for a text with no chunk in it.
+        delta_norm: [text, layer] length of each delta after the step.
+        deltas: per layer, [text, dim] after the step; None unless asked for.
+        result: the finished run, on the last event.
+    """
+
+    step: int
+    steps: int
+    epoch: int
+    epochs: int
+    loss: np.ndarray
+    delta_norm: np.ndarray
+    deltas: tuple[np.ndarray, ...] | None = None
+    result: MicroTuning | None = None
+
+
+def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
+    """[text, dim] embeddings from per-layer deltas [text, dim] (neural paper, Equation 1).
+
+    Each layer's delta is normalised, the layers are concatenated, the whole is normalised. A layer
+    that did not move contributes zeros; a text none of whose layers moved has an embedding of zeros.
+    """
+    return _normalized(np.concatenate([_normalized(delta) for delta in deltas], axis=1))
+
+
+def _normalized(vectors: np.ndarray) -> np.ndarray:
+    peak = np.abs(vectors).max(axis=1, keepdims=True)  # keeps the squares in range
+    scaled = vectors / np.where(peak > 0, peak, 1)
+    norm = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(norm > 0, norm, 1)

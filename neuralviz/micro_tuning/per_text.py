@@ -1,0 +1,256 @@
+"""One frozen network run for many texts at once, each with tuned vectors of its own.
+
+A `PerTextNetwork` is a shallow copy of the model's module tree: every parameter is the shared
+model's own tensor, and nothing of the shared model is changed. In the copy
+
+- modules that own a tuned 1-D parameter take it from a table with a row a text,
+- the output layer is left out, so that what would go into it comes out,
+- everything below the lowest tuned parameter is replaced by what it gave once (the paper's
+  Appendix B): the whole encoder when only the head is tuned, else the blocks below.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.modeling_outputs import BaseModelOutput
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.models import LanguageModel
+
+HEAD_ONLY = "head"
+
+
+@dataclass(eq=False)
+class TunedRows:
+    """The tuned vectors that the modules of one `PerTextNetwork` read while it runs.
+
+    Attributes:
+        values: parameter name to [row, dim], a row for each row that passes through the network.
+        row_axis: which axis of the activations counts those rows.
+        text_of: [row] the text a row belongs to; modules that cannot be run row by row use it.
+    """
+
+    values: dict[str, Tensor] = field(default_factory=dict)
+    row_axis: int = 0
+    text_of: Tensor | None = None
+
+    def spread(self, name: str, ndim: int) -> Tensor:
+        """[…, row, …, dim] a tuned vector shaped to meet activations of ``ndim`` axes."""
+        value = self.values[name]
+        shape = [1] * ndim
+        shape[self.row_axis], shape[-1] = value.shape
+        return value.view(shape)
+
+
+class _PerTextLinear(nn.Module):
+    """A linear layer whose bias is the row's own."""
+
+    def __init__(self, linear: nn.Linear, rows: TunedRows, bias: str) -> None:
+        super().__init__()
+        self.weight, self.rows, self.name = linear.weight, rows, bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight) + self.rows.spread(self.name, x.ndim)
+
+
+class _PerTextLayerNorm(nn.Module):
+    """A layer norm whose weight or bias, or both, are the row's own."""
+
+    def __init__(self, norm: nn.LayerNorm, rows: TunedRows, names: dict[str, str]) -> None:
+        super().__init__()
+        self.norm, self.rows, self.names = norm, rows, names
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.layer_norm(x, self.norm.normalized_shape, None, None, self.norm.eps)
+        weight, bias = (
+            self.rows.spread(self.names[part], x.ndim) if part in self.names else own
+            for part, own in (("weight", self.norm.weight), ("bias", self.norm.bias))
+        )
+        if weight is not None:
+            x = x * weight
+        return x if bias is None else x + bias
+
+
+class _PerTextModule(nn.Module):
+    """Any other module that owns a tuned vector: run once for each run of rows of one text."""
+
+    def __init__(self, module: nn.Module, rows: TunedRows, names: dict[str, str]) -> None:
+        super().__init__()
+        self.module, self.rows, self.names = module, rows, names
+
+    def forward(self, x: Tensor) -> Tensor:
+        axis, text_of = self.rows.row_axis, self.rows.text_of
+        pieces = []
+        for text in torch.unique_consecutive(text_of):
+            at = (text_of == text).nonzero().squeeze(1)
+            own = {part: self.rows.values[name][at[0]] for part, name in self.names.items()}
+            pieces.append(torch.func.functional_call(self.module, own, (x.index_select(axis, at),)))
+        return torch.cat(pieces, dim=axis)
+
+
+class _Given(nn.Module):
+    """Stands for modules whose output is already known."""
+
+    def __init__(self, attention_type: str | None = None, as_tuple: bool = False) -> None:
+        super().__init__()
+        self.output: Tensor | None = None
+        self.as_tuple = as_tuple
+        if attention_type is not None:
+            self.attention_type = attention_type  # ModernBERT asks each block for it
+
+    def forward(self, *_args: object, **_kwargs: object):  # noqa: ANN201
+        return (self.output,) if self.as_tuple else self.output
+
+
+class _GivenEncoder(_Given):
+    def forward(self, *_args: object, **_kwargs: object) -> BaseModelOutput:
+        return BaseModelOutput(last_hidden_state=self.output)
+
+
+def _sharing_copy(network: nn.Module) -> nn.Module:
+    """A copy of the module tree on the very same tensors."""
+    shared = [*network.parameters(), *network.buffers(), network.config]
+    return copy.deepcopy(network, {id(thing): thing for thing in shared})
+
+
+def _replace(network: nn.Module, path: str, module: nn.Module) -> None:
+    parent, _, name = path.rpartition(".")
+    setattr(network.get_submodule(parent), name, module)
+
+
+def _blocks_path(network: nn.Module) -> str | None:
+    """Path of the list of transformer blocks, or None where the model has no plain list."""
+    depth = getattr(network.config, "num_hidden_layers", None)
+    for path, module in network.named_modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            return path
+    return None
+
+
+class PerTextNetwork:
+    """The part of a frozen model from the lowest tuned parameter up to the output layer.
+
+    Args:
+        model: the shared model; it is read, never written.
+        names: the tuned 1-D parameters.
+        reuse: whether to compute what lies below them once. ``False`` runs the whole network
+            every time: slower, and the same numbers.
+
+    Not to be shared between threads: every run makes its own, which costs milliseconds.
+    """
+
+    def __init__(self, model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True) -> None:
+        self.names = names
+        self.rows = TunedRows()
+        self._whole = model.network
+        network = _sharing_copy(model.network)
+        output = network.get_output_embeddings()
+        self.output_weight = output.weight.detach()
+        frozen_bias = None if output.bias is None else output.bias.detach()
+        paths = {id(module): path for path, module in network.named_modules()}
+        output_path = paths[id(output)]
+        self.output_bias_name = self._output_bias_name(model.network, names)
+        self.output_bias = frozen_bias
+
+        layers = {layer.name: layer for layer in model.layers}
+        parts = {layers[name].part for name in names}
+        self._blocks_path = _blocks_path(network)
+        self.cut: str | int | None = None
+        if reuse and parts == {"head"}:
+            self.cut = HEAD_ONLY
+        elif reuse and "embeddings" not in parts and self._blocks_path is not None:
+            self.cut = min(layers[name].block for name in names if layers[name].part == "block")
+
+        self._tune_modules(network, names)
+        _replace(network, output_path, nn.Identity())
+        self._given: _Given | None = None
+        if self.cut == HEAD_ONLY:
+            self._given = _GivenEncoder()
+            _replace(network, network.base_model_prefix, self._given)
+        elif self.cut is not None:
+            blocks = network.get_submodule(self._blocks_path)
+            self._given = _Given(getattr(blocks[self.cut], "attention_type", None))
+            tail = nn.ModuleList([self._given, *blocks[self.cut :]])
+            _replace(network, self._blocks_path, tail)
+        self._network = network
+
+    @staticmethod
+    def _output_bias_name(network: nn.Module, names: tuple[str, ...]) -> str | None:
+        """The tuned name that is the output layer's bias, if any."""
+        bias = network.get_output_embeddings().bias
+        by_name = dict(network.named_parameters())
+        return next((name for name in names if by_name[name] is bias), None)
+
+    def _tune_modules(self, network: nn.Module, names: tuple[str, ...]) -> None:
+        owners: dict[str, dict[str, str]] = {}
+        for name in names:
+            if name != self.output_bias_name:
+                path, _, part = name.rpartition(".")
+                owners.setdefault(path, {})[part] = name
+        for path, parts in owners.items():
+            module = network.get_submodule(path)
+            if type(module) is nn.Linear:
+                tuned = _PerTextLinear(module, self.rows, parts["bias"])
+            elif type(module) is nn.LayerNorm:
+                tuned = _PerTextLayerNorm(module, self.rows, parts)
+            else:
+                tuned = _PerTextModule(module, self.rows, parts)
+            _replace(network, path, tuned)
+
+    @torch.no_grad()
+    def below(self, ids: Tensor, attention: Tensor) -> Tensor | None:
+        """What lies below the cut gives for [row, token] inputs: [row, token, width].
+
+        None when nothing is reused.
+        """
+        if self.cut is None:
+            return None
+        if self.cut == HEAD_ONLY:
+            return self._whole.base_model(input_ids=ids, attention_mask=attention)[0]
+        network = _sharing_copy(self._whole.base_model)
+        # named within the base model, which the whole network's path begins with
+        path = self._blocks_path.removeprefix(f"{self._whole.base_model_prefix}.")
+        block = network.get_submodule(path)[self.cut]
+        seen: dict[str, object] = {}
+
+        def note_input(_module: nn.Module, args: tuple, kwargs: dict) -> None:
+            seen["input"] = args[0] if args else kwargs["hidden_states"]
+
+        def note_output(_module: nn.Module, _args: tuple, output: object) -> None:
+            seen["as_tuple"] = isinstance(output, tuple)
+
+        block.register_forward_pre_hook(note_input, with_kwargs=True)
+        block.register_forward_hook(note_output)
+        network(input_ids=ids, attention_mask=attention)
+        self._given.as_tuple = bool(seen["as_tuple"])
+        return seen["input"]
+
+    def at_positions(self, vectors: Tensor, values: dict[str, Tensor], text_of: Tensor) -> Tensor:
+        """Head-only: [position, width] encoder outputs to [position, width] output-layer inputs.
+
+        ``values`` hold a row a position.
+        """
+        self.rows.values, self.rows.row_axis, self.rows.text_of = values, 1, text_of
+        self._given.output = vectors[None]
+        return self._network(input_ids=vectors.new_zeros((1, 1), dtype=torch.long)).logits[0]
+
+    def at_tokens(
+        self, ids: Tensor, attention: Tensor, below: Tensor | None, values: dict[str, Tensor],
+        text_of: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """[row, token] inputs to [row, token, width] output-layer inputs.
+
+        ``values`` hold a row a row of the inputs; ``below`` is what `below` gave for them.
+        """
+        self.rows.values, self.rows.row_axis, self.rows.text_of = values, 0, text_of
+        if self._given is not None:
+            self._given.output = below
+        return self._network(input_ids=ids, attention_mask=attention).logits

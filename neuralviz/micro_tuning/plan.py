@@ -1,0 +1,152 @@
+"""What is put through the network in which step: masked inputs packed into pieces of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from neuralviz.micro_tuning.blueprints import mask_inputs, unmasked_inputs
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.micro_tuning.tokens import TokenizedText
+    from neuralviz.models import LanguageModel
+
+TOKENS_PER_PIECE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some inputs of some texts that go through the network together.
+
+    Attributes:
+        ids: [row, token] vocabulary ids, masked and padded.
+        attention: [row, token] 1 where there is a token.
+        text_of_row: [row] the text of each input, as an index into the texts of the run.
+        input_of_row: [row] index of the input within its chunk.
+        row, column: [position] where in ``ids`` each masked position is.
+        labels: [position] the id to predict there.
+        text_of: [position] its text.
+        token_of: [position] its token, as an index into the text's tokens.
+        weight: [position] 1 / masked positions of its chunk: a chunk's loss is the mean over them.
+    """
+
+    ids: Tensor
+    attention: Tensor
+    text_of_row: Tensor
+    input_of_row: Tensor
+    row: Tensor
+    column: Tensor
+    labels: Tensor
+    text_of: Tensor
+    token_of: Tensor
+    weight: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _Input:
+    """One masked input, before it is packed."""
+
+    ids: np.ndarray
+    masked: np.ndarray  # positions in ids
+    labels: np.ndarray
+    tokens: np.ndarray  # the masked tokens, as indices into the text's tokens
+    text: int
+    number: int
+    weight: float
+
+
+def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
+    """Masked positions of a text over all its inputs and chunks: what micro-tuning has to do."""
+    total = 0
+    for chunk in text.chunks:
+        n = chunk.stop - chunk.start
+        total += n if settings.predict_unmasked else int(
+            mask_inputs(n, settings.blueprints).masked.sum()
+        )  # fmt: skip
+    return total
+
+
+def make_pieces(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    chunk_number: int,
+) -> Iterator[Piece]:
+    """The pieces of the given chunk of every text that has so many, inputs of like length together.
+
+    The pieces of one text's chunk are one optimiser step.
+    """
+    inputs = [
+        entry
+        for index, text in enumerate(texts)
+        if chunk_number < len(text.chunks)
+        for entry in _chunk_inputs(model, text, index, text.chunks[chunk_number], settings)
+    ]
+    inputs.sort(key=lambda entry: len(entry.ids))  # stable: a text's inputs stay together
+    batch: list[_Input] = []
+    for entry in inputs:
+        if batch and len(entry.ids) * (len(batch) + 1) > TOKENS_PER_PIECE:
+            yield _pack(model, batch)
+            batch = []
+        batch.append(entry)
+    if batch:
+        yield _pack(model, batch)
+
+
+def _chunk_inputs(
+    model: LanguageModel, text: TokenizedText, index: int, chunk: slice, settings: TuningSettings
+) -> Iterator[_Input]:
+    own = text.ids[chunk]
+    if settings.predict_unmasked:
+        labelled = unmasked_inputs(len(own))
+    else:
+        labelled = mask_inputs(len(own), settings.blueprints).masked
+    weight = 1.0 / labelled.sum()
+    for number, row in enumerate(labelled):
+        at = np.flatnonzero(row)
+        shown = own if settings.predict_unmasked else np.where(row, model.mask_id, own)
+        yield _Input(
+            ids=np.concatenate([model.prefix_ids, shown, model.suffix_ids]).astype(np.int64),
+            masked=at + len(model.prefix_ids),
+            labels=own[at],
+            tokens=at + chunk.start,
+            text=index,
+            number=number,
+            weight=weight,
+        )
+
+
+def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
+    width = max(len(entry.ids) for entry in batch)
+    ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
+    attention = np.zeros_like(ids)
+    for row, entry in enumerate(batch):
+        ids[row, : len(entry.ids)] = entry.ids
+        attention[row, : len(entry.ids)] = 1
+    counts = [len(entry.masked) for entry in batch]
+
+    def tensor(values: Sequence[float] | np.ndarray, dtype: torch.dtype = torch.long) -> Tensor:
+        return torch.as_tensor(np.asarray(values), dtype=dtype, device=model.device)
+
+    def joined(values: list[np.ndarray]) -> Tensor:
+        return tensor(np.concatenate(values))
+
+    return Piece(
+        ids=tensor(ids),
+        attention=tensor(attention),
+        text_of_row=tensor([entry.text for entry in batch]),
+        input_of_row=tensor([entry.number for entry in batch]),
+        row=tensor(np.repeat(np.arange(len(batch)), counts)),
+        column=joined([entry.masked for entry in batch]),
+        labels=joined([entry.labels for entry in batch]),
+        text_of=tensor(np.repeat([entry.text for entry in batch], counts)),
+        token_of=joined([entry.tokens for entry in batch]),
+        weight=tensor(np.repeat([entry.weight for entry in batch], counts), torch.float32),
+    )

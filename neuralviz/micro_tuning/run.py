@@ -1,0 +1,365 @@
+"""Micro-tuning: a masked language model learns a text for a few epochs (neural paper, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.cross_entropy import cross_entropy
+from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
+from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.micro_tuning.plan import Piece, make_pieces
+from neuralviz.micro_tuning.settings import TuningSettings, check_settings
+from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.models import LanguageModel
+
+KEPT_BYTES = 1 << 30  # hidden states kept between epochs; beyond it they are computed anew
+MAX_FOLLOWED_TOKENS = 4096
+
+
+class Prepared(NamedTuple):
+    """A piece and what lies below the tuned parameters for it.
+
+    ``below`` is [position, width] when only the head is tuned, else [row, token, width], or None
+    when nothing is reused.
+    """
+
+    piece: Piece
+    below: Tensor | None
+
+
+def micro_tune(
+    model: LanguageModel,
+    texts: Sequence[str],
+    *,
+    layers: Iterable[str] | str | None = None,
+    blueprints: Iterable[Sequence[int]] = DEFAULT_BLUEPRINTS,
+    epochs: int = 10,
+    learning_rate: float = 0.01,
+    weight_decay: float = 0.01,
+    predict_unmasked: bool = False,
+    with_deltas: bool = False,
+    with_token_shares: bool = False,
+    reuse: bool = True,
+) -> Iterator[TuningEvent]:
+    """Tune the chosen layers on every text, each from the pretrained weights, each on its own.
+
+    The texts go through the network together and learn nothing of each other; the model itself is
+    only read. Whoever consumes the events may stop at any of them.
+
+    Args:
+        model: from `neuralviz.load_model`.
+        texts: at least one.
+        layers: names of 1-D parameters of any blocks, ``"head"`` (default) or ``"last_block"``.
+        blueprints: pairs (keep, mask).
+        epochs: 1 … 1000.
+        learning_rate, weight_decay: of AdamW; betas are 0.9 and 0.999, eps 1e-8.
+        predict_unmasked: mask nothing and predict every token.
+        with_deltas: events carry the deltas of every step.
+        with_token_shares: the result says which tokens wrote the deltas. Free when only the head
+            is tuned; otherwise one backward pass a token.
+        reuse: keep what lies below the lowest tuned parameter. ``False`` computes the whole
+            network in every step and gives the same numbers.
+
+    Yields:
+        A `TuningEvent` for every optimiser step; the last one carries the `MicroTuning`.
+
+    Raises:
+        SettingsError, TextError: before the first event, when it is asked for.
+    """
+    settings = check_settings(
+        model,
+        layers=layers,
+        blueprints=blueprints,
+        epochs=epochs,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        predict_unmasked=predict_unmasked,
+    )
+    if isinstance(texts, str):
+        texts = [texts]
+    tokenized = tokenize(model, texts)
+    if not tokenized:
+        raise SettingsError("Give at least one text to tune on.")
+    n_tokens = sum(map(len, tokenized))
+    if with_token_shares and n_tokens > MAX_FOLLOWED_TOKENS:
+        raise SettingsError(
+            f"Which words wrote the embedding can be followed for up to {MAX_FOLLOWED_TOKENS:,} "
+            f"tokens at once; these texts have {n_tokens:,}."
+        )
+    return _run(model, tokenized, settings, with_deltas, with_token_shares, reuse)
+
+
+def _run(
+    model: LanguageModel,
+    texts: list[TokenizedText],
+    settings: TuningSettings,
+    with_deltas: bool,
+    with_token_shares: bool,
+    reuse: bool,
+) -> Iterator[TuningEvent]:
+    network = PerTextNetwork(model, settings.layers, reuse=reuse)
+    inputs = PreparedInputs(model, network, texts, settings)
+    optimizers = _optimizers(model, texts, settings, with_token_shares)
+    gradients = Gradients(network, texts, with_token_shares)
+    n_chunks = np.array([len(text.chunks) for text in texts])
+    rounds = int(n_chunks.max())
+    steps = settings.epochs * rounds
+    loss = np.full((settings.epochs, len(texts)), np.nan)
+    delta_norm = np.zeros((settings.epochs, len(texts), len(settings.layers)))
+    alive = torch.ones(len(texts), dtype=torch.bool, device=model.device)
+
+    for epoch in range(settings.epochs):
+        of_round = np.full((rounds, len(texts)), np.nan)
+        for chunk in range(rounds):
+            of_round[chunk] = gradients.of(inputs.of_chunk(chunk), optimizers)
+            present = torch.as_tensor(n_chunks > chunk, device=model.device)
+            finite = torch.as_tensor(np.isfinite(of_round[chunk]), device=model.device)
+            alive = _step(optimizers, gradients, alive, present, finite)
+            delta_norm[epoch] = _norms(optimizers)
+            step = epoch * rounds + chunk + 1
+            deltas = None
+            if with_deltas or step == steps:
+                deltas = tuple(o.delta.cpu().numpy() for o in optimizers.values())
+            if chunk == rounds - 1:
+                loss[epoch] = np.nansum(of_round, axis=0) / n_chunks
+            yield TuningEvent(
+                step=step,
+                steps=steps,
+                epoch=epoch + 1,
+                epochs=settings.epochs,
+                loss=of_round[chunk],
+                delta_norm=delta_norm[epoch].copy(),
+                deltas=deltas if with_deltas else None,
+                result=None
+                if step < steps
+                else MicroTuning(
+                    model_id=model.id,
+                    fingerprint=model.fingerprint,
+                    settings=settings,
+                    texts=tuple(texts),
+                    deltas=deltas,
+                    loss=loss,
+                    delta_norm=delta_norm,
+                    diverged=~alive.cpu().numpy(),
+                    shares=_shares(texts, optimizers) if with_token_shares else None,
+                ),
+            )
+
+
+class PreparedInputs:
+    """The pieces of every chunk with what lies below the tuned layers, kept while memory allows."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        network: PerTextNetwork,
+        texts: Sequence[TokenizedText],
+        settings: TuningSettings,
+    ) -> None:
+        self._model, self._network = model, network
+        self._texts, self._settings = texts, settings
+        self._kept: dict[int, list[Prepared]] = {}
+        self._bytes = 0
+
+    def of_chunk(self, chunk: int) -> Iterator[Prepared]:
+        """The pieces of the ``chunk``-th chunk of every text."""
+        if chunk in self._kept:
+            yield from self._kept[chunk]
+            return
+        made: list[Prepared] | None = []
+        for piece in make_pieces(self._model, self._texts, self._settings, chunk):
+            below = self._network.below(piece.ids, piece.attention)
+            if below is not None and self._network.cut == HEAD_ONLY:
+                below = below[piece.row, piece.column]
+            prepared = Prepared(piece, below)
+            size = 0 if below is None else below.numel() * below.element_size()
+            if made is not None and self._bytes + size <= KEPT_BYTES:
+                self._bytes += size
+                made.append(prepared)
+            else:
+                made = None
+            yield prepared
+        if made is not None:
+            self._kept[chunk] = made
+
+
+class Gradients:
+    """Loss and gradients of every text, summed over the pieces of one step.
+
+    Attributes:
+        by_text: parameter name to [text, dim].
+        by_token: parameter name to [token, dim], tokens of all texts one after the other; None
+            unless followed.
+    """
+
+    def __init__(
+        self, network: PerTextNetwork, texts: Sequence[TokenizedText], follow_tokens: bool
+    ) -> None:
+        self._network = network
+        self._n_texts = len(texts)
+        self._first_token = np.cumsum([0, *map(len, texts)])
+        self._follow = follow_tokens
+        self.by_text: dict[str, Tensor] = {}
+        self.by_token: dict[str, Tensor] | None = None
+
+    def of(self, inputs: Iterable[Prepared], optimizers: dict[str, RowAdamW]) -> np.ndarray:
+        """Set the gradients and return the loss [text], NaN for texts without a position."""
+        self.by_text = {name: torch.zeros_like(o.value) for name, o in optimizers.items()}
+        if self._follow:
+            self.by_token = {
+                name: o.value.new_zeros(int(self._first_token[-1]), o.value.shape[1])
+                for name, o in optimizers.items()
+            }
+        loss = np.zeros(self._n_texts)
+        seen = np.zeros(self._n_texts, dtype=bool)
+        for prepared in inputs:
+            values = {name: o.value for name, o in optimizers.items()}
+            position_loss = self._add(prepared, values)
+            piece = prepared.piece
+            text_of = piece.text_of.cpu().numpy()
+            np.add.at(loss, text_of, (position_loss.double() * piece.weight).cpu().numpy())
+            seen[text_of] = True
+        return np.where(seen, loss, np.nan)
+
+    def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
+        """Add one piece's gradients; returns the loss [position]."""
+        piece, network = prepared.piece, self._network
+        bias_name = network.output_bias_name
+        head_only = network.cut == HEAD_ONLY
+        text_of_row = piece.text_of if head_only else piece.text_of_row
+        rows = {
+            name: value[text_of_row].requires_grad_()
+            for name, value in values.items()
+            if name != bias_name
+        }
+        with torch.enable_grad():
+            if head_only:
+                out = network.at_positions(prepared.below, rows, text_of_row)
+            else:
+                out = network.at_tokens(
+                    piece.ids, piece.attention, prepared.below, rows, text_of_row
+                )[piece.row, piece.column]
+        result = cross_entropy(
+            out.detach(),
+            network.output_weight,
+            values[bias_name] if bias_name else network.output_bias,
+            piece.labels,
+            text_of=piece.text_of,
+            position_weight=piece.weight,
+        )
+        grad_out = result.grad * piece.weight[:, None]
+        if bias_name:
+            self.by_text[bias_name] += result.grad_bias
+            if self._follow:
+                self._follow_output_bias(piece, out.detach(), values[bias_name], bias_name)
+        if rows:
+            if head_only:
+                self._add_rows(rows, out, grad_out, text_of_row, piece.token_of)
+            elif self._follow:
+                for token in piece.token_of.unique():
+                    own = grad_out * (piece.token_of == token)[:, None]
+                    tokens = token.expand(len(text_of_row))
+                    self._add_rows(rows, out, own, text_of_row, tokens, keep_graph=True)
+            else:
+                self._add_rows(rows, out, grad_out, text_of_row, None)
+        return result.loss
+
+    def _add_rows(
+        self,
+        rows: dict[str, Tensor],
+        out: Tensor,
+        grad_out: Tensor,
+        text_of_row: Tensor,
+        token_of_row: Tensor | None,
+        *,
+        keep_graph: bool = False,
+    ) -> None:
+        grads = torch.autograd.grad(out, list(rows.values()), grad_out, retain_graph=keep_graph)
+        if self._follow:
+            first = torch.as_tensor(self._first_token, device=out.device)
+            at = first[text_of_row] + token_of_row
+        for name, grad in zip(rows, grads, strict=True):
+            self.by_text[name].index_add_(0, text_of_row, grad)
+            if self.by_token is not None:
+                self.by_token[name].index_add_(0, at, grad)
+
+    def _follow_output_bias(self, piece: Piece, out: Tensor, bias: Tensor, name: str) -> None:
+        """Each token's part of the gradient by a text's own output bias, token by token."""
+        for token in torch.stack([piece.text_of, piece.token_of]).unique(dim=1).T:
+            at = (piece.text_of == token[0]) & (piece.token_of == token[1])
+            part = cross_entropy(
+                out[at],
+                self._network.output_weight,
+                bias[token[0]][None],
+                piece.labels[at],
+                text_of=torch.zeros_like(piece.text_of[at]),
+                position_weight=piece.weight[at],
+            )
+            self.by_token[name][self._first_token[int(token[0])] + token[1]] += part.grad_bias[0]
+
+
+def _optimizers(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    follow_tokens: bool,
+) -> dict[str, RowAdamW]:
+    parameters = dict(model.network.named_parameters())
+    text_of = np.repeat(np.arange(len(texts)), list(map(len, texts))) if follow_tokens else []
+    followed = torch.as_tensor(np.asarray(text_of, dtype=np.int64), device=model.device)
+    return {
+        name: RowAdamW(
+            parameters[name].detach().expand(len(texts), -1).clone(), settings, followed
+        )
+        for name in settings.layers
+    }
+
+
+def _step(
+    optimizers: dict[str, RowAdamW],
+    gradients: Gradients,
+    alive: Tensor,
+    present: Tensor,
+    finite: Tensor,
+) -> Tensor:
+    """Step all layers of the texts that are present and finite; returns who is still alive."""
+    active = alive & present & finite
+    for name in optimizers:
+        active = active & gradients.by_text[name].isfinite().all(dim=1)
+    moved = active
+    for name, optimizer in optimizers.items():
+        token_grad = gradients.by_token[name] if gradients.by_token is not None else None
+        moved = moved & optimizer.step(gradients.by_text[name], active, token_grad)
+    return alive & (moved | ~present)
+
+
+def _norms(optimizers: dict[str, RowAdamW]) -> np.ndarray:
+    """[text, layer] lengths of the deltas."""
+    norms = [torch.linalg.vector_norm(o.delta.double(), dim=1) for o in optimizers.values()]
+    return torch.stack(norms, dim=1).cpu().numpy()
+
+
+def _shares(
+    texts: Sequence[TokenizedText], optimizers: dict[str, RowAdamW]
+) -> tuple[TokenShares, ...]:
+    ends = np.cumsum([0, *map(len, texts)])
+    return tuple(
+        TokenShares(
+            tokens=tuple(
+                o.token_part[ends[i] : ends[i + 1]].cpu().numpy() for o in optimizers.values()
+            ),
+            decay=tuple(o.decay_part[i].cpu().numpy() for o in optimizers.values()),
+        )
+        for i in range(len(texts))
+    )

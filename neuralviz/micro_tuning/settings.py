@@ -1,0 +1,80 @@
+"""The settings of a micro-tuning run, checked once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, check_blueprints
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+MAX_EPOCHS = 1000
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """How texts are micro-tuned on (neural paper, section 2).
+
+    Attributes:
+        layers: names of the tuned 1-D parameters, in the order of the embedding.
+        blueprints: masking blueprints.
+        epochs: passes over a text's inputs.
+        learning_rate, weight_decay, betas, eps: of AdamW.
+        predict_unmasked: nothing is masked and every token has to be predicted, in place of the
+            blueprints (the paper's Appendix A: works, less well).
+    """
+
+    layers: tuple[str, ...]
+    blueprints: tuple[Blueprint, ...] = DEFAULT_BLUEPRINTS
+    epochs: int = 10
+    learning_rate: float = 0.01
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    predict_unmasked: bool = False
+
+
+def check_settings(
+    model: LanguageModel,
+    *,
+    layers: Iterable[str] | str | None = None,
+    blueprints: Iterable[Sequence[int]] = DEFAULT_BLUEPRINTS,
+    epochs: int = 10,
+    learning_rate: float = 0.01,
+    weight_decay: float = 0.01,
+    predict_unmasked: bool = False,
+) -> TuningSettings:
+    """The settings as a checked value.
+
+    Raises:
+        SettingsError: a layer the model does not have, a blueprint that makes no sense, epochs
+            outside 1 … 1000, a learning rate that is not above 0, a negative weight decay.
+    """
+    if isinstance(epochs, bool) or not isinstance(epochs, int) or not 1 <= epochs <= MAX_EPOCHS:
+        raise SettingsError(
+            f"Epochs has to be a whole number from 1 to {MAX_EPOCHS}, and {epochs!r} is not: "
+            "without an epoch no weight changes and there is no embedding."
+        )
+    for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise SettingsError(f"The {name} has to be a number, and {value!r} is not.")
+    if learning_rate <= 0:
+        raise SettingsError(
+            f"The learning rate has to be above 0, and {learning_rate:g} is not: no weight would "
+            "change and there would be no embedding. The paper's is 0.01."
+        )
+    if weight_decay < 0:
+        raise SettingsError("The weight decay cannot be negative.")
+    return TuningSettings(
+        layers=model.check_layers(layers),
+        blueprints=check_blueprints(blueprints),
+        epochs=epochs,
+        learning_rate=float(learning_rate),
+        weight_decay=float(weight_decay),
+        predict_unmasked=bool(predict_unmasked),
+    )

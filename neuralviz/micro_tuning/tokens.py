@@ -1,0 +1,152 @@
+"""A text as the model reads it: tokens, the words they belong to, and the chunks that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import TextError
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizedText:
+    """One text and its tokens, special tokens left out.
+
+    Attributes:
+        text: the text as given.
+        ids: [token] vocabulary ids.
+        tokens: [token] as the vocabulary writes them (``##ing``, ``Ġthe``).
+        spans: [token, 2] first and past-the-last character of each token in ``text``.
+        words: [token] index of the word each token belongs to.
+        unknown: [token] true where the vocabulary has nothing for the word.
+        chunks: the slices of tokens that are tuned on one after the other.
+    """
+
+    text: str
+    ids: np.ndarray
+    tokens: tuple[str, ...]
+    spans: np.ndarray
+    words: np.ndarray
+    unknown: np.ndarray
+    chunks: tuple[slice, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def piece(self, token: int) -> str:
+        """The characters of the text that a token stands for."""
+        start, end = self.spans[token]
+        return self.text[start:end]
+
+    @property
+    def word_spans(self) -> list[tuple[int, int]]:
+        """First and past-the-last character of each word, in order."""
+        return [
+            (int(self.spans[self.words == word, 0].min()), int(self.spans[self.words == word, 1].max()))
+            for word in range(int(self.words.max()) + 1)
+        ]
+
+    @property
+    def unreadable_share(self) -> float:
+        """Share of words that the vocabulary lacks or can only spell out letter by letter.
+
+        High values mean that the text is not in a language the model was trained on.
+        """
+        unreadable = 0
+        n_words = int(self.words.max()) + 1
+        letters = np.zeros(n_words)
+        pieces = np.zeros(n_words)
+        lacking = np.zeros(n_words, dtype=bool)
+        np.add.at(letters, self.words, self.spans[:, 1] - self.spans[:, 0])
+        np.add.at(pieces, self.words, 1)
+        np.logical_or.at(lacking, self.words, self.unknown)
+        spelt_out = (letters >= 4) & (letters / pieces < 2)
+        unreadable = int((lacking | spelt_out).sum())
+        return unreadable / n_words
+
+
+def tokenize(model: LanguageModel, texts: Sequence[str]) -> list[TokenizedText]:
+    """Tokenise texts and cut those longer than the model's window into chunks.
+
+    Strings that look like special tokens (``[MASK]``) are read as the characters they are.
+
+    Raises:
+        TextError: a text is empty, is no string, or has no token; the message says which one.
+    """
+    texts = list(texts)
+    for number, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise TextError(f"Text {number} is not a string but {type(text).__name__}.")
+    clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
+    out = []
+    for number, (text, encoding) in enumerate(zip(clean, encodings, strict=True), 1):
+        if not encoding.ids:
+            which = f"Text {number}" if len(texts) > 1 else "The text"
+            what = "empty" if not text.strip() else "without a character the model can read"
+            raise TextError(f"{which} is {what}; give it at least one word.")
+        ids = np.asarray(encoding.ids, dtype=np.int64)
+        spans = np.asarray(encoding.offsets, dtype=np.int64)
+        out.append(
+            TokenizedText(
+                text=text,
+                ids=ids,
+                tokens=tuple(encoding.tokens),
+                spans=spans,
+                words=_word_indices(encoding.word_ids, spans, text),
+                unknown=(
+                    np.zeros(len(ids), dtype=bool)
+                    if model.unknown_id is None
+                    else ids == model.unknown_id
+                ),
+                chunks=_chunks(text, spans, model.room),
+            )
+        )
+    return out
+
+
+def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:
+    """[token] words counted from 0: parts of a string without white space inside."""
+    indices, last = np.zeros(len(word_ids), dtype=np.int64), -1
+    for token, word in enumerate(word_ids):
+        touches = (
+            token > 0
+            and spans[token - 1, 1] == spans[token, 0]
+            and not text[spans[token, 0] : spans[token, 0] + 1].isspace()
+        )
+        same = token > 0 and word is not None and word == word_ids[token - 1] and touches
+        if not same:
+            last += 1
+        indices[token] = last
+    return indices
+
+
+def _chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
+    """Slices of at most ``room`` tokens: whole sentences packed, a longer sentence cut."""
+    n_tokens = len(spans)
+    if n_tokens <= room:
+        return (slice(0, n_tokens),)
+    from sentencex import get_sentence_boundaries
+
+    ends = np.array([b["end_index"] for b in get_sentence_boundaries("en", text)])
+    # A sentence ends before the first token that starts behind its last character.
+    cuts = np.unique(np.append(np.searchsorted(spans[:, 0], ends), n_tokens))
+    chunks, start = [], 0
+    fits = 0  # end of the last sentence that still fits behind `start`
+    for cut in cuts[cuts > 0]:
+        if cut - start > room and fits > start:
+            chunks.append(slice(start, fits))
+            start = fits
+        while cut - start > room:
+            chunks.append(slice(start, start + room))
+            start += room
+        fits = int(cut)
+    if n_tokens > start:
+        chunks.append(slice(start, n_tokens))
+    return tuple(chunks)

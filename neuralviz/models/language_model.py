@@ -1,0 +1,177 @@
+"""A frozen masked language model, and what of it can be micro-tuned."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from neuralviz.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+Part = Literal["embeddings", "block", "head"]
+
+_NORM = re.compile(r"norm", re.IGNORECASE)
+_BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|groups)\.(\d+)\.")
+
+_LAST_BLOCK_SUFFIXES = (
+    ("output.LayerNorm.weight", "output.LayerNorm.bias", "output.dense.bias"),  # BERT and kin
+    ("output_layer_norm.weight", "output_layer_norm.bias", "ffn.lin2.bias"),  # DistilBERT
+    ("mlp_norm.weight", "mlp_norm.bias", "mlp.Wo.bias"),  # ModernBERT
+)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A 1-D parameter of the model: what micro-tuning can move.
+
+    Attributes:
+        name: the parameter's name in the model, e.g. ``cls.predictions.transform.dense.bias``.
+        part: where it sits.
+        block: index of its transformer block, counted from 0; None outside the blocks.
+        size: number of values.
+    """
+
+    name: str
+    part: Part
+    block: int | None
+    size: int
+
+    @property
+    def kind(self) -> str:
+        """The name within its block or part: ``output.dense.bias``."""
+        if self.block is not None:
+            return _BLOCK.split(self.name, maxsplit=1)[2]
+        return self.name
+
+
+def layers_of(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
+    """The 1-D parameters among named shapes, in the order of the model, head last.
+
+    Parameters under ``base_prefix`` outside any block count as embeddings. Those as long as the
+    vocabulary (the output layer's bias) are listed too: they can be tuned, but make no useful
+    embedding (neural paper, Appendix A).
+    """
+    found = []
+    for name, shape in shapes.items():
+        if len(shape) != 1:
+            continue
+        block = _BLOCK.search(name)
+        if not name.startswith(f"{base_prefix}."):
+            found.append(Layer(name, "head", None, shape[0]))
+        elif block:
+            found.append(Layer(name, "block", int(block[1]), shape[0]))
+        else:
+            found.append(Layer(name, "embeddings", None, shape[0]))
+    order = {"embeddings": 0, "block": 1, "head": 2}
+    return tuple(sorted(found, key=lambda layer: (order[layer.part], layer.block or 0)))
+
+
+def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
+    """Default layers: the prediction head's, norm first, then the dense bias (paper, section 2)."""
+    head = [la for la in layers if la.part == "head" and la.size != vocab_size]
+    return tuple(la.name for la in sorted(head, key=lambda la: not _NORM.search(la.name)))
+
+
+def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
+    """The last block's output layers (paper, Appendix A), by family; else its last three."""
+    blocks = [la for la in layers if la.block is not None]
+    if not blocks:
+        return ()
+    last = max(la.block for la in blocks if la.block is not None)
+    by_kind = {la.kind: la.name for la in blocks if la.block == last}
+    for suffixes in _LAST_BLOCK_SUFFIXES:
+        if suffixes[0] in by_kind:
+            return tuple(by_kind[suffix] for suffix in suffixes if suffix in by_kind)
+    return tuple(by_kind.values())[-3:]
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """A masked language model, loaded once, frozen, in eval mode, shared by everybody.
+
+    Nobody changes it: micro-tuned weights are tensors of their own.
+
+    Attributes:
+        id: ``bundled``, a hub id, or a folder.
+        fingerprint: revision or content hash of the weights; part of every cache key.
+        network: the ``transformers`` model, float32.
+        tokenizer: the ``transformers`` tokenizer, for exports and special tokens.
+        encoder: the tokenizer's own backend, without padding, truncation or special tokens.
+        prefix_ids, suffix_ids: special tokens around a text.
+        mask_id, pad_id: ids of ``[MASK]`` and of padding.
+        unknown_id: id of ``[UNK]``, or None where every string can be spelt.
+        window: most tokens of one input, special tokens included.
+        layers: every 1-D parameter.
+    """
+
+    id: str
+    fingerprint: str
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    encoder: Tokenizer
+    prefix_ids: tuple[int, ...]
+    suffix_ids: tuple[int, ...]
+    mask_id: int
+    pad_id: int
+    unknown_id: int | None
+    window: int
+    layers: tuple[Layer, ...] = field(repr=False)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    @property
+    def family(self) -> str:
+        return self.network.config.model_type
+
+    @property
+    def vocab_size(self) -> int:
+        return self.network.get_output_embeddings().weight.shape[0]
+
+    @property
+    def room(self) -> int:
+        """Most tokens of a chunk: the window without the special tokens."""
+        return self.window - len(self.prefix_ids) - len(self.suffix_ids)
+
+    @property
+    def head_layers(self) -> tuple[str, ...]:
+        """Names of the default layers: the prediction head's."""
+        return head_layers(self.layers, self.vocab_size)
+
+    @property
+    def last_block_layers(self) -> tuple[str, ...]:
+        """Names of the last block's output layers."""
+        return last_block_layers(self.layers)
+
+    def check_layers(self, names: Iterable[str] | str | None) -> tuple[str, ...]:
+        """Layer names, checked; ``None`` and ``"head"`` give the head's, ``"last_block"`` its own.
+
+        Raises:
+            SettingsError: no layer, one twice, or one that is no 1-D parameter of this model.
+        """
+        if names is None or names == "head":
+            chosen = self.head_layers
+        elif names == "last_block":
+            chosen = self.last_block_layers
+        else:
+            chosen = (names,) if isinstance(names, str) else tuple(names)
+        known = {layer.name for layer in self.layers}
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise SettingsError(
+                f"“{str(unknown[0])[:120]}” is not a 1-D parameter of the model {self.id}; "
+                "`neuralviz models layers` lists those it has."
+            )
+        if len(set(chosen)) != len(chosen):
+            raise SettingsError("A layer is named twice; each can be tuned once.")
+        if not chosen:
+            raise SettingsError("Choose at least one layer to tune.")
+        return chosen

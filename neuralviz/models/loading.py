@@ -1,0 +1,305 @@
+"""Load a masked language model once, frozen: the bundled one, from a hub, or from a folder."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuralviz.errors import ModelError
+from neuralviz.models import bundled
+from neuralviz.models.language_model import LanguageModel, layers_of
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+BUNDLED = "bundled"
+NETWORK_SECONDS = 4.0
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
+_HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
+
+
+def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
+    """Load a masked language model, frozen and in eval mode.
+
+    Args:
+        model_id: ``bundled``, a hub id such as ``bert-base-uncased``, or a local folder.
+        device: a torch device; by default a GPU when torch sees one, else the CPU.
+
+    Only safetensors are read, and no code from the model's repository is ever run.
+
+    Raises:
+        ModelError: the id is wrong, there is no network, no room on the disk, the folder holds
+            no model, the model predicts no masked tokens, or the device does not exist.
+    """
+    model_id = str(model_id).strip()
+    if model_id == BUNDLED:
+        network, tokenizer, fingerprint = bundled.load()
+    else:
+        folder, fingerprint = _resolve(model_id)
+        network, tokenizer = _load_folder(folder, model_id)
+    return _assemble(model_id, fingerprint, network, tokenizer, device)
+
+
+def export_model(model: LanguageModel, folder: str | Path) -> Path:
+    """Write a model as a plain folder that ``transformers`` loads, float32, config included.
+
+    Raises:
+        ModelError: the folder is not empty or cannot be written.
+    """
+    folder = Path(folder).expanduser()
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ModelError(f"{folder} exists and is not an empty folder; choose another.")
+        part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
+        part.mkdir(parents=True)
+        try:
+            model.network.save_pretrained(part)
+            model.tokenizer.save_pretrained(part)
+            if folder.exists():
+                folder.rmdir()
+            part.replace(folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise ModelError(f"Could not write to {folder}: {error.strerror or error}.") from error
+    return folder
+
+
+def _resolve(model_id: str) -> tuple[Path, str]:
+    """Folder that holds the model's files, and the fingerprint of what is in it."""
+    path = Path(model_id).expanduser()
+    if path.is_dir():
+        return path, _folder_fingerprint(path)
+    if path.exists():
+        raise ModelError(f"{model_id} is a file; give the folder that holds the model.")
+    if model_id.startswith(("/", ".", "~")) or model_id.count("/") > 1 or "\\" in model_id:
+        raise ModelError(f"There is no folder {model_id}; check the path.")
+    if not _HUB_ID.fullmatch(model_id):
+        raise ModelError(
+            f"“{model_id[:80]}” is neither “bundled”, nor a folder, nor a hub id such as "
+            "bert-base-uncased."
+        )
+    return _from_hub(model_id)
+
+
+def _from_hub(model_id: str) -> tuple[Path, str]:
+    """The hub's snapshot of a model: from the local cache when it is there, else fetched."""
+    from huggingface_hub import constants, errors, snapshot_download
+
+    try:
+        folder = Path(
+            snapshot_download(model_id, local_files_only=True, allow_patterns=_HUB_FILES)
+        )
+        if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
+            return folder, folder.name
+    except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError, ValueError):
+        pass  # not in the cache: fetch it
+    if constants.HF_HUB_OFFLINE:
+        raise ModelError(
+            f"{model_id} is not on this machine and the hub is switched off (HF_HUB_OFFLINE); "
+            "use the bundled model or a local folder."
+        )
+    if not _reachable(constants.ENDPOINT):
+        raise ModelError(
+            f"{model_id} is not on this machine and the hub cannot be reached; connect to the "
+            "internet, or use the bundled model or a local folder."
+        )
+    try:
+        folder = Path(snapshot_download(model_id, allow_patterns=_HUB_FILES, etag_timeout=5))
+    except errors.GatedRepoError as error:
+        raise ModelError(
+            f"The hub shows {model_id} only to people it has let in; log in with `hf auth login`."
+        ) from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelError(f"The hub has no public model {model_id}; check the spelling.") from error
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise ModelError(
+                f"There is no room on the disk for {model_id}; free some and try again."
+            ) from error
+        raise ModelError(
+            f"Fetching {model_id} from the hub broke off ({type(error).__name__}); try again, or "
+            "use the bundled model."
+        ) from error
+    except Exception as error:  # the hub's client raises its transport's own errors too
+        raise ModelError(
+            f"Fetching {model_id} from the hub failed ({type(error).__name__}); try again, or "
+            "use the bundled model."
+        ) from error
+    return folder, folder.name
+
+
+def _reachable(endpoint: str) -> bool:
+    """Whether the hub (or the proxy on the way to it) takes a connection within a few seconds."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    address = urlsplit(endpoint)
+    proxy = getproxies().get(address.scheme)
+    if proxy and address.hostname and not proxy_bypass(address.hostname):
+        address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    port = address.port or (443 if address.scheme == "https" else 80)
+    found: list[bool] = []
+
+    def connect() -> None:  # in a thread, because looking up a name has no time limit of its own
+        try:
+            with socket.create_connection((address.hostname, port), timeout=NETWORK_SECONDS):
+                found.append(True)
+        except OSError:
+            found.append(False)
+
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(NETWORK_SECONDS)
+    return found == [True]
+
+
+def _folder_fingerprint(folder: Path) -> str:
+    """Hash of everything in a folder that changes what the model does."""
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.json"),
+                        *folder.glob("*.txt"), *folder.glob("*.model")]):  # fmt: skip
+        digest.update(path.name.encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    import torch
+    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+    from transformers.utils import logging
+
+    try:
+        settings = json.loads((folder / "config.json").read_text("utf-8"))
+        model_type = settings["model_type"]
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"{model_id} holds no model: there is no config.json in it."
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
+    architectures = settings.get("architectures") or [""]
+    causal = any(str(name).endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
+    if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
+        if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+            raise ModelError(
+                f"{model_id} predicts the next token ({model_type}); micro-tuning needs a model "
+                "that predicts masked tokens, such as bert-base-uncased."
+            )
+        raise ModelError(
+            f"{model_id} ({str(model_type)[:40]}) does not predict masked tokens; micro-tuning "
+            "needs a masked language model such as bert-base-uncased."
+        )
+    if not any(folder.glob("*.safetensors")):
+        raise ModelError(
+            f"{model_id} has no weights in safetensors, the only format that is read, because "
+            "the others can run code; convert it with `transformers`."
+        )
+    previous = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        network, info = AutoModelForMaskedLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except MemoryError as error:
+        raise ModelError(f"{model_id} does not fit into this machine's memory.") from error
+    except Exception as error:  # whatever a broken folder provokes inside the library
+        reason = re.sub(r"\s+", " ", str(error))[:200]
+        raise ModelError(f"{model_id} cannot be loaded: {reason}") from error
+    finally:
+        logging.set_verbosity(previous)
+    missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
+    if missing:
+        raise ModelError(
+            f"{model_id} lacks weights of a masked language model, for example {missing[0]}: it "
+            "may be an encoder without its prediction head. Use a checkpoint that has one."
+        )
+    return network, tokenizer
+
+
+def _assemble(
+    model_id: str,
+    fingerprint: str,
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    device: str | None,
+) -> LanguageModel:
+    """Freeze the network and gather what the rest of the program has to know about it."""
+    import torch
+    from tokenizers import Tokenizer
+
+    if getattr(tokenizer, "mask_token_id", None) is None:
+        raise ModelError(f"The tokenizer of {model_id} has no mask token; micro-tuning needs one.")
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(f"{model_id} has no fast tokenizer (tokenizer.json), which is needed.")
+    if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
+        raise ModelError(f"The output layer of {model_id} is of a kind that cannot be tuned.")
+    if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
+        raise ModelError(f"The tokenizer of {model_id} has more tokens than the model; they differ.")
+    encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    encoder.no_padding()
+    encoder.no_truncation()
+    encoder.encode_special_tokens = True
+    probe = tokenizer("a", return_special_tokens_mask=True)
+    special = probe["special_tokens_mask"]
+    if 0 not in special:
+        raise ModelError(f"The tokenizer of {model_id} finds no token in “a”.")
+    first, last = special.index(0), len(special) - special[::-1].index(0)
+    try:
+        place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        network = network.to(place).float().eval().requires_grad_(False)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"The device “{device}” cannot be used: {error}") from error
+    shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}
+    return LanguageModel(
+        id=model_id,
+        fingerprint=fingerprint,
+        network=network,
+        tokenizer=tokenizer,
+        encoder=encoder,
+        prefix_ids=tuple(probe["input_ids"][:first]),
+        suffix_ids=tuple(probe["input_ids"][last:]),
+        mask_id=tokenizer.mask_token_id,
+        pad_id=tokenizer.pad_token_id or 0,
+        unknown_id=tokenizer.unk_token_id if _has_unknown(encoder) else None,
+        window=_window(network, tokenizer),
+        layers=layers_of(shapes, network.base_model_prefix),
+    )
+
+
+def _has_unknown(encoder: Any) -> bool:
+    """Whether the tokenizer's own model can fail to spell a string."""
+    return encoder.encode("\U000f1234", add_special_tokens=False).ids != [] or bool(
+        json.loads(encoder.to_str())["model"].get("unk_token")
+    )
+
+
+def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
+    """Most tokens of one input: what positions and tokenizer both allow."""
+    config = network.config
+    positions = getattr(config, "max_position_embeddings", None) or 512
+    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
+        positions -= (config.pad_token_id or 0) + 1  # positions are counted from behind padding
+    window = min(positions, tokenizer.model_max_length)
+    return int(min(window, 8192))

@@ -1,0 +1,1 @@
+"""Figures: arrays and labels in, plotly figure out."""

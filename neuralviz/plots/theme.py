@@ -1,0 +1,139 @@
+"""The look of every figure: colours, fonts, templates for light and dark pages."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+import plotly.io as pio
+from plotly.colors import sequential
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+VERMILLION = "#D55E00"
+BLUE = "#0072B2"
+GREEN = "#009E73"
+PURPLE = "#CC79A7"
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+YELLOW = "#F0E442"
+BLACK = "#000000"
+OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
+
+METHOD_COLOURS = {
+    "neural": VERMILLION,
+    "mean-pooled": BLUE,
+    "SBERT-WK": GREEN,
+    "concatenated": PURPLE,
+    "TF-IDF": ORANGE,
+}
+
+FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
+FONT_SIZE = 16  # px: readable from the back of a room
+SMALL_FONT_SIZE = 15
+
+_CIVIDIS = [[i / 9, colour] for i, colour in enumerate(sequential.Cividis)]
+_PURPLE_TO_ORANGE = ["#3B1B6B", "#6F56A6", "#B3A9D3", None, "#F7B96B", "#D4760A", "#7F3B08"]
+_PURPLE_TO_ORANGE_DARK = ["#CDBFF2", "#9A83D6", "#553F8C", None, "#8A4A06", "#DD8420", "#FFD59E"]
+
+
+def _template(*, ink: str, paper: str, grid: str, zero: str, diverging: list) -> go.layout.Template:
+    """A plotly template for one page background.
+
+    Heatmaps take the diverging scale when their range spans 0, else the sequential one.
+    """
+    centred = [[i / 6, colour or zero] for i, colour in enumerate(diverging)]
+    axis = {
+        "automargin": True,
+        "gridcolor": grid,
+        "linecolor": grid,
+        "zerolinecolor": grid,
+        "tickfont": {"size": SMALL_FONT_SIZE},
+        "title": {"font": {"size": FONT_SIZE}, "standoff": 10},
+    }
+    bar = {"outlinewidth": 0, "thickness": 14, "tickfont": {"size": SMALL_FONT_SIZE}}
+    return go.layout.Template(
+        layout={
+            "font": {"family": FONT, "size": FONT_SIZE, "color": ink},
+            "title": {"font": {"size": FONT_SIZE + 3}, "x": 0, "xanchor": "left"},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "colorway": [VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, ink],
+            "colorscale": {
+                "sequential": _CIVIDIS,
+                "sequentialminus": _CIVIDIS,
+                "diverging": centred,
+            },
+            "coloraxis": {"colorbar": bar},
+            "margin": {"l": 16, "r": 16, "t": 44, "b": 16},
+            "hoverlabel": {
+                "bgcolor": paper,
+                "bordercolor": grid,
+                "font": {"family": FONT, "size": SMALL_FONT_SIZE, "color": ink},
+                "align": "left",
+            },
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "y": 0,
+                "yref": "container",
+                "yanchor": "bottom",
+                "font": {"size": SMALL_FONT_SIZE},
+                "bgcolor": "rgba(0,0,0,0)",
+            },
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#8A9096", "activecolor": ink},
+            "xaxis": axis,
+            "yaxis": axis,
+        },
+        data={"heatmap": [{"autocolorscale": True, "colorbar": bar, "hoverongaps": False}]},
+    )
+
+
+_TEMPLATES = {
+    "neuralviz_light": _template(
+        ink="#1F2328",
+        paper="#FFFFFF",
+        grid="#E6E3DC",
+        zero="#F7F7F5",
+        diverging=_PURPLE_TO_ORANGE,
+    ),
+    "neuralviz_dark": _template(
+        ink="#ECEAE6",
+        paper="#14171A",
+        grid="#333A41",
+        zero="#1B1F23",
+        diverging=_PURPLE_TO_ORANGE_DARK,
+    ),
+}
+for _name, _value in _TEMPLATES.items():
+    pio.templates[_name] = _value
+
+
+def style(figure: go.Figure, dark: bool) -> go.Figure:
+    """Give ``figure`` the colours and fonts of a light or dark page, in place, and return it."""
+    figure.layout.template = "neuralviz_dark" if dark else "neuralviz_light"
+    return figure
+
+
+def symmetric_range(values: ArrayLike) -> tuple[float, float]:
+    """``(-m, m)`` with m the largest finite magnitude in ``values``, 1 if there is none above 0.
+
+    As ``zmin, zmax`` of a heatmap it centres signed values at 0, in the diverging colours.
+    """
+    magnitudes = np.abs(np.asarray(values, dtype=float))
+    largest = float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes))) or 1.0
+    return -largest, largest
+
+
+def escape(text: str) -> str:
+    """A user's text for labels and hover boxes, where plotly would read ``<`` and ``&`` as HTML."""
+    return html.escape(text, quote=False)
+
+
+def shorten(text: str, n: int) -> str:
+    """``text`` on one line and at most ``n`` characters long, cut with an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= n else line[: n - 1].rstrip() + "…"
