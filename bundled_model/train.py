@@ -152,11 +152,11 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
         return grad_hidden * grad_loss.to(grad_hidden.dtype), None, grad_bias * grad_loss, None, None
 
 
-def loss_and_accuracy(model, weight, ids, attention, labels):  # noqa: ANN001, ANN201
+def loss_and_accuracy(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
     """Mean cross entropy and accuracy over the masked positions of a batch."""
     device = weight.device
     ids, attention, labels = ids.to(device), attention.to(device), labels.to(device)
-    with torch.autocast(device.type, dtype=torch.bfloat16):
+    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
         states = model.bert(input_ids=ids, attention_mask=attention).last_hidden_state
         masked = labels >= 0
         hidden = model.cls.predictions.transform(states[masked])
@@ -166,28 +166,50 @@ def loss_and_accuracy(model, weight, ids, attention, labels):  # noqa: ANN001, A
 
 
 @torch.no_grad()
-def evaluate(model, weight, batches) -> tuple[float, float]:  # noqa: ANN001
+def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # noqa: ANN001
     """Held-out loss and accuracy over prepared batches, weighted by masked positions."""
+    was_training = model.training
     model.eval()
     sums = np.zeros(3)
     for ids, attention, labels in batches:
         n = int((labels >= 0).sum())
-        loss, accuracy = loss_and_accuracy(model, weight, ids, attention, labels)
+        loss, accuracy = loss_and_accuracy(
+            model, weight, ids, attention, labels, autocast
+        )
         sums += np.array([float(loss) * n, float(accuracy) * n, n])
-    model.train()
+    model.train(was_training)
     return sums[0] / sums[2], sums[1] / sums[2]
 
 
-def make_optimizers(model: BertForMaskedLM, lr: float, lr_rest: float) -> list:
-    """Muon for the matrices, AdamW for everything of one dimension."""
-    trained = [p for p in model.parameters() if p.requires_grad]
-    matrices = [p for p in trained if p.ndim == 2]
-    rest = [p for p in trained if p.ndim != 2]
+def make_optimizers(model: BertForMaskedLM, lr: float, lr_head: float) -> list:
+    """Muon for the matrices, AdamW for everything of one dimension; the fresh head learns faster."""
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+
+    def groups(matrices: bool) -> list[dict]:
+        return [
+            {
+                "params": [
+                    p for n, p in trained
+                    if (p.ndim == 2) == matrices and n.startswith("cls.") == head
+                ],
+                "lr": rate,
+                "peak": rate,
+            }
+            for head, rate in ((False, lr), (True, lr_head))
+        ]  # fmt: skip
+
     muon = torch.optim.Muon(
-        matrices, lr=lr, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+        groups(True), lr=lr, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
     )
-    adam = torch.optim.AdamW(rest, lr=lr_rest, betas=(0.9, 0.98), weight_decay=0.0)
+    adam = torch.optim.AdamW(groups(False), lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
     return [muon, adam]
+
+
+def log_frequencies(sequences: list[np.ndarray], vocab_size: int) -> torch.Tensor:
+    """[vocab] log of how often each token occurs, smoothed: where the output bias starts."""
+    counts = np.bincount(np.concatenate(sequences), minlength=vocab_size) + 0.5
+    logs = np.log(counts / counts.sum())
+    return torch.from_numpy((logs - logs.mean()).astype(np.float32))
 
 
 def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -> float:
@@ -213,8 +235,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=6000, help="last step of the constant phase")
     parser.add_argument("--decay-steps", type=int, default=0, help="steps of linear decay after it")
     parser.add_argument("--warmup", type=int, default=100)
-    parser.add_argument("--lr", type=float, default=2e-3, help="of the matrices (Muon)")
-    parser.add_argument("--lr-rest", type=float, default=1e-3, help="of all else (AdamW)")
+    parser.add_argument("--lr", type=float, default=5e-4, help="peak for the encoder")
+    parser.add_argument("--lr-head", type=float, default=2e-3, help="peak for the head")
     parser.add_argument("--length", type=int, default=128, help="tokens of a window")
     parser.add_argument("--tokens", type=int, default=3072, help="tokens of a batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -246,8 +268,10 @@ def main() -> None:
     names = set(trained_tensors(model))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
-    optimizers = make_optimizers(model, args.lr, args.lr_rest)
+    optimizers = make_optimizers(model, args.lr, args.lr_head)
     weight = model.bert.embeddings.word_embeddings.weight.detach().to(torch.bfloat16)
+    with torch.no_grad():
+        model.cls.predictions.bias.copy_(log_frequencies(sequences, len(tokenizer)))
 
     step = 0
     checkpoint, state_file = args.run / "constant.safetensors", args.run / "optimizers.pt"
@@ -260,8 +284,6 @@ def main() -> None:
         for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         print(f"going on from step {step}")
-    base_rates = [args.lr, args.lr_rest]
-
     log_path = args.run / "log.csv"
     new_log = not log_path.exists()
     log = csv.writer(log_path.open("a", newline=""))
@@ -277,8 +299,8 @@ def main() -> None:
         rng = np.random.default_rng([args.seed, step])
         for batch in epoch_batches(sequences, args.tokens, rng):
             factor = learning_rate_factor(step, args.warmup, args.steps, args.decay_steps)
-            for optimizer, rate in zip(optimizers, base_rates, strict=True):
-                optimizer.param_groups[0]["lr"] = rate * factor
+            for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+                group["lr"] = group["peak"] * factor
             loss, _ = loss_and_accuracy(model, weight, *mask_batch(batch, tokenizer, rng))
             loss.backward()
             torch.nn.utils.clip_grad_norm_(

@@ -90,29 +90,20 @@ class NeuralEmbedder:
         """
         from tqdm.auto import tqdm
 
-        from neuralviz.micro_tuning.run import micro_tune
+        from neuralviz.micro_tuning.run import tune
 
         single = isinstance(sentences, str)
         texts = [sentences] if single else list(sentences)
         if batch_size < 1:
             raise SettingsError("The batch size has to be at least 1.")
-        lengths = np.array([len(text) for text in tokenize(self.model, texts)], dtype=np.int64)
+        tokenized = tokenize(self.model, texts)
+        lengths = np.array([len(text) for text in tokenized], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")  # the longest first: memory shows early
         out = np.empty((len(texts), self.dim), dtype=np.float32)
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
             for start in range(0, len(texts), batch_size):
                 at = order[start : start + batch_size]
-                s = self.settings
-                *_, last = micro_tune(
-                    self.model,
-                    [texts[i] for i in at],
-                    layers=s.layers,
-                    blueprints=s.blueprints,
-                    epochs=s.epochs,
-                    learning_rate=s.learning_rate,
-                    weight_decay=s.weight_decay,
-                    predict_unmasked=s.predict_unmasked,
-                )
+                *_, last = tune(self.model, [tokenized[i] for i in at], self.settings)
                 out[at] = last.result.embeddings
                 bar.update(len(at))
         vectors = out[0] if single else out

@@ -97,17 +97,26 @@ def micro_tune(
             f"Which words wrote the embedding can be followed for up to {MAX_FOLLOWED_TOKENS:,} "
             f"tokens at once; these texts have {n_tokens:,}."
         )
-    return _run(model, tokenized, settings, with_deltas, with_token_shares, reuse)
+    return tune(
+        model,
+        tokenized,
+        settings,
+        with_deltas=with_deltas,
+        with_token_shares=with_token_shares,
+        reuse=reuse,
+    )
 
 
-def _run(
+def tune(
     model: LanguageModel,
-    texts: list[TokenizedText],
+    texts: Sequence[TokenizedText],
     settings: TuningSettings,
-    with_deltas: bool,
-    with_token_shares: bool,
-    reuse: bool,
+    *,
+    with_deltas: bool = False,
+    with_token_shares: bool = False,
+    reuse: bool = True,
 ) -> Iterator[TuningEvent]:
+    """`micro_tune` on tokenised texts with checked settings."""
     network = PerTextNetwork(model, settings.layers, reuse=reuse)
     inputs = PreparedInputs(model, network, texts, settings)
     optimizers = _optimizers(model, texts, settings, with_token_shares)

@@ -55,6 +55,24 @@ def check_settings(
         SettingsError: a layer the model does not have, a blueprint that makes no sense, epochs
             outside 1 … 1000, a learning rate that is not above 0, a negative weight decay.
     """
+    check_numbers(epochs, learning_rate, weight_decay)
+    return TuningSettings(
+        layers=model.check_layers(layers),
+        blueprints=check_blueprints(blueprints),
+        epochs=epochs,
+        learning_rate=float(learning_rate),
+        weight_decay=float(weight_decay),
+        predict_unmasked=bool(predict_unmasked),
+    )
+
+
+def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:
+    """Check the numbers among the settings.
+
+    Raises:
+        SettingsError: epochs outside 1 … 1000, a learning rate that is not above 0, a negative
+            weight decay, or something that is no number.
+    """
     if isinstance(epochs, bool) or not isinstance(epochs, int) or not 1 <= epochs <= MAX_EPOCHS:
         raise SettingsError(
             f"Epochs has to be a whole number from 1 to {MAX_EPOCHS}, and {epochs!r} is not: "
@@ -70,11 +88,3 @@ def check_settings(
         )
     if weight_decay < 0:
         raise SettingsError("The weight decay cannot be negative.")
-    return TuningSettings(
-        layers=model.check_layers(layers),
-        blueprints=check_blueprints(blueprints),
-        epochs=epochs,
-        learning_rate=float(learning_rate),
-        weight_decay=float(weight_decay),
-        predict_unmasked=bool(predict_unmasked),
-    )

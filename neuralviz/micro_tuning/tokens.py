@@ -12,6 +12,7 @@ from neuralviz.errors import TextError
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
+    from neuralviz.models.bundled import TextReader
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class TokenizedText:
         return unreadable / n_words
 
 
-def tokenize(model: LanguageModel, texts: Sequence[str]) -> list[TokenizedText]:
+def tokenize(model: LanguageModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:
     """Tokenise texts and cut those longer than the model's window into chunks.
 
     Strings that look like special tokens (``[MASK]``) are read as the characters they are.

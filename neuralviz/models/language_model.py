@@ -76,7 +76,13 @@ def layers_of(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[
 def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
     """Default layers: the prediction head's, norm first, then the dense bias (paper, section 2)."""
     head = [la for la in layers if la.part == "head" and la.size != vocab_size]
-    return tuple(la.name for la in sorted(head, key=lambda la: not _NORM.search(la.name)))
+    order = {"weight": 0, "bias": 1}
+    return tuple(
+        la.name
+        for la in sorted(
+            head, key=lambda la: (not _NORM.search(la.name), order.get(la.name.rpartition(".")[2], 2))
+        )
+    )
 
 
 def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:

@@ -137,3 +137,10 @@ def shorten(text: str, n: int) -> str:
     """``text`` on one line and at most ``n`` characters long, cut with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= n else line[: n - 1].rstrip() + "…"
+
+
+def standalone_html(figure: go.Figure) -> str:
+    """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it."""
+    page = style(go.Figure(figure), dark=False)
+    page.update_layout(autosize=True, paper_bgcolor="white", width=None)
+    return page.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})

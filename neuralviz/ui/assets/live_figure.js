@@ -30,20 +30,26 @@ function pictureButton(Plotly, node, format, icon) {
   }
 }
 
-function draw(Plotly, node) {
-  const { figure, layout } = node.spec
-  Object.assign(figure.layout, layout)
-  if (window.matchMedia("(pointer: coarse)").matches) {
-    figure.layout.dragmode = false // a finger on the figure scrolls the page
-  }
-  return Plotly.react(node, figure.data, figure.layout, {
+// Made once a figure: with another configuration, Plotly.react would begin from nothing.
+function configuration(Plotly, node) {
+  return {
     displaylogo: false,
     modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "autoScale2d"],
     modeBarButtonsToAdd: [
       pictureButton(Plotly, node, "png", "camera"),
       pictureButton(Plotly, node, "svg", "disk"),
     ],
-  })
+  }
+}
+
+function draw(Plotly, node) {
+  const { figure, layout } = node.spec
+  Object.assign(figure.layout, layout)
+  if (window.matchMedia("(pointer: coarse)").matches) {
+    figure.layout.dragmode = false // a finger on the figure scrolls the page
+  }
+  node.config ??= configuration(Plotly, node)
+  return Plotly.react(node, figure.data, figure.layout, node.config)
 }
 
 function plain(value) {
@@ -69,20 +75,42 @@ function listen(Plotly, node) {
     Plotly.Plots.resize(node)
   })
   node.observer.observe(node)
+
+  // A redraw would end a drag that is under way: it waits until the pointer is let go.
+  node.addEventListener("pointerdown", () => {
+    node.held = true
+    const letGo = () => {
+      node.held = false
+      setTimeout(() => drawLatest(Plotly, node))
+    }
+    window.addEventListener("pointerup", letGo, { once: true })
+    window.addEventListener("pointercancel", letGo, { once: true })
+  })
+}
+
+async function drawLatest(Plotly, node) {
+  if (node.drawing) return
+  node.drawing = true
+  while (node.stale && !node.held && node.isConnected) {
+    node.stale = false
+    const start = performance.now()
+    await draw(Plotly, node)
+    if (!node.observer) listen(Plotly, node)
+    // However fast the data move, half of the time is left to the rest of the page.
+    await new Promise((resume) => setTimeout(resume, performance.now() - start))
+  }
+  node.drawing = false
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {
   const node = parentElement.querySelector(".neuralviz-figure")
   node.spec = JSON.parse(new TextDecoder().decode(data))
+  node.stale = true
   node.send = setTriggerValue
   node.style.height = `${node.spec.layout.height}px`
   node.setAttribute("aria-label", node.spec.alt)
   loadPlotly(node.spec.plotly)
-    .then(async (Plotly) => {
-      if (!node.isConnected) return
-      await draw(Plotly, node)
-      if (!node.observer) listen(Plotly, node)
-    })
+    .then((Plotly) => drawLatest(Plotly, node))
     .catch((error) => {
       node.textContent = error.message
     })

@@ -1,0 +1,32 @@
+"""neuralviz: the pages, and what stands beside all of them. Start with `streamlit run app.py`."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from neuralviz import ui
+from neuralviz.ui.model_choice import model_sidebar, warm_up
+
+st.set_page_config(
+    page_title="neuralviz",
+    page_icon=str(Path(ui.__file__).with_name("assets") / "icon.svg"),
+    layout="wide",
+    menu_items={"About": "**neuralviz**: see what a language model learns from a text."},
+)
+page = st.navigation(
+    [
+        st.Page(
+            "pages/micro_tuning.py",
+            title="Micro-tuning",
+            icon=":material/trending_down:",
+            default=True,
+        ),
+        st.Page(
+            "pages/blueprints.py", title="Masking blueprints", icon=":material/grid_view:"
+        ),
+        st.Page("pages/how_it_works.py", title="How it works", icon=":material/school:"),
+    ]
+)
+model_sidebar()
+warm_up()
+page.run()

@@ -1,0 +1,5 @@
+"""``python -m neuralviz``."""
+
+from neuralviz.cli import main
+
+main()

@@ -1,0 +1,174 @@
+"""Texts from files (.txt, .csv) and from what was pasted, cleaned, with notes on what was left."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from neuralviz.errors import TextError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Mode = Literal["line", "blank line", "one"]
+
+TEXT_COLUMNS = ("text", "texts", "sentence", "sentence1", "document", "content", "body", "abstract")
+
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
+
+
+@dataclass(frozen=True)
+class ReadTexts:
+    """Texts in the order they came in.
+
+    Attributes:
+        texts: none of them blank.
+        notes: sentences on what was left out or changed.
+        ids: one a text, if the file has a column ``id``.
+        column: the CSV column that was read.
+        columns: the CSV columns that can be read.
+    """
+
+    texts: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+    column: str | None = None
+    columns: tuple[str, ...] = ()
+
+
+def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
+    """Split what was pasted: a text a line, a blank line between texts, or all as one text.
+
+    Nothing at all gives no texts and no notes.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if mode == "one":
+        parts = [text]
+    elif mode == "line":
+        parts = text.split("\n")
+    else:
+        parts = re.split(r"\n[^\S\n]*\n\s*", text)
+    return ReadTexts(*_clean(parts, report_blanks=False))
+
+
+def join_pasted(texts: list[str]) -> tuple[str, Mode]:
+    """What to paste, and in which mode, to get ``texts`` from ``split_pasted`` again.
+
+    Blank lines inside one of several texts are lost.
+    """
+    if len(texts) == 1 and "\n" in texts[0]:
+        return texts[0], "one"
+    if any("\n" in text for text in texts):
+        return "\n\n".join(re.sub(r"\n\s*\n", "\n", text) for text in texts), "blank line"
+    return "\n".join(texts), "line"
+
+
+def read_texts(name: str, content: bytes, column: str | None = None) -> ReadTexts:
+    """Read a file: CSV or TSV by the ending of ``name``, else one text a line.
+
+    Args:
+        name: file name; only its ending counts.
+        content: UTF-8, UTF-16 or Windows-1252.
+        column: the CSV column to read; by default guessed by its name, else the one with the
+            longest texts.
+
+    Raises:
+        TextError: there is no text in it, it is no text file, it is no table, or it has no such
+            column.
+    """
+    if not content.strip():
+        raise TextError(f"{name} is empty.")
+    text, notes = _decode(name, content)
+    if name.lower().endswith((".csv", ".tsv")):
+        read = _read_table(name, text, column)
+    elif column is not None:
+        raise TextError(f"{name} is not a CSV file, so it has no column “{column}”.")
+    else:
+        read = ReadTexts(*_clean(text.splitlines(), report_blanks=False))
+    if not read.texts:
+        raise TextError(f"There is no text in {name}.")
+    return ReadTexts(read.texts, notes + read.notes, read.ids, read.column, read.columns)
+
+
+def _clean(parts: list[str], *, report_blanks: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts without blanks and unreadable characters, and notes that say so."""
+    cleaned = [_UNREADABLE.sub(" ", part).strip() for part in parts]
+    texts = tuple(text for text in cleaned if text)
+    notes = []
+    unreadable = sum(len(_UNREADABLE.findall(part)) for part in parts)
+    if unreadable:
+        notes.append(f"{_count(unreadable, 'unreadable character')} replaced by blanks.")
+    if report_blanks and len(texts) < len(parts):
+        notes.append(f"{_count(len(parts) - len(texts), 'row')} without text left out.")
+    return texts, tuple(notes)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s were' if n != 1 else ' was'}"
+
+
+def _decode(name: str, content: bytes) -> tuple[str, tuple[str, ...]]:
+    """The text of a file, and a note when its encoding had to be guessed."""
+    notes: tuple[str, ...] = ()
+    try:
+        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            text = content.decode("utf-16")
+        elif b"\0" in content:
+            little = content[1::2].count(0) >= content[::2].count(0)
+            text = content.decode("utf-16-le" if little else "utf-16-be")
+        else:
+            text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", errors="replace")
+        notes = (f"{name} is not in UTF-8; it was read as Windows-1252.",)
+    if len(_UNREADABLE.findall(text)) > _BINARY_SHARE * len(text) + 1:
+        raise TextError(f"{name} does not look like text; save it as plain text or CSV in UTF-8.")
+    return text, notes
+
+
+def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
+    import pandas as pd
+
+    header = text.lstrip().split("\n", 1)[0]
+    separator = max(",;\t", key=header.count)
+    try:
+        table = pd.read_csv(
+            io.StringIO(text),
+            sep=separator if separator in header else "\x1f",  # one column: commas are text
+            dtype=str,
+            keep_default_na=False,
+            index_col=False,
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        raise TextError(
+            f"{name} is not a table that can be read ({reason}); put texts that contain "
+            f"“{separator}” in quotation marks."
+        ) from error
+    table = table.rename(columns=str).fillna("")
+    columns = tuple(table.columns)
+    if column is None:
+        column = _guess_column(table)
+    elif column not in columns:
+        raise TextError(
+            f"{name} has no column “{column}”; it has {', '.join(f'“{c}”' for c in columns)}."
+        )
+    parts = table[column].tolist()
+    texts, notes = _clean(parts, report_blanks=True)
+    ids = None
+    if "id" in columns and column != "id":
+        used = [bool(_UNREADABLE.sub(" ", part).strip()) for part in parts]
+        ids = tuple(table.loc[used, "id"])
+    return ReadTexts(texts, notes, ids, column, columns)
+
+
+def _guess_column(table: pd.DataFrame) -> str:
+    """The column named like one of texts, else the one with the longest texts on average."""
+    by_name = {name.strip().lower(): name for name in reversed(table.columns)}
+    for name in TEXT_COLUMNS:
+        if name in by_name:
+            return by_name[name]
+    return max(table.columns, key=lambda name: table[name].str.len().mean())

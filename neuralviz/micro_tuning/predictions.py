@@ -1,0 +1,150 @@
+"""What a model says at the masked positions of a text, before and after micro-tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.cross_entropy import BLOCK_VALUES
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.micro_tuning.plan import make_pieces
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.micro_tuning.plan import Piece
+    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.micro_tuning.tokens import TokenizedText
+    from neuralviz.models import LanguageModel
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedPredictions:
+    """The predictions for every masked position of a text, input by input, token by token.
+
+    Attributes:
+        input: [position] the input, counted over all chunks from 0; within a chunk the inputs
+            are in the order of `mask_inputs`.
+        token: [position] the masked token, as an index into the text's tokens.
+        label: [position] its vocabulary id: what should be predicted.
+        probability: [position] of the label, 0 … 1.
+        loss: [position] cross entropy in nats, minus the logarithm of ``probability``.
+        top_ids: [position, top] the likeliest vocabulary ids, likeliest first.
+        top_probabilities: [position, top] their probabilities.
+    """
+
+    input: np.ndarray
+    token: np.ndarray
+    label: np.ndarray
+    probability: np.ndarray
+    loss: np.ndarray
+    top_ids: np.ndarray
+    top_probabilities: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean cross entropy over the positions; of a text of one chunk, what tuning minimises."""
+        return float(self.loss.mean())
+
+
+@torch.no_grad()
+def predict_masked(
+    model: LanguageModel,
+    text: TokenizedText,
+    settings: TuningSettings,
+    deltas: Sequence[np.ndarray] | None,
+    top: int = 5,
+) -> MaskedPredictions:
+    """Predict the masked positions of all inputs that the settings make from a text.
+
+    Logits are made a block of positions at a time. For the beginning of a long text, give it with
+    fewer chunks: ``dataclasses.replace(text, chunks=text.chunks[:1])``.
+
+    Args:
+        model: from `neuralviz.load_model`; only read.
+        text: from `tokenize`.
+        settings: which layers the deltas belong to, and how the text is masked.
+        deltas: per layer of ``settings``, [dim] to be added to its weights; None for the
+            pretrained model.
+        top: how many of the likeliest tokens to give, 1 … vocabulary size.
+
+    Raises:
+        SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
+    """
+    if not 1 <= top <= model.vocab_size:
+        raise SettingsError(f"Give from 1 to {model.vocab_size:,} predictions, not {top}.")
+    network = PerTextNetwork(model, settings.layers)
+    values = _tuned_values(model, settings, deltas)
+    parts, first_input = [], 0
+    for chunk in range(len(text.chunks)):
+        for piece in make_pieces(model, [text], settings, chunk):
+            inputs = piece.input_of_row[piece.row] + first_input
+            probability, loss, ids, probabilities = _predict(network, piece, values, top)
+            parts.append(
+                (inputs, piece.token_of, piece.labels, probability, loss, ids, probabilities)
+            )
+        first_input = int(inputs[-1]) + 1
+    return MaskedPredictions(*(torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True)))
+
+
+def _tuned_values(
+    model: LanguageModel, settings: TuningSettings, deltas: Sequence[np.ndarray] | None
+) -> dict[str, Tensor]:
+    """Layer name to [1, dim] weights."""
+    parameters = dict(model.network.named_parameters())
+    values = {name: parameters[name].detach()[None] for name in settings.layers}
+    if deltas is None:
+        return values
+    shapes = [np.shape(delta) for delta in deltas]
+    if shapes != [tuple(value.shape[1:]) for value in values.values()]:
+        raise SettingsError("Give one delta for every tuned layer, each as long as the layer.")
+    return {
+        name: value + torch.as_tensor(delta, dtype=value.dtype, device=value.device)
+        for (name, value), delta in zip(values.items(), deltas, strict=True)
+    }
+
+
+def _predict(
+    network: PerTextNetwork, piece: Piece, values: dict[str, Tensor], top: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Probability and loss of the label [position], likeliest ids and theirs [position, top]."""
+    weight = network.output_weight
+    bias = values.get(network.output_bias_name, network.output_bias)
+    vectors = _output_layer_inputs(network, piece, values)
+    rows = max(16, BLOCK_VALUES // len(weight))  # logits never exist all at once
+    parts = []
+    for block, labels in zip(vectors.split(rows), piece.labels.split(rows), strict=True):
+        logits = block @ weight.T
+        if bias is not None:
+            logits += bias
+        log_probability = logits.log_softmax(dim=1)
+        loss = -log_probability.gather(1, labels[:, None]).squeeze(1)
+        likeliest, ids = log_probability.topk(top, dim=1)
+        parts.append((loss.neg().exp(), loss, ids, likeliest.exp()))
+    return tuple(torch.cat(part) for part in zip(*parts, strict=True))
+
+
+def _output_layer_inputs(
+    network: PerTextNetwork, piece: Piece, values: dict[str, Tensor]
+) -> Tensor:
+    """[position, width] what goes into the output layer at the masked positions of a piece."""
+    head_only = network.cut == HEAD_ONLY
+    text_of_row = piece.text_of if head_only else piece.text_of_row
+    rows = {
+        name: value.expand(len(text_of_row), -1)
+        for name, value in values.items()
+        if name != network.output_bias_name
+    }
+    below = network.below(piece.ids, piece.attention)
+    if head_only:
+        return network.at_positions(below[piece.row, piece.column], rows, text_of_row)
+    out = network.at_tokens(piece.ids, piece.attention, below, rows, text_of_row)
+    return out[piece.row, piece.column]

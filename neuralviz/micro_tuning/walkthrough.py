@@ -1,0 +1,164 @@
+"""The whole way from a text to the product with another, with every number that occurs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from neuralviz.errors import TextError
+from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
+from neuralviz.micro_tuning.events import MicroTuning
+from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.per_text import PerTextNetwork
+from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
+from neuralviz.micro_tuning.run import Gradients, PreparedInputs, micro_tune
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+MAX_TOKENS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Walkthrough:
+    """Two texts micro-tuned on, and what was met on the way of the first.
+
+    Attributes:
+        tuning: the run on both texts.
+        inputs: the masked inputs of the first text.
+        before, after: what the model predicts at the first text's masked positions.
+        words_before, words_after: [position][top] the likeliest tokens there, in words.
+        weights: per layer, [dim] before tuning.
+        gradients: per layer, [dim] of the first text's loss before the first step.
+        deltas: per layer, [epoch, text, dim] after each epoch.
+    """
+
+    tuning: MicroTuning
+    inputs: MaskedInputs
+    before: MaskedPredictions
+    after: MaskedPredictions
+    words_before: tuple[tuple[str, ...], ...]
+    words_after: tuple[tuple[str, ...], ...]
+    weights: tuple[np.ndarray, ...]
+    gradients: tuple[np.ndarray, ...]
+    deltas: tuple[np.ndarray, ...]
+
+    @property
+    def text(self) -> TokenizedText:
+        """The first text."""
+        return self.tuning.texts[0]
+
+    @property
+    def settings(self) -> TuningSettings:
+        return self.tuning.settings
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[layer] lengths of the first text's deltas."""
+        return self.tuning.delta_norm[-1, 0]
+
+    @property
+    def normalized(self) -> tuple[np.ndarray, ...]:
+        """Per layer, [dim] the first text's delta divided by its length."""
+        return tuple(
+            layer[-1, 0] / (length or 1.0)
+            for layer, length in zip(self.deltas, self.lengths, strict=True)
+        )
+
+    @property
+    def product(self) -> float:
+        """Of the two embeddings, -1 … 1."""
+        return float(self.tuning.products[0, 1])
+
+    def first_step(self, layer: int, neuron: int) -> AdamWStep:
+        """What the first optimiser step does to one weight."""
+        settings = self.settings
+        weight = float(self.weights[layer][neuron])
+        gradient = float(self.gradients[layer][neuron])
+        beta1, beta2 = settings.betas
+        first, second = (1 - beta1) * gradient, (1 - beta2) * gradient**2
+        rate = settings.learning_rate
+        # Divided by 1 - beta, the moments of a first step are the gradient and its square.
+        step = rate * gradient / (abs(gradient) + settings.eps)
+        decay = rate * settings.weight_decay * weight
+        return AdamWStep(weight, gradient, first, second, step, decay, weight - decay - step)
+
+
+@dataclass(frozen=True)
+class AdamWStep:
+    """One weight's way through a first step of AdamW.
+
+    Attributes:
+        weight: before.
+        gradient: of the loss by the weight.
+        first, second: moving averages of the gradient and of its square.
+        step: learning rate × corrected first ÷ (root of corrected second + eps).
+        decay: learning rate × weight decay × weight.
+        result: weight - decay - step.
+    """
+
+    weight: float
+    gradient: float
+    first: float
+    second: float
+    step: float
+    decay: float
+    result: float
+
+
+def walk_through(model: LanguageModel, first: str, second: str, epochs: int = 10) -> Walkthrough:
+    """Micro-tune on two short texts, as the paper does by default, and keep every number.
+
+    Raises:
+        TextError: a text is empty or has more than 64 tokens.
+    """
+    for number, text in enumerate(tokenize(model, [first, second]), 1):
+        if len(text) > MAX_TOKENS:
+            raise TextError(
+                f"Text {number} has {len(text):,} tokens; the walk is for short texts of up to "
+                f"{MAX_TOKENS}. The page Micro-tuning takes long ones."
+            )
+    events = list(micro_tune(model, [first, second], epochs=epochs, with_deltas=True))
+    tuning = events[-1].result
+    text, settings = tuning.texts[0], tuning.settings
+    before = predict_masked(model, text, settings, None)
+    after = predict_masked(model, text, settings, [delta[0] for delta in tuning.deltas])
+    parameters = dict(model.network.named_parameters())
+    return Walkthrough(
+        tuning=tuning,
+        inputs=mask_inputs(len(text), settings.blueprints),
+        before=before,
+        after=after,
+        words_before=_in_words(model, before),
+        words_after=_in_words(model, after),
+        weights=tuple(parameters[name].detach().cpu().numpy().copy() for name in settings.layers),
+        gradients=_first_gradients(model, text, settings),
+        deltas=tuple(np.stack(layer) for layer in zip(*(e.deltas for e in events), strict=True)),
+    )
+
+
+def _in_words(model: LanguageModel, predictions: MaskedPredictions) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        tuple(model.tokenizer.convert_ids_to_tokens(ids)) for ids in predictions.top_ids.tolist()
+    )
+
+
+def _first_gradients(
+    model: LanguageModel, text: TokenizedText, settings: TuningSettings
+) -> tuple[np.ndarray, ...]:
+    """Per layer, [dim] gradient of the loss of an untuned model."""
+    network = PerTextNetwork(model, settings.layers)
+    parameters = dict(model.network.named_parameters())
+    nobody = torch.empty(0, dtype=torch.long, device=model.device)
+    weights = {
+        name: RowAdamW(parameters[name].detach()[None].clone(), settings, nobody)
+        for name in settings.layers
+    }
+    gradients = Gradients(network, [text], follow_tokens=False)
+    gradients.of(PreparedInputs(model, network, [text], settings).of_chunk(0), weights)
+    return tuple(gradients.by_text[name][0].cpu().numpy() for name in settings.layers)

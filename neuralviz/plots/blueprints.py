@@ -1,0 +1,185 @@
+"""The grid of a text's masked inputs: what is kept, what is hidden, how often (paper, Figure 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.plots.theme import BLUE, ORANGE, escape, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning import Blueprint
+    from neuralviz.micro_tuning.blueprints import MaskedInputs
+
+KEPT, MASKED = ORANGE, BLUE
+MAX_ROWS = 200
+_LONGEST = 14  # characters of a token
+
+_BAND_HEAD = 34  # px above each band, for its name
+_STRIP = 80  # px for the counts under the grid
+_LEGEND = 44  # px
+
+
+def grid_height(inputs: MaskedInputs, tokens: Sequence[str]) -> int:
+    """px that `blueprint_grid` needs to draw these tokens."""
+    tops, row = _rows(inputs)
+    return _above(tokens) + int(tops[-1] + row) + _BAND_HEAD + _STRIP + _LEGEND
+
+
+def blueprint_grid(
+    inputs: MaskedInputs,
+    blueprints: Sequence[Blueprint],
+    tokens: Sequence[str],
+    window: range,
+) -> go.Figure:
+    """Inputs × tokens, a band a blueprint, with a strip of how often each token is masked.
+
+    Args:
+        inputs: of all tokens of a chunk; the first `MAX_ROWS` are drawn.
+        blueprints: that they were made by.
+        tokens: [token] of the chunk.
+        window: the tokens to draw.
+    """
+    tops, row = _rows(inputs)
+    n_rows, shown = len(tops), slice(window.start, window.stop)
+    starts = np.flatnonzero(np.diff(inputs.blueprint[:n_rows], prepend=-1))
+    names = [escape(shorten(token, _LONGEST)) for token in tokens[shown]]
+    x = np.arange(window.start, window.stop) + 1
+
+    figure = go.Figure()
+    edges, cells, hover = _with_band_heads(inputs, blueprints, names, shown, tops, row, starts)
+    figure.add_heatmap(
+        x=x,
+        y=edges,
+        z=cells,
+        text=hover,
+        hovertemplate="%{text}<extra></extra>",
+        hoverongaps=False,
+        zmin=0,
+        zmax=1,
+        autocolorscale=False,
+        colorscale=[[0, KEPT], [1, MASKED]],
+        showscale=False,
+        xgap=2 if len(x) <= 60 else 1,
+        ygap=2 if row > 8 else 0,
+    )
+    times = inputs.times_masked[shown]
+    figure.add_bar(
+        x=x,
+        y=times,
+        yaxis="y2",
+        marker_color=MASKED,
+        text=times,
+        textposition="outside",
+        textangle=0,
+        cliponaxis=False,
+        customdata=names,
+        hovertemplate="token %{x} <b>%{customdata}</b><br>masked %{y} times<extra></extra>",
+        showlegend=False,
+    )
+    for name, colour in (("kept", KEPT), ("masked, to be predicted", MASKED)):
+        figure.add_scatter(
+            x=[None], y=[None], mode="markers", name=name, hoverinfo="skip",
+            marker={"symbol": "square", "size": 16, "color": colour},
+        )  # fmt: skip
+    for start in starts:
+        blueprint = blueprints[inputs.blueprint[start]]
+        text = f"<b>keep {blueprint.keep}, mask {blueprint.mask}</b>"
+        _write(figure, text, tops[start], "y")
+    plot_height = tops[-1] + row + _BAND_HEAD + _STRIP
+    _write(figure, "<b>how often each token is masked</b>", _STRIP / plot_height, "paper")
+    first_rows = set(starts.tolist())
+    figure.update_layout(
+        title=None,
+        margin={"t": _above(tokens[shown]), "b": _LEGEND, "l": 8, "r": 8},
+        bargap=0.12,
+        xaxis={
+            "side": "top",
+            "anchor": "free",
+            "position": 1,
+            "tickvals": x,
+            "ticktext": names,
+            "autotickangles": [0, -60, -90],
+            "range": [x[0] - 0.5, x[-1] + 0.5],
+            "showgrid": False,
+            "zeroline": False,
+            "ticks": "",
+        },
+        yaxis={
+            "domain": [(_STRIP + _BAND_HEAD) / plot_height, 1],
+            "range": [tops[-1] + row, 0],
+            "tickvals": tops + row / 2 if row > 14 else [],
+            "ticktext": [
+                f"shift {shift}" if number in first_rows else str(shift)
+                for number, shift in enumerate(inputs.shift[:n_rows])
+            ],
+            "showgrid": False,
+            "zeroline": False,
+            "ticks": "",
+        },
+        yaxis2={
+            "domain": [0, _STRIP / plot_height],
+            "range": [0, 1.4 * (times.max() or 1)],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+    )
+    return figure
+
+
+def _above(tokens: Sequence[str]) -> int:
+    """px for the tokens over the grid: lying flat when they are few, else upright."""
+    longest = min(_LONGEST, max(map(len, tokens)))
+    return 40 if len(tokens) <= 16 else 30 + 8 * longest
+
+
+def _rows(inputs: MaskedInputs) -> tuple[np.ndarray, float]:
+    """[row] px from the grid's top to each row's, and the height of a row."""
+    blueprint = inputs.blueprint[:MAX_ROWS]
+    row = float(np.clip(900 / len(blueprint), 5, 26))
+    heads = np.cumsum(np.diff(blueprint, prepend=-1) != 0)
+    return np.arange(len(blueprint)) * row + heads * _BAND_HEAD, row
+
+
+def _with_band_heads(
+    inputs: MaskedInputs,
+    blueprints: Sequence[Blueprint],
+    names: list[str],
+    shown: slice,
+    tops: np.ndarray,
+    row: float,
+    starts: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """[line + 1] edges, [line, token] cells and their hover texts; a line is a row or a head.
+
+    Heads are empty lines above each band.
+    """
+    cells = inputs.masked[: len(tops), shown].astype(float)
+    hover = np.array(
+        [
+            [
+                f"blueprint {blueprints[inputs.blueprint[i]]}, shift {inputs.shift[i]}<br>"
+                f"input {i + 1}, token {shown.start + j + 1} <b>{name}</b><br>"
+                f"{'masked' if masked else 'kept'}"
+                for j, (name, masked) in enumerate(zip(names, cells[i], strict=True))
+            ]
+            for i in range(len(tops))
+        ],
+        dtype=object,
+    )
+    edges = np.append(np.insert(tops, starts, tops[starts] - _BAND_HEAD), tops[-1] + row)
+    return edges, np.insert(cells, starts, np.nan, axis=0), np.insert(hover, starts, "", axis=0)
+
+
+def _write(figure: go.Figure, text: str, y: float, yref: str) -> None:
+    """Words above a band, at the figure's left edge."""
+    figure.add_annotation(
+        text=text, x=0, xref="paper", xanchor="left", y=y, yref=yref, yanchor="bottom",
+        showarrow=False,
+    )  # fmt: skip

@@ -1,0 +1,227 @@
+"""Figures of a micro-tuning run: losses, deltas, which words wrote them, products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.plots.theme import OKABE_ITO, escape, shorten, symmetric_range
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.record import RunRecord
+
+MAX_LINES = 8
+STRONGEST = 5
+_LINE_COLOURS = OKABE_ITO[:6]
+
+
+def short_layer_names(names: Sequence[str]) -> list[str]:
+    """Layer names without what all of them share: ``block 5 · output.dense.bias``."""
+    out = []
+    for name in names:
+        parts = name.split(".")
+        number = next((i for i, part in enumerate(parts[:-1]) if part.isdigit()), None)
+        if number is None:
+            out.append(".".join(parts[-2:]))
+        else:
+            out.append(f"block {parts[number]} · {'.'.join(parts[number + 1 :])}")
+    return out
+
+
+def loss_figure(record: RunRecord) -> go.Figure:
+    """Loss of each text over the epochs of learning; of many texts, mean and range."""
+    figure = go.Figure()
+    epochs = np.arange(record.settings.epochs + 1)
+    curves = np.array([record.loss_curve(i) for i in range(len(record.texts))])
+    if len(curves) <= MAX_LINES:
+        for i, curve in enumerate(curves):
+            figure.add_scatter(
+                x=epochs,
+                y=curve,
+                mode="lines+markers",
+                name=f"{i + 1}. {escape(shorten(record.texts[i], 24))}",
+                line={"color": _LINE_COLOURS[i % len(_LINE_COLOURS)], "width": 3,
+                      "dash": "solid" if i < len(_LINE_COLOURS) else "dot"},
+                marker={"size": 8},
+                hovertemplate=f"text {i + 1}<br>after %{{x}} epochs<br>loss %{{y:.3f}}<extra></extra>",
+            )  # fmt: skip
+    else:
+        known = np.ma.masked_invalid(curves)
+        low, mean, high = (
+            np.ma.filled(values, np.nan)
+            for values in (known.min(axis=0), known.mean(axis=0), known.max(axis=0))
+        )
+        for values, name, width in ((high, "highest", 1), (mean, "mean", 4), (low, "lowest", 1)):
+            figure.add_scatter(
+                x=epochs,
+                y=values,
+                mode="lines",
+                name=f"{name} of {len(curves):,} texts",
+                line={"color": _LINE_COLOURS[0], "width": width},
+                fill="tonexty" if name == "lowest" else None,
+                fillcolor="rgba(213, 94, 0, 0.12)",
+                hovertemplate="after %{x} epochs<br>loss %{y:.3f}<extra></extra>",
+            )
+    figure.update_layout(
+        title="Loss: how surprising the masked words are",
+        xaxis=_epoch_axis(record),
+        yaxis={"title": "cross entropy, nats", "rangemode": "tozero"},
+        showlegend=len(curves) > 1,
+    )
+    return figure
+
+
+def delta_norm_figure(record: RunRecord, text: int) -> go.Figure:
+    """How far each layer has moved from its pretrained weights."""
+    figure = go.Figure()
+    epochs = np.arange(record.settings.epochs + 1)
+    names = short_layer_names(record.settings.layers)
+    few = len(names) <= MAX_LINES
+    for i, name in enumerate(names):
+        figure.add_scatter(
+            x=epochs,
+            y=np.append(0.0, record.delta_norm[:, text, i]),
+            mode="lines+markers" if few else "lines",
+            name=name,
+            line={"color": _layer_colour(i, len(names)), "width": 3 if few else 2},
+            marker={"size": 8},
+            hovertemplate=f"{escape(name)}<br>after %{{x}} epochs: %{{y:.4f}}<extra></extra>",
+        )
+    figure.update_layout(
+        title="How far each layer has moved",
+        xaxis=_epoch_axis(record),
+        yaxis={"title": "length of the delta", "rangemode": "tozero"},
+        showlegend=1 < len(names) <= MAX_LINES,
+    )
+    return figure
+
+
+def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
+    """The delta of one layer, neurons × epochs, its strongest neurons pointed at."""
+    values = record.deltas[layer][:, text]  # [epoch, dim]
+    n_epochs, dim = values.shape
+    low, high = symmetric_range(values)
+    name = short_layer_names(record.settings.layers)[layer]
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.round(values, 5),
+            y=np.arange(1, n_epochs + 1),
+            zmin=low,
+            zmax=high,
+            colorbar={"title": {"text": "delta", "side": "right"}},
+            hovertemplate="neuron %{x}<br>after epoch %{y}: %{z:+.4f}<extra></extra>",
+        )
+    )
+    strongest = strongest_neurons(record, layer, text)
+    if strongest:
+        last = record.epochs_done(text) - 1
+        figure.add_scatter(
+            x=strongest,
+            y=[n_epochs + 0.5 + n_epochs * 0.06] * len(strongest),
+            mode="markers",
+            marker={"symbol": "triangle-down", "size": 13, "color": OKABE_ITO[0]},
+            customdata=values[last, strongest],
+            hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>one of the strongest</extra>",
+            showlegend=False,
+            cliponaxis=False,
+        )
+    figure.update_layout(
+        title=f"Delta of {escape(name)}, neuron by neuron",
+        xaxis={"title": "neuron", "range": [-0.5, dim - 0.5], "showgrid": False, "zeroline": False},
+        yaxis={
+            "title": "epoch",
+            "range": [0.5, n_epochs * 1.12 + 0.5],
+            "showgrid": False,
+            "tickvals": sorted({1, *range(5, n_epochs + 1, max(5, n_epochs // 25 * 5)), n_epochs}),
+        },
+    )
+    return figure
+
+
+def strongest_neurons(record: RunRecord, layer: int, text: int) -> list[int]:
+    """The neurons that moved most so far, strongest first; at most five."""
+    last = record.epochs_done(text) - 1
+    if last < 0 or not record.deltas:
+        return []
+    return np.argsort(-np.abs(record.deltas[layer][last, text]))[:STRONGEST].tolist()
+
+
+def shares_figure(words: Sequence[str], shares: Sequence[float], title: str) -> go.Figure:
+    """Each word's share of the delta, in the order of the text; negative ones pulled back."""
+    percent = np.asarray(shares) * 100
+    low, high = symmetric_range(percent)
+    figure = go.Figure(
+        go.Bar(
+            x=np.arange(len(percent)),
+            y=percent,
+            marker={"color": percent, "cmin": low, "cmax": high, "coloraxis": "coloraxis"},
+            customdata=[escape(word) for word in words],
+            hovertemplate="%{customdata}: %{y:.1f} %<extra></extra>",
+        )
+    )
+    few = len(words) <= 60
+    figure.update_layout(
+        title=title,
+        coloraxis={"cmin": low, "cmax": high, "showscale": False},
+        xaxis={
+            "tickvals": np.arange(len(words)) if few else None,
+            "ticktext": [escape(shorten(word, 14)) for word in words] if few else None,
+            "tickangle": -45 if len(words) > 8 else 0,
+            "showgrid": False,
+            "title": None if few else "word of the text",
+        },
+        yaxis={"title": "share of the delta, %", "zeroline": True},
+        bargap=0.15,
+    )
+    return figure
+
+
+def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
+    """[text, text] products of the embeddings, -1 … 1."""
+    names = [f"{i + 1}" for i in range(len(labels))]
+    hover = [
+        [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in labels] for a in labels
+    ]
+    figure = go.Figure(
+        go.Heatmap(
+            z=products,
+            x=names,
+            y=names,
+            zmin=min(0.0, float(products.min())),
+            zmax=1.0,
+            colorscale="Cividis",
+            autocolorscale=False,
+            customdata=hover,
+            texttemplate="%{z:.2f}" if len(labels) <= 12 else None,
+            hovertemplate="%{customdata}<br>product %{z:.3f}<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        title="Products of the embeddings",
+        xaxis={"title": "text", "type": "category", "showgrid": False, "constrain": "domain"},
+        yaxis={
+            "title": "text",
+            "type": "category",
+            "autorange": "reversed",
+            "showgrid": False,
+            "scaleanchor": "x",
+            "constrain": "domain",
+        },
+    )
+    return figure
+
+
+def _epoch_axis(record: RunRecord) -> dict:
+    n = record.settings.epochs
+    return {"title": "epochs learnt", "range": [-0.04 * n, n * 1.04], "nticks": 12, "tickformat": "d"}
+
+
+def _layer_colour(i: int, n: int) -> str:
+    if n <= len(_LINE_COLOURS):
+        return _LINE_COLOURS[i]
+    from plotly.colors import sample_colorscale
+
+    return sample_colorscale("Cividis", [i / (n - 1)])[0]

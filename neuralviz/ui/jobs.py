@@ -1,0 +1,228 @@
+"""Long work beside the page: a queue of jobs on threads, each owned by a browser session."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from collections import deque
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from neuralviz.errors import NeuralvizError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Status = Literal["queued", "running", "done", "stopped", "failed"]
+
+GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
+LOOK_EVERY = 1.0  # seconds between two looks for the owner
+
+_log = logging.getLogger(__name__)
+
+
+class Job:
+    """One piece of work: its events so far, how far it is, and how it ended.
+
+    The worker calls ``add``, ``advance`` and ``should_stop``; anybody may read and ``stop``.
+    Times are seconds since the epoch.
+    """
+
+    def __init__(self, label: str, owner: str, owner_is_here: Callable[[], bool]) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.label = label
+        self.owner = owner
+        self.status: Status = "queued"
+        self.error: str | None = None
+        self.count = 0
+        self.total = 0
+        self.submitted = time.time()
+        self.started: float | None = None
+        self.finished: float | None = None
+        self._events: list[Any] = []
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._stop_asked = threading.Event()
+        self._told_to_stop = False
+        self._owner_is_here = owner_is_here
+        self._last_look = -LOOK_EVERY
+        self._gone_since: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job is done, stopped or failed."""
+        return self._over.is_set()
+
+    def events(self, start: int = 0) -> list[Any]:
+        """The events from number ``start`` on."""
+        with self._lock:
+            return self._events[start:]
+
+    def add(self, event: Any) -> None:
+        """Append an event."""
+        with self._lock:
+            self._events.append(event)
+
+    def advance(self, count: int, total: int) -> None:
+        """Say how far the work is: ``count`` of ``total``."""
+        self.count, self.total = count, total
+
+    def stop(self) -> None:
+        """Ask the work to end, or not to begin; what it has added stays."""
+        self._stop_asked.set()
+        with self._lock:
+            if self.status == "queued":
+                self._end("stopped")
+
+    def should_stop(self) -> bool:
+        """Whether the work should end now: it was asked to, or its owner is gone for good."""
+        if self._stop_asked.is_set() or self.is_abandoned():
+            self._told_to_stop = True
+        return self._told_to_stop
+
+    def is_abandoned(self) -> bool:
+        """Whether the owner has been gone for more than ``GONE_AFTER`` seconds."""
+        now = time.monotonic()
+        if now - self._last_look >= LOOK_EVERY:
+            self._last_look = now
+            if self._owner_is_here():
+                self._gone_since = None
+            elif self._gone_since is None:
+                self._gone_since = now
+        return self._gone_since is not None and now - self._gone_since > GONE_AFTER
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the job is over; False when ``seconds`` have passed before."""
+        return self._over.wait(seconds)
+
+    def _run(self, work: Callable[[Job], None]) -> None:
+        with self._lock:
+            if self.is_over:
+                return
+            self.status = "running"
+            self.started = time.time()
+        try:
+            work(self)
+        except NeuralvizError as error:
+            self._end("failed", str(error))
+        except Exception as error:
+            _log.exception("The job “%s” failed.", self.label)
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")
+            self._end("failed", f"Something went wrong that was not foreseen ({reason}).")
+        else:
+            self._end("stopped" if self._told_to_stop else "done")
+
+    def _end(self, status: Status, error: str | None = None) -> None:
+        self.error = error
+        self.finished = time.time()
+        self.status = status
+        self._over.set()
+
+
+class JobQueue:
+    """Runs jobs first come, first served, at most ``max_running`` at once.
+
+    Args:
+        max_running: by default half of the cores, at least one.
+        max_finished: finished jobs kept for a session; the oldest are forgotten first.
+        max_events: events kept in finished jobs of all sessions together, likewise.
+    """
+
+    def __init__(
+        self,
+        max_running: int | None = None,
+        max_finished: int = 20,
+        max_events: int = 100_000,
+    ) -> None:
+        self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
+        self.max_finished = max_finished
+        self.max_events = max_events
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Job, Callable[[Job], None]]] = deque()
+        self._running = 0
+        self._jobs: dict[str, Job] = {}  # in the order they were submitted
+
+    def submit(
+        self,
+        label: str,
+        work: Callable[[Job], None],
+        owner: str,
+        owner_is_here: Callable[[], bool],
+    ) -> Job:
+        """Queue ``work`` and return its job.
+
+        ``work`` runs on a thread of its own: it adds events to the job it is given, asks
+        ``should_stop`` between steps, and never calls Streamlit.
+        """
+        job = Job(label, owner, owner_is_here)
+        with self._lock:
+            self._forget()
+            self._jobs[job.id] = job
+            self._waiting.append((job, work))
+            self._start_next()
+        return job
+
+    def job(self, job_id: str) -> Job | None:
+        """The job with this id, if it is still kept."""
+        with self._lock:
+            return self._jobs.get(job_id)
+
+    def jobs_of(self, owner: str) -> list[Job]:
+        """The jobs of a session that are still kept, oldest first."""
+        with self._lock:
+            return [job for job in self._jobs.values() if job.owner == owner]
+
+    def place_in_queue(self, job: Job) -> int:
+        """1 for the next job to start, 0 for one that has started."""
+        with self._lock:
+            self._drop_unwanted()
+            waiting = [queued for queued, _ in self._waiting]
+        return waiting.index(job) + 1 if job in waiting else 0
+
+    def _start_next(self) -> None:
+        self._drop_unwanted()
+        while self._waiting and self._running < self.max_running:
+            self._running += 1
+            threading.Thread(
+                target=self._work, args=self._waiting.popleft(), name="neuralviz-job", daemon=True
+            ).start()
+
+    def _work(self, job: Job, work: Callable[[Job], None]) -> None:
+        try:
+            job._run(work)
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._start_next()
+
+    def _drop_unwanted(self) -> None:
+        """Take the jobs out of the line that were stopped or whose owner is gone."""
+        for job, _ in self._waiting:
+            if job.is_abandoned():
+                job.stop()
+        self._waiting = deque(entry for entry in self._waiting if not entry[0].is_over)
+
+    def _forget(self) -> None:
+        """Forget finished jobs: of vanished sessions, and the oldest beyond the limits."""
+        kept: dict[str, int] = {}
+        events = 0
+        for job in reversed(list(self._jobs.values())):
+            if not job.is_over:
+                continue
+            kept[job.owner] = kept.get(job.owner, 0) + 1
+            events += len(job._events)
+            if (
+                job.is_abandoned()
+                or kept[job.owner] > self.max_finished
+                or events > self.max_events
+            ):
+                del self._jobs[job.id]
+
+
+@cache
+def job_queue() -> JobQueue:
+    """The queue of this process."""
+    return JobQueue()

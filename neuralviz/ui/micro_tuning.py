@@ -1,0 +1,429 @@
+"""What the micro-tuning page shows of its runs, while they go on and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import TuningSettings, parse_blueprints
+from neuralviz.micro_tuning.record import RunRecord, watch
+from neuralviz.micro_tuning.settings import check_numbers
+from neuralviz.models import bundled
+from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
+from neuralviz.paths import sample_data
+from neuralviz.plots.micro_tuning import (
+    delta_heatmap,
+    delta_norm_figure,
+    loss_figure,
+    products_figure,
+    shares_figure,
+    short_layer_names,
+    strongest_neurons,
+)
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.jobs import Job, job_queue
+from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.model_choice import BUNDLED, get_model, model_or_stop
+from neuralviz.ui.page import plain
+from neuralviz.ui.session import is_here, session_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.models.language_model import Layer
+
+RECORDED_RUN = "recorded_run.npz"
+LIVE_SECONDS = 0.4
+LONG_WORK_SECONDS = 60
+POSITION_EPOCHS_PER_SECOND = 2500  # on two cores, for a vocabulary of 30,522 and a width of 384
+SHOWN_PRODUCTS = 100
+MOSTLY_UNREADABLE = 0.5
+
+
+@dataclass
+class Run:
+    """A run of this browser session: its job and what has been seen of it."""
+
+    number: int
+    job: Job
+    record: RunRecord
+    events_seen: int = 0
+
+    def catch_up(self) -> None:
+        """Fold the events that have come since."""
+        events = self.job.events(self.events_seen)
+        for event in events:
+            self.record.add(event)
+        self.events_seen += len(events)
+
+
+# --- before a run ------------------------------------------------------------------------------
+
+
+def layer_choice(model_id: str) -> tuple[str, ...]:
+    """Widgets for the layers to tune; the names of the chosen ones."""
+    layers, vocab_size = _layers(model_id)
+    presets = _presets(layers, vocab_size)
+    preset = st.pills(
+        "Layers",
+        [*presets, "Choose"],
+        default=next(iter(presets)),
+        required=True,
+        key="layers",
+        bind="query-params",
+    )
+    if preset != "Choose":
+        chosen = presets[preset]
+        st.caption(plain(", ".join(short_layer_names(chosen))))
+        return chosen
+    by_name = {layer.name: layer for layer in layers}
+    return tuple(
+        st.multiselect(
+            "1-D parameters, by block",
+            list(by_name),
+            default=list(presets[next(iter(presets))]),
+            format_func=lambda name: _in_words(by_name[name]),
+            key=f"chosen-layers-{model_id}",
+            persist_state="session",
+            help="Attention's key biases cannot change what the model says: their delta is noise.",
+        )
+    )
+
+
+def _in_words(layer: Layer) -> str:
+    place = layer.part if layer.block is None else f"block {layer.block}"
+    return f"{place} · {layer.kind} ({layer.size:,})"
+
+
+def _layers(model_id: str) -> tuple[tuple[Layer, ...], int]:
+    """1-D parameters and vocabulary size; of the bundled model without loading it."""
+    if model_id == BUNDLED:
+        shapes = bundled.shapes()
+        return layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+    model = model_or_stop(model_id)
+    return model.layers, model.vocab_size
+
+
+def _presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, ...]]:
+    presets = {"Head": head_layers(layers, vocab_size), "Last block": last_block_layers(layers)}
+    if presets["Last block"]:
+        last = next(la for la in layers if la.name == presets["Last block"][-1])
+        presets["Every block"] = tuple(
+            la.name for la in layers if la.block is not None and la.kind == last.kind
+        )
+    return {name: chosen for name, chosen in presets.items() if chosen}
+
+
+def submit_run(
+    model_id: str,
+    texts: Sequence[str],
+    layers: Sequence[str],
+    blueprints: str,
+    epochs: int,
+    learning_rate: float,
+    unmasked: bool,
+) -> None:
+    """Queue a run.
+
+    Raises:
+        SettingsError: a setting makes no sense.
+    """
+    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
+    if not layers:
+        raise SettingsError("Choose at least one layer to tune.")
+    settings = TuningSettings(
+        layers=tuple(layers),
+        blueprints=parse_blueprints(blueprints),
+        epochs=epochs,
+        learning_rate=learning_rate,
+        predict_unmasked=unmasked,
+    )
+
+    def work(job: Job) -> None:
+        model = get_model(model_id)
+        model.check_layers(settings.layers)
+        for watched in watch(model, texts, settings):
+            job.add(watched)
+            if job.should_stop():
+                return
+
+    runs: list[Run] = st.session_state.setdefault("runs", [])
+    number = runs[-1].number + 1 if runs else 1
+    job = job_queue().submit(f"Run {number}", work, session_id(), is_here(session_id()))
+    runs.append(Run(number, job, RunRecord(model_id, settings, texts)))
+    st.session_state["shown-runs"] = [run.number for run in runs[-2:]]
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+def runs_panel() -> None:
+    """The runs of this session, the last two beside each other; before the first, a recorded one."""
+    runs: list[Run] = st.session_state.get("runs", [])
+    if not runs:
+        _recorded_run()
+        return
+    if len(runs) > 1:
+        st.pills(
+            "Runs",
+            [run.number for run in runs],
+            selection_mode="multi",
+            format_func=lambda number: f"Run {number}",
+            key="shown-runs",
+        )
+    shown = [run for run in runs if run.number in st.session_state.get("shown-runs", [])][-2:]
+    for column, run in zip(st.columns(max(1, len(shown))), shown, strict=False):
+        with column:
+            live = not run.job.is_over
+            st.fragment(_run_panel, run_every=LIVE_SECONDS if live else None)(run, live)
+
+
+def _recorded_run() -> None:
+    st.subheader("A recorded run", anchor=False)
+    st.caption(
+        "The bundled model on three sentences, as the settings stand at the start. Press **Tune** "
+        "to see it learn the texts above, live."
+    )
+    _show_record(_read_recorded_run(), "recorded", live=False)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _read_recorded_run() -> RunRecord:
+    return RunRecord.load(sample_data() / RECORDED_RUN)
+
+
+def _run_panel(run: Run, live: bool) -> None:
+    """One run; drawn again every few tenths of a second while it goes on."""
+    run.catch_up()
+    if live and run.job.is_over:
+        st.rerun()
+    job, record = run.job, run.record
+    title, button = st.columns([3, 1], vertical_alignment="center")
+    title.subheader(f"Run {run.number}", anchor=False)
+    if not job.is_over and button.button(
+        "Stop", icon=":material/stop:", key=f"stop-{run.number}", width="stretch"
+    ):
+        job.stop()
+    st.caption(plain(_about(record)))
+    _state(run)
+    if record.started():
+        _show_record(record, f"run-{run.number}", live=live)
+
+
+def _about(record: RunRecord) -> str:
+    n = len(record.texts)
+    s = record.settings
+    masks = "nothing masked" if s.predict_unmasked else ", ".join(map(str, s.blueprints))
+    return (
+        f"{n:,} text{'s' * (n != 1)}, {s.epochs} epoch{'s' * (s.epochs != 1)} at a learning rate "
+        f"of {s.learning_rate:g}, {len(s.layers)} layer{'s' * (len(s.layers) != 1)}, {masks}; "
+        f"{record.model_id}, exact (float32)"
+    )
+
+
+def _state(run: Run) -> None:
+    """Progress, place in the queue, or how the run ended."""
+    job, record = run.job, run.record
+    n = len(record.texts)
+    if job.status == "queued":
+        place = job_queue().place_in_queue(job)
+        st.progress(0.0, f"Waiting: the machine is busy with other runs; place {place} in the queue.")
+    elif job.status == "running" and not record.steps:
+        st.progress(0.0, "Getting the model ready …")
+    elif job.status == "running":
+        what = f"step {record.steps_done} of {record.steps}"
+        if n > 1:
+            what = f"{record.texts_done:,} of {n:,} texts, {what}"
+        st.progress(record.progress, what)
+    elif job.status == "done":
+        st.progress(1.0, f"Done in {job.finished - job.started:.1f} s.")
+    elif job.status == "stopped":
+        st.progress(record.progress, "Stopped. What was learnt until then is kept.")
+    else:
+        st.error(plain(job.error or "The run failed."))
+
+
+def _show_record(record: RunRecord, key: str, *, live: bool) -> None:
+    """Everything known of a run."""
+    _warnings(record)
+    live_figure(loss_figure(record), key=f"{key}-loss", height=360, name="loss")
+    text = _pick_text(record, key)
+    live_figure(delta_norm_figure(record, text), key=f"{key}-norm", height=360, name="delta-length")
+    names = short_layer_names(record.settings.layers)
+    layer = 0
+    if len(names) > 1:
+        layer = st.selectbox(
+            "Layer", range(len(names)), format_func=lambda i: names[i], key=f"{key}-layer"
+        )
+    live_figure(delta_heatmap(record, layer, text), key=f"{key}-delta", height=340, name="delta")
+    last = record.epochs_done(text) - 1
+    st.caption(
+        "Strongest neurons: "
+        + ", ".join(
+            f"**{neuron}** ({record.deltas[layer][last, text, neuron]:+.3f})"
+            for neuron in strongest_neurons(record, layer, text)
+        )
+    )
+    if not live:
+        _after(record, key, text)
+
+
+def _pick_text(record: RunRecord, key: str) -> int:
+    started = record.started()
+    if len(started) == 1:
+        return started[0]
+    return st.selectbox(
+        "Text",
+        started,
+        format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
+        key=f"{key}-text",
+    )
+
+
+def _warnings(record: RunRecord) -> None:
+    """What a person should know before believing the figures."""
+    if record.diverged:
+        which = _numbers(record.diverged)
+        st.warning(
+            f"The loss of text {which} ceased to be a number: the learning rate is too high. The "
+            "last finite weights are kept; the paper's learning rate is 0.01."
+        )
+    elif rose := [i for i in record.started() if record.loss_rose(i)]:
+        st.warning(
+            f"The loss of text {_numbers(rose)} rose: the learning rate is too high for the model "
+            "to learn. The paper's is 0.01."
+        )
+    foreign = [
+        i for i, report in record.reports.items()
+        if report.text.unreadable_share >= MOSTLY_UNREADABLE
+    ]  # fmt: skip
+    if foreign:
+        st.warning(
+            f"Most words of text {_numbers(foreign)} are not in the model's vocabulary, or only as "
+            "single letters. Is it in another language? The bundled model is for English and reads "
+            "everything in lower case."
+        )
+
+
+def _numbers(texts: Sequence[int] | set[int]) -> str:
+    first = ", ".join(str(i + 1) for i in sorted(texts)[:5])
+    return first + (" and others" if len(texts) > 5 else "")
+
+
+def _after(record: RunRecord, key: str, text: int) -> None:
+    """What can be said when a text is learnt: who wrote the delta, predictions, products."""
+    report = record.reports.get(text)
+    if report is not None:
+        _shares(record, key, text)
+        _predictions(record, key, text)
+    started = record.started()
+    if len(started) > 1:
+        shown = started[:SHOWN_PRODUCTS]
+        vectors = record.embeddings()[: len(shown)]
+        products = vectors @ vectors.T
+        labels = [record.texts[i] for i in shown]
+        if len(shown) < len(started):
+            st.caption(f"The first {len(shown)} of {len(started):,} texts are drawn.")
+        table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
+        table.insert(0, "text", labels)
+        show_figure(
+            products_figure(labels, products),
+            key=f"{key}-products",
+            numbers=table,
+            name="products",
+            height=min(720, 200 + 60 * len(shown)),
+        )
+    _take_away(record, key)
+
+
+def _shares(record: RunRecord, key: str, text: int) -> None:
+    report = record.reports[text]
+    if report.shares is None:
+        st.caption(
+            "Which words wrote the embedding is followed for shorter texts only: it costs a "
+            "backward pass a word."
+        )
+        return
+    words = [report.text.text[start:end] for start, end in report.text.word_spans]
+    shares = np.bincount(report.text.words, weights=report.shares, minlength=len(words))
+    lacking = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
+    labels = [f"{word} (?)" if unknown else word for word, unknown in zip(words, lacking, strict=True)]
+    show_figure(
+        shares_figure(labels, shares, "Which words wrote the embedding"),
+        key=f"{key}-shares",
+        numbers=pd.DataFrame({"word": words, "share": shares, "unknown": lacking}),
+        name="word-shares",
+        height=400,
+    )
+    note = f"Weight decay wrote {report.decay_share:.1%}; words and decay sum to 100 %."
+    if lacking.any():
+        unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))
+        note += f" Marked (?), because the vocabulary does not know them: {shorten(unknown, 200)}."
+    st.caption(plain(note))
+
+
+def _predictions(record: RunRecord, key: str, text: int) -> None:
+    report = record.reports[text]
+    said = report.predictions
+    st.markdown("**What the model says at the hidden words**")
+    table = pd.DataFrame(
+        {
+            "input": said.input + 1,
+            "hidden": [report.text.piece(token) for token in said.token],
+            "before": said.before * 100,
+            "after": said.after * 100,
+            "before, likeliest": said.words_before,
+            "after, likeliest": said.words_after,
+        }
+    )
+    percent = {"format": "%.1f %%", "min_value": 0, "max_value": 100}
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=320,
+        key=f"{key}-predictions",
+        column_config={
+            "before": st.column_config.ProgressColumn("before", **percent),
+            "after": st.column_config.ProgressColumn("after", **percent),
+        },
+    )
+    st.caption(
+        f"Probability of the hidden word: mean {said.before.mean():.0%} before, "
+        f"{said.after.mean():.0%} after; it was the likeliest of all words or rose at "
+        f"{(said.after > said.before).mean():.0%} of {len(said.input):,} hidden positions."
+    )
+
+
+def _take_away(record: RunRecord, key: str) -> None:
+    """Losses and embeddings as files."""
+    started = record.started()
+
+    def losses() -> str:
+        epochs = np.arange(len(record.loss))
+        table = pd.DataFrame(record.loss[:, started], columns=[f"text {i + 1}" for i in started])
+        table.insert(0, "epochs learnt", epochs)
+        return table.to_csv(index=False)
+
+    def embeddings() -> bytes:
+        table = {
+            "id": [i + 1 for i in started],
+            "text": [record.texts[i] for i in started],
+            "vector": list(record.embeddings()),
+        }
+        return pd.DataFrame(table).to_parquet(index=False)
+
+    with st.popover("Take away the run", icon=":material/download:", type="tertiary", key=f"{key}-all"):
+        st.download_button(
+            "Embeddings (parquet)", embeddings, "neural-embeddings.parquet",
+            key=f"{key}-embeddings", on_click="ignore", width="stretch",
+        )  # fmt: skip
+        st.download_button(
+            "Losses (CSV)", losses, "losses.csv",
+            key=f"{key}-losses", on_click="ignore", width="stretch",
+        )  # fmt: skip

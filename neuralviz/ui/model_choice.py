@@ -1,0 +1,93 @@
+"""The model that is looked at: chosen in the sidebar, loaded late, shared by all sessions."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import cache
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.session import is_served
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+BUNDLED = "bundled"
+SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
+WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the cores
+
+_log = logging.getLogger(__name__)
+_devices: dict[str, str] = {}
+
+
+def model_sidebar() -> None:
+    """Offer the models in the sidebar and say where the chosen one computes."""
+    with st.sidebar:
+        model_id = st.selectbox(
+            "Model",
+            SUGGESTIONS,
+            key="model",
+            bind="query-params",
+            accept_new_options=True,
+            help="“bundled” needs no network. Or type the id of a masked language model on the "
+            "Hugging Face hub, or the path of a local folder that holds one.",
+        )
+        device = _devices.get(model_id)
+        st.caption(f"Computes on {device}." if device else "Loaded when it is first needed.")
+
+
+def chosen_model_id() -> str:
+    """``bundled``, a hub id or a folder, as chosen in the sidebar."""
+    return st.session_state.get("model") or BUNDLED
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def get_model(model_id: str) -> LanguageModel:
+    """The model, loaded once for all sessions; may be called from any thread.
+
+    Raises:
+        NeuralvizError: it cannot be had; the message says why and what to do.
+    """
+    import neuralviz
+
+    model = neuralviz.load_model(model_id)
+    _devices[model_id] = _device_in_words(model.device.type)
+    return model
+
+
+def model_or_stop(model_id: str) -> LanguageModel:
+    """The model for a page: says that it is loading; shows why it cannot be had and ends the run."""
+    try:
+        with st.spinner(plain(f"Loading the model “{model_id}” …")):
+            return get_model(model_id)
+    except NeuralvizError as error:
+        show_error(error)
+        st.stop()
+
+
+def warm_up() -> None:
+    """Load the bundled model in the background, once a process, soon after the first page."""
+    if is_served():
+        _start_warm_up()
+
+
+@cache
+def _start_warm_up() -> None:
+    timer = threading.Timer(WARM_UP_AFTER, _load_bundled)
+    timer.daemon = True
+    timer.start()
+
+
+def _load_bundled() -> None:
+    try:
+        get_model(BUNDLED)
+    except NeuralvizError as error:
+        _log.warning("The bundled model was not loaded ahead: %s", error)
+
+
+def _device_in_words(kind: str) -> str:
+    return {"cpu": "the CPU", "cuda": "the GPU", "mps": "the GPU"}.get(kind, kind)

@@ -1,0 +1,41 @@
+"""How every page begins."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+if TYPE_CHECKING:
+    from neuralviz.errors import NeuralvizError
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|~$:<>&-])")
+
+
+def page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
+    """Title, what is being looked at, and on demand how to read it.
+
+    Args:
+        title: name of the page.
+        line: one sentence in markdown.
+        formula_md: markdown with the formula between ``$$``.
+        reading_md: markdown; how the pictures are read.
+        source: paper and section, e.g. "Neural embeddings, section 2".
+    """
+    st.title(title, anchor=False)
+    st.markdown(line)
+    with st.expander("How to read this", icon=":material/menu_book:"):
+        st.markdown(formula_md)
+        st.markdown(reading_md)
+        st.caption(source)
+
+
+def plain(text: str) -> str:
+    """A user's text as markdown that shows it as it is."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def show_error(error: NeuralvizError) -> None:
+    """Show what is wrong and what to do."""
+    st.error(plain(str(error)))

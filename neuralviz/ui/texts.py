@@ -1,0 +1,162 @@
+"""The text input that pages share: examples, pasted texts, files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.corpus.reading import ReadTexts, join_pasted, read_texts, split_pasted
+from neuralviz.errors import NeuralvizError
+from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.views import load_texts, save_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.corpus.reading import Mode
+
+_MODES: dict[Mode, str] = {
+    "line": "One text a line",
+    "blank line": "Blank line between texts",
+    "one": "All as one text",
+}
+
+_read = st.cache_data(max_entries=8, show_spinner=False)(read_texts)
+
+
+def texts_input(
+    key: str,
+    examples: Mapping[str, Sequence[str]],
+    max_texts: int = 1000,
+    *,
+    height: int = 140,
+) -> list[str]:
+    """Ask for texts: an example (the first at the start), pasted ones, or a file.
+
+    What was typed or uploaded stays when another source is chosen or another page is visited. A
+    ``view`` in the address brings the texts that were kept under it (see ``views``).
+
+    Args:
+        key: names the input; shared by pages that should share the texts.
+        examples: texts by the name they are offered under.
+        max_texts: the first so many are used, and it says so.
+        height: px of the field to type in.
+
+    Returns:
+        Texts without blanks and control characters; none when nothing usable was given.
+    """
+    _open_view(key)
+    source = st.segmented_control(
+        "Texts",
+        ["Example", "Paste", "Upload"],
+        default="Example",
+        required=True,
+        key=f"{key}-source",
+        persist_state="session",
+    )
+    if source == "Paste":
+        read = _pasted(key, height)
+    elif source == "Upload":
+        read = _uploaded(key)
+    else:
+        read = _example(key, examples)
+    for note in read.notes:
+        st.caption(plain(note))
+    if len(read.texts) > max_texts:
+        st.caption(f"{len(read.texts):,} texts were given; the first {max_texts:,} are used.")
+    return list(read.texts[:max_texts])
+
+
+def put_in_address(key: str, texts: Sequence[str]) -> None:
+    """Keep ``texts`` on this machine and let the address bring them back."""
+    try:
+        view = save_texts(texts)
+    except OSError:
+        st.toast("The texts could not be kept on this disk, so the address does not hold them.")
+        return
+    st.session_state[f"{key}-view"] = view
+    st.query_params["view"] = view
+
+
+def _open_view(key: str) -> None:
+    """Put the texts of the address's view into the field to type in, once a session."""
+    view = st.query_params.get("view", "")
+    if not view or st.session_state.get(f"{key}-view") == view:
+        return
+    st.session_state[f"{key}-view"] = view
+    texts = load_texts(view)
+    if texts is None:
+        st.toast("The texts of this link are not kept on this machine; here is an example instead.")
+        return
+    pasted, mode = join_pasted(texts)
+    st.session_state[f"{key}-pasted"] = pasted
+    st.session_state[f"{key}-mode"] = mode
+    st.session_state[f"{key}-source"] = "Paste"
+
+
+def _example(key: str, examples: Mapping[str, Sequence[str]]) -> ReadTexts:
+    name = st.pills(
+        "Example",
+        list(examples),
+        default=next(iter(examples)),
+        required=True,
+        key=f"{key}-example",
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    texts = tuple(examples[name])
+    for text in texts:
+        st.text(text)
+    return ReadTexts(texts)
+
+
+def _pasted(key: str, height: int) -> ReadTexts:
+    mode = st.radio(
+        "Where a text ends",
+        list(_MODES),
+        format_func=_MODES.get,
+        horizontal=True,
+        label_visibility="collapsed",
+        key=f"{key}-mode",
+        persist_state="session",
+    )
+    pasted = st.text_area(
+        "Your texts",
+        height=height,
+        label_visibility="collapsed",
+        placeholder="Type or paste here.",
+        key=f"{key}-pasted",
+        persist_state="session",
+    )
+    return split_pasted(pasted, mode)
+
+
+def _uploaded(key: str) -> ReadTexts:
+    file = st.file_uploader(
+        "A file of texts",
+        type=["txt", "csv", "tsv"],
+        key=f"{key}-file",
+        help="One text a line, or a table with a column of texts. It stays on this machine.",
+    )
+    kept = f"{key}-kept-file"
+    if file is not None:
+        st.session_state[kept] = (file.name, file.getvalue())
+    if kept not in st.session_state:
+        return ReadTexts(())
+    name, content = st.session_state[kept]
+    try:
+        read = _read(name, content)
+        if len(read.columns) > 1:
+            column = st.selectbox(
+                "Column with the texts",
+                read.columns,
+                index=read.columns.index(read.column),
+                key=f"{key}-column-{name}",
+            )
+            read = _read(name, content, column)
+    except NeuralvizError as error:
+        show_error(error)
+        return ReadTexts(())
+    st.caption(plain(f"{len(read.texts):,} texts from {name}."))
+    return read

@@ -1,0 +1,66 @@
+"""The texts of a view, kept on this machine under an id that cannot be guessed.
+
+An address holds settings and this id, never the texts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KEPT_VIEWS = 500
+_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
+
+
+def home() -> Path:
+    """Folder of what neuralviz keeps for its user; ``NEURALVIZ_HOME`` overrides it."""
+    return Path(os.environ.get("NEURALVIZ_HOME") or platformdirs.user_data_dir("neuralviz"))
+
+
+def save_texts(texts: Sequence[str]) -> str:
+    """Keep ``texts`` and return the id of their view; the oldest views beyond 500 are dropped.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder = home() / "views"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    view_id = secrets.token_urlsafe(9)
+    part = folder / f"{view_id}.part"
+    part.write_text(json.dumps(list(texts)), "utf-8")
+    part.replace(folder / f"{view_id}.json")
+    _prune(folder)
+    return view_id
+
+
+def load_texts(view_id: str) -> list[str] | None:
+    """The texts kept under ``view_id``; None when there are none or the id is not one."""
+    if not _VIEW_ID.fullmatch(view_id):
+        return None
+    try:
+        texts = json.loads((home() / "views" / f"{view_id}.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+        return texts
+    return None
+
+
+def _prune(folder: Path) -> None:
+    ages = []
+    for path in folder.glob("*.json"):
+        try:
+            ages.append((path.stat().st_mtime_ns, path))
+        except FileNotFoundError:  # another session pruned it
+            continue
+    for _, path in sorted(ages)[:-KEPT_VIEWS]:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,83 @@
+"""Micro-tuning: watch a masked language model learn a text."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.ui.micro_tuning import layer_choice, runs_panel, submit_run
+from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.page import page_header, show_error
+from neuralviz.ui.texts import put_in_address, texts_input
+
+EXAMPLES = {
+    "Two banks": [
+        "She sat on the bank of the river and watched the boats.",
+        "He rested at the river's edge and looked at the ships.",
+        "The bank has raised its interest rates again.",
+    ],
+    "One sentence": [
+        "The old lighthouse keeper climbed the stairs every evening to light the lamp."
+    ],
+    "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
+    "A short story": [
+        "Mina planted a seed in a cracked pot. Nothing happened for weeks, and her brother "
+        "laughed at her. Then one morning a green tip broke the soil, and nobody laughed any more."
+    ],
+}
+
+page_header(
+    "Micro-tuning",
+    "A masked language model learns **your text** for a few epochs. The change of its weights, "
+    "the delta, is the text's **neural embedding**.",
+    r"$$E=\frac{E_c}{|E_c|},\qquad E_c=\Big\Vert_j\;\frac{W'_j-W_j}{|W'_j-W_j|}$$"
+    "\n\n$W_j$ are the weights of layer $j$ before tuning, $W'_j$ after it; "
+    "each layer's delta is normalised, and the layers are joined.",
+    "Words of the text are hidden in turn and the model has to guess them. **Loss** says how wrong "
+    "it is: it falls while the model learns. **Length of the delta** says how far a layer has "
+    "moved. In the **heatmap** a column is a neuron and a row an epoch; purple went down, orange "
+    "went up, and triangles point at the neurons that moved most. **Shares** say which words wrote "
+    "the delta: every step is a sum over hidden words, so the sum can be taken apart again.",
+    "Vasilyev & Bohannon, Neural Embeddings for Text, section 2, Equation 1 and Appendix A.",
+)
+
+texts = texts_input("micro-tuning", EXAMPLES, max_texts=1000)
+model_id = chosen_model_id()
+with st.expander("Settings", icon=":material/tune:"):
+    layers = layer_choice(model_id)
+    columns = st.columns(3)
+    blueprints = columns[0].text_input(
+        "Blueprints (keep, mask)",
+        "(2,1), (1,1), (1,2), (1,3)",
+        key="blueprints",
+        bind="query-params",
+        help="Keep so many tokens, mask the next so many, and so on; then shifted. "
+        "The page “Masking blueprints” draws them.",
+    )
+    epochs = columns[1].number_input(
+        "Epochs", value=10, step=1, key="epochs", bind="query-params", help="1 … 1000"
+    )
+    learning_rate = columns[2].number_input(
+        "Learning rate",
+        value=0.01,
+        step=0.005,
+        format="%g",
+        key="learning_rate",
+        bind="query-params",
+        help="Of AdamW; the paper uses 0.01.",
+    )
+    unmasked = st.toggle(
+        "Mask nothing: predict every word",
+        key="unmasked",
+        bind="query-params",
+        help="The paper found that this still works, but less well.",
+    )
+
+if st.button("Tune", type="primary", icon=":material/play_arrow:", disabled=not texts):
+    try:
+        submit_run(model_id, texts, layers, blueprints, epochs, learning_rate, unmasked)
+    except NeuralvizError as error:
+        show_error(error)
+    else:
+        put_in_address("micro-tuning", texts)
+runs_panel()

@@ -1,0 +1,31 @@
+"""Make the recorded run that the micro-tuning page opens with: sample_data/recorded_run.npz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import neuralviz
+from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning.record import RunRecord, watch
+
+TEXTS = (
+    "She sat on the bank of the river and watched the boats.",
+    "He rested at the river's edge and looked at the ships.",
+    "The bank has raised its interest rates again.",
+)
+TARGET = Path(__file__).parents[1] / "sample_data" / "recorded_run.npz"
+
+
+def record_run() -> RunRecord:
+    """The bundled model on the texts, with the default settings."""
+    model = neuralviz.load_model("bundled")
+    settings = check_settings(model)
+    record = RunRecord(model.id, settings, TEXTS)
+    for event in watch(model, TEXTS, settings):
+        record.add(event)
+    return record
+
+
+if __name__ == "__main__":
+    record_run().save(TARGET)
+    print(f"{TARGET.name}: {TARGET.stat().st_size / 1024:.0f} KB")

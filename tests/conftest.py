@@ -1,0 +1,40 @@
+"""What every test shares: no network, a home of its own, the bundled model loaded once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports the hub's client
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+os.environ["STREAMLIT_BROWSER_GATHER_USAGE_STATS"] = "false"
+_home = tempfile.TemporaryDirectory(prefix="neuralviz-tests-")
+os.environ["NEURALVIZ_HOME"] = _home.name
+
+import pytest  # noqa: E402
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+
+@pytest.fixture(scope="session")
+def bundled() -> LanguageModel:
+    """The bundled model, on the CPU."""
+    import neuralviz
+
+    return neuralviz.load_model("bundled", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Folder of the real data; the test is skipped where it is absent."""
+    folder = os.environ.get("NEURALVIZ_DATA")
+    if not folder:
+        pytest.skip("needs real data: set NEURALVIZ_DATA to its folder")
+    if not Path(folder).is_dir():
+        pytest.skip(f"needs real data: NEURALVIZ_DATA is {folder}, which is no folder")
+    return Path(folder)

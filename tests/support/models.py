@@ -1,0 +1,255 @@
+"""Small random masked language models of every supported family, built and saved as folders.
+
+Their weights are drawn wide, so that gradients are large beside rounding noise: Adam's first steps
+have the size of the learning rate whatever the gradient's size, and would blow noise up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedModel
+
+WINDOW = 40
+"""Most tokens of an input of the small models, special tokens included."""
+
+SENTENCES = (
+    "The old harbour lies quiet in the morning, and only the gulls are awake.",
+    "A baker carries warm bread across the square before the market opens.",
+    "She reads a long letter from her brother, who sails on a ship in the north.",
+    "Two children count the boats, and a dog barks at every one of them.",
+    "In the afternoon a heavy rain begins, and the fishermen mend their nets.",
+    "Nobody knows why the lighthouse keeper paints his door a different colour every year.",
+    "The teacher writes three words on the board: wind, water and stone.",
+    "When the evening comes, the lamps along the quay are lit one after another.",
+)
+
+TEXTS = {
+    "one token": "a",
+    "short": "The dog barks.",
+    "one chunk": "A baker carries warm bread, and nobody knows why the gulls are awake.",
+    "several chunks": " ".join(SENTENCES[:4]),
+}
+
+BERT_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+ROBERTA_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+}
+
+
+def word_piece(specials: tuple[str, ...]) -> Tokenizer:
+    """An uncased WordPiece tokenizer of about 200 entries, without special tokens around texts."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+    unknown = next(token for token in specials if "unk" in token.lower())
+    tokenizer = Tokenizer(models.WordPiece(unk_token=unknown))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=200, special_tokens=list(specials), show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return tokenizer
+
+
+def byte_level(specials: tuple[str, ...], *, trim_offsets: bool) -> Tokenizer:
+    """A byte-level BPE tokenizer of about 300 entries that can spell every string."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=330,
+        special_tokens=list(specials),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    if trim_offsets:  # as RoBERTa does; ModernBERT's tokens begin at the blank before the word
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=True)
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: Tokenizer, folder: Path, specials: tuple[str, ...]) -> None:
+    """Write a fast tokenizer that puts one special token before a text and one behind it."""
+    from tokenizers import processors
+    from transformers import PreTrainedTokenizerFast
+
+    roberta = specials == ROBERTA_SPECIALS
+    start, end = ("<s>", "</s>") if roberta else ("[CLS]", "[SEP]")
+    around = processors.TemplateProcessing(
+        single=f"{start} $A {end}",
+        pair=f"{start} $A {end} $B {end}",
+        special_tokens=[(token, specials.index(token)) for token in (start, end)],
+    )
+    existing = tokenizer.post_processor
+    tokenizer.post_processor = (
+        processors.Sequence([existing, around]) if existing is not None else around
+    )
+    pad, unknown, mask = (
+        ("<pad>", "<unk>", "<mask>") if roberta else ("[PAD]", "[UNK]", "[MASK]")
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=WINDOW,
+        cls_token=start,
+        sep_token=end,
+        pad_token=pad,
+        unk_token=unknown,
+        mask_token=mask,
+    ).save_pretrained(folder)
+
+
+def draw_weights(network: PreTrainedModel, seed: int) -> None:
+    """Give every parameter a value far from zero and from its neighbours."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if parameter.ndim > 1:
+                wide = 0.6 if "embed" in name else 0.25
+                parameter.copy_(wide * noise)
+            elif "norm" in name.lower() and name.endswith("weight"):
+                parameter.copy_(1 + 0.2 * noise)
+            else:
+                parameter.copy_(0.2 * noise)
+
+
+def _bert(vocab: int) -> PreTrainedModel:
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(BertConfig(vocab_size=vocab, **_SMALL))
+
+
+def _roberta(vocab: int) -> PreTrainedModel:
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    return RobertaForMaskedLM(RobertaConfig(vocab_size=vocab, **_SMALL))
+
+
+def _distilbert(vocab: int) -> PreTrainedModel:
+    from transformers import DistilBertConfig, DistilBertForMaskedLM
+
+    config = DistilBertConfig(
+        vocab_size=vocab, dim=32, n_layers=3, n_heads=4, hidden_dim=48, max_position_embeddings=64
+    )
+    return DistilBertForMaskedLM(config)
+
+
+def _mpnet(vocab: int) -> PreTrainedModel:
+    from transformers import MPNetConfig, MPNetForMaskedLM
+
+    return MPNetForMaskedLM(MPNetConfig(vocab_size=vocab, **_SMALL))
+
+
+def _electra(vocab: int) -> PreTrainedModel:
+    from transformers import ElectraConfig, ElectraForMaskedLM
+
+    return ElectraForMaskedLM(ElectraConfig(vocab_size=vocab, embedding_size=24, **_SMALL))
+
+
+def _modernbert(vocab: int) -> PreTrainedModel:
+    from transformers import ModernBertConfig, ModernBertForMaskedLM
+
+    small = _SMALL | {"num_hidden_layers": 5}
+    config = ModernBertConfig(
+        vocab_size=vocab,
+        local_attention=6,  # three tokens to each side, so that local and global blocks differ
+        global_attn_every_n_layers=3,
+        pad_token_id=0,
+        cls_token_id=2,
+        bos_token_id=2,
+        sep_token_id=3,
+        eos_token_id=3,
+        **small,
+    )
+    return ModernBertForMaskedLM(config)
+
+
+def _albert(vocab: int) -> PreTrainedModel:
+    from transformers import AlbertConfig, AlbertForMaskedLM
+
+    config = AlbertConfig(
+        vocab_size=vocab, embedding_size=24, pad_token_id=0, bos_token_id=2, eos_token_id=3, **_SMALL
+    )
+    return AlbertForMaskedLM(config)
+
+
+def _eurobert(vocab: int) -> PreTrainedModel:
+    from transformers import EuroBertConfig, EuroBertForMaskedLM
+
+    config = EuroBertConfig(
+        vocab_size=vocab,
+        num_key_value_heads=4,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+        mask_token_id=4,
+        **_SMALL,
+    )
+    return EuroBertForMaskedLM(config)
+
+
+_FAMILIES: dict[str, tuple[Callable[[int], PreTrainedModel], str, tuple[str, ...]]] = {
+    "bert": (_bert, "word pieces", BERT_SPECIALS),
+    "roberta": (_roberta, "bytes, trimmed", ROBERTA_SPECIALS),
+    "distilbert": (_distilbert, "word pieces", BERT_SPECIALS),
+    "mpnet": (_mpnet, "word pieces", ROBERTA_SPECIALS),
+    "electra": (_electra, "word pieces", BERT_SPECIALS),
+    "modernbert": (_modernbert, "bytes", BERT_SPECIALS),
+    "albert": (_albert, "word pieces", BERT_SPECIALS),
+    "eurobert": (_eurobert, "bytes", BERT_SPECIALS),
+}
+
+FAMILIES = tuple(_FAMILIES)
+
+
+def save_family(family: str, folder: Path, seed: int = 0) -> Path:
+    """Write a small random model of a family and its tokenizer; returns the folder."""
+    build, kind, specials = _FAMILIES[family]
+    tokenizer = (
+        word_piece(specials)
+        if kind == "word pieces"
+        else byte_level(specials, trim_offsets=kind == "bytes, trimmed")
+    )
+    network = build(tokenizer.get_vocab_size())
+    draw_weights(network, seed)
+    network.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder, specials)
+    return folder
+
+
+def save_causal(folder: Path) -> Path:
+    """Write a small GPT-2, which predicts the next token."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = byte_level(ROBERTA_SPECIALS, trim_offsets=True)
+    config = GPT2Config(
+        vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2, n_head=4, n_positions=64
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    save_tokenizer(tokenizer, folder, ROBERTA_SPECIALS)
+    return folder
+
+
+def save_headless(folder: Path) -> Path:
+    """Write a small BERT encoder without its prediction head."""
+    from transformers import BertConfig, BertModel
+
+    tokenizer = word_piece(BERT_SPECIALS)
+    BertModel(BertConfig(vocab_size=tokenizer.get_vocab_size(), **_SMALL)).save_pretrained(folder)
+    save_tokenizer(tokenizer, folder, BERT_SPECIALS)
+    return folder

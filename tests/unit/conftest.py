@@ -1,0 +1,40 @@
+"""The small models of every family, built once a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.models import save_family
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_threads() -> None:
+    import torch
+
+    torch.set_num_threads(1)  # small models: threads would only wait for each other
+
+
+@pytest.fixture(scope="session")
+def small_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], LanguageModel]:
+    """``small_model("roberta")``: a small random model of a family, loaded from a folder."""
+    from neuralviz.models import load_model
+
+    @cache
+    def make(family: str) -> LanguageModel:
+        folder = save_family(family, tmp_path_factory.mktemp(family))
+        return load_model(folder, device="cpu")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny(small_model: Callable[[str], LanguageModel]) -> LanguageModel:
+    """The small BERT."""
+    return small_model("bert")

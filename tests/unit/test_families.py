@@ -1,0 +1,259 @@
+"""Every family against a plain training loop over the whole `transformers` model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from neuralviz.micro_tuning import micro_tune, tokenize
+from neuralviz.models import LanguageModel
+from neuralviz.models.language_model import Layer
+from tests.support.models import FAMILIES, TEXTS, WINDOW
+from tests.support.plain_loop import plain_embedding, plain_micro_tune
+
+EPOCHS = 3
+ALIKE = 0.99999
+BYTE_FAMILIES = ("roberta", "modernbert", "eurobert")
+
+HEADS = {
+    "bert": ("cls.predictions.transform.LayerNorm.weight",
+             "cls.predictions.transform.LayerNorm.bias",
+             "cls.predictions.transform.dense.bias"),
+    "roberta": ("lm_head.layer_norm.weight", "lm_head.layer_norm.bias", "lm_head.dense.bias"),
+    "distilbert": ("vocab_layer_norm.weight", "vocab_layer_norm.bias", "vocab_transform.bias"),
+    "mpnet": ("lm_head.layer_norm.weight", "lm_head.layer_norm.bias", "lm_head.dense.bias"),
+    "electra": ("generator_predictions.LayerNorm.weight", "generator_predictions.LayerNorm.bias",
+                "generator_predictions.dense.bias"),
+    "modernbert": ("head.norm.weight",),
+    "albert": ("predictions.LayerNorm.weight", "predictions.LayerNorm.bias",
+               "predictions.dense.bias"),
+    "eurobert": (),  # its output layer sits right on the encoder
+}  # fmt: skip
+
+LAST_BLOCKS = {
+    "bert": ("bert.encoder.layer.2.output.LayerNorm.weight",
+             "bert.encoder.layer.2.output.LayerNorm.bias",
+             "bert.encoder.layer.2.output.dense.bias"),
+    "roberta": ("roberta.encoder.layer.2.output.LayerNorm.weight",
+                "roberta.encoder.layer.2.output.LayerNorm.bias",
+                "roberta.encoder.layer.2.output.dense.bias"),
+    "distilbert": ("distilbert.transformer.layer.2.output_layer_norm.weight",
+                   "distilbert.transformer.layer.2.output_layer_norm.bias",
+                   "distilbert.transformer.layer.2.ffn.lin2.bias"),
+    "mpnet": ("mpnet.encoder.layer.2.output.LayerNorm.weight",
+              "mpnet.encoder.layer.2.output.LayerNorm.bias",
+              "mpnet.encoder.layer.2.output.dense.bias"),
+    "electra": ("electra.encoder.layer.2.output.LayerNorm.weight",
+                "electra.encoder.layer.2.output.LayerNorm.bias",
+                "electra.encoder.layer.2.output.dense.bias"),
+    "modernbert": ("model.layers.4.mlp_norm.weight",),
+    "albert": tuple(f"albert.encoder.albert_layer_groups.0.albert_layers.0.{name}" for name in (
+        "full_layer_layer_norm.weight", "full_layer_layer_norm.bias", "ffn_output.bias")),
+    "eurobert": ("model.layers.2.input_layernorm.weight",
+                 "model.layers.2.post_attention_layernorm.weight"),
+}  # fmt: skip
+
+EMBEDDING_NORMS = ("embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias",
+                   "embeddings.norm.weight", "final_norm.weight", "embeddings_project.bias",
+                   "embedding_hidden_mapping_in.bias", "model.norm.weight")  # fmt: skip
+
+
+def is_key_bias(layer: Layer) -> bool:
+    """An attention key's bias adds the same to every score of a query: its gradient is zero."""
+    return layer.name.endswith((".key.bias", ".k.bias", ".k_lin.bias"))
+
+
+def output_bias(model: LanguageModel) -> str | None:
+    found = [layer.name for layer in model.layers if layer.size == model.vocab_size]
+    return found[0] if found else None
+
+
+def layer_choice(model: LanguageModel, choice: str) -> tuple[str, ...]:
+    """The layers of a named choice; none where the family has no such layers."""
+    blocks = [la for la in model.layers if la.block is not None and not is_key_bias(la)]
+    of_block = {index: [la.name for la in blocks if la.block == index]
+                for index in {la.block for la in blocks}}  # fmt: skip
+    bias = output_bias(model)
+    match choice:
+        case "head":
+            return model.head_layers
+        case "last block":
+            return model.last_block_layers
+        case "all blocks":
+            return tuple(la.name for la in blocks)
+        case "middle block and head":
+            middle = sorted(of_block)[len(of_block) // 2]
+            return (*model.head_layers[::-1], *of_block[middle][-2:])
+        case "embeddings":
+            return tuple(la.name for la in model.layers if la.name.endswith(EMBEDDING_NORMS))
+        case "output bias":
+            return (bias,) if bias else ()
+        case "output bias, head, last block":
+            return (bias, *model.head_layers, *model.last_block_layers) if bias else ()
+    raise AssertionError(choice)
+
+
+CHOICES = ("head", "last block", "all blocks", "middle block and head", "embeddings",
+           "output bias", "output bias, head, last block")  # fmt: skip
+
+
+def chunks_of(model: LanguageModel, text: str) -> list[list[int]]:
+    """Token ids of each chunk; of a text that fits, as the model's own tokenizer reads it."""
+    (tokens,) = tokenize(model, [text])
+    if len(tokens.chunks) == 1:
+        return [model.tokenizer(text, add_special_tokens=False)["input_ids"]]
+    return [tokens.ids[chunk].tolist() for chunk in tokens.chunks]
+
+
+@pytest.fixture(scope="module")
+def plain(small_model: Callable[[str], LanguageModel]) -> Callable:
+    """The plain loop's deltas and losses, by family, layers and text."""
+
+    @cache
+    def run(family: str, choice: str, kind: str, predict_unmasked: bool = False) -> tuple:
+        model = small_model(family)
+        return plain_micro_tune(
+            model.network,
+            model.tokenizer,
+            chunks_of(model, TEXTS[kind]),
+            layer_choice(model, choice),
+            epochs=EPOCHS,
+            predict_unmasked=predict_unmasked,
+        )
+
+    return run
+
+
+def tuned(model: LanguageModel, texts: list[str], layers: tuple[str, ...], **options):
+    *_, last = micro_tune(model, texts, layers=layers, epochs=EPOCHS, **options)
+    return last.result
+
+
+def assert_alike(result, index: int, expected: tuple) -> None:
+    """A text's embedding points where the plain loop's does; deltas and losses have its size."""
+    deltas, losses = expected
+    assert result.embeddings[index] @ plain_embedding(deltas) >= ALIKE
+    for ours, theirs in zip(result.deltas, deltas, strict=True):
+        assert np.linalg.norm(ours[index]) == pytest.approx(np.linalg.norm(theirs), rel=1e-3)
+    np.testing.assert_allclose(result.loss[:, index], losses.mean(axis=1), rtol=1e-4)
+
+
+def test_the_texts_are_what_they_are_called(small_model) -> None:
+    for family in FAMILIES:
+        model = small_model(family)
+        assert model.window == WINDOW
+        tokens = dict(zip(TEXTS, tokenize(model, list(TEXTS.values())), strict=True))
+        assert len(tokens["one token"]) == 1
+        assert len(tokens["one chunk"].chunks) == 1
+        assert len(tokens["several chunks"].chunks) >= 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+class TestFamily:
+    def test_is_read_from_a_folder(self, family: str, small_model) -> None:
+        model = small_model(family)
+        assert model.family == family
+        assert not model.network.training
+        assert not any(p.requires_grad for p in model.network.parameters())
+        ids = [*model.prefix_ids, *model.suffix_ids]
+        assert model.tokenizer.convert_ids_to_tokens(ids) == [
+            model.tokenizer.cls_token,
+            model.tokenizer.sep_token,
+        ]
+        assert model.room == WINDOW - 2
+        assert model.tokenizer.convert_tokens_to_ids(model.tokenizer.mask_token) == model.mask_id
+
+    def test_default_layers(self, family: str, small_model) -> None:
+        model = small_model(family)
+        assert model.head_layers == HEADS[family]
+        assert model.last_block_layers == LAST_BLOCKS[family]
+        names = {name for name, p in model.network.named_parameters() if p.ndim == 1}
+        assert {layer.name for layer in model.layers} == names
+
+    def test_default_embedding_of_a_text(self, family: str, small_model) -> None:
+        """A family without a head of its own falls back on its last block."""
+        model = small_model(family)
+        layers = HEADS[family] or LAST_BLOCKS[family]
+        assert model.check_layers(None) == layers
+        result = tuned(model, ["The dog barks."], None)
+        assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
+
+    def test_blocks_are_counted(self, family: str, small_model) -> None:
+        model = small_model(family)
+        depth = 1 if family == "albert" else model.network.config.num_hidden_layers
+        assert {la.block for la in model.layers if la.part == "block"} == set(range(depth))
+        head = {la.name for la in model.layers if la.part == "head"}
+        assert head == {*HEADS[family], *([output_bias(model)] if output_bias(model) else [])}
+
+    @pytest.mark.parametrize("choice", CHOICES)
+    def test_agrees_with_a_plain_loop(self, family: str, choice: str, small_model, plain) -> None:
+        model = small_model(family)
+        layers = layer_choice(model, choice)
+        if not layers:
+            assert (family, choice) in {
+                ("eurobert", choice_) for choice_ in ("head", "output bias", CHOICES[-1])
+            }
+            return
+        for reuse in (True, False):
+            together = tuned(model, list(TEXTS.values()), layers, reuse=reuse)
+            for index, kind in enumerate(TEXTS):
+                assert_alike(together, index, plain(family, choice, kind))
+        for kind, text in TEXTS.items():
+            assert_alike(tuned(model, [text], layers), 0, plain(family, choice, kind))
+
+    def test_predicting_unmasked_tokens_agrees_too(self, family: str, small_model, plain) -> None:
+        model = small_model(family)
+        layers = layer_choice(model, "last block")
+        result = tuned(model, list(TEXTS.values()), layers, predict_unmasked=True)
+        for index, kind in enumerate(TEXTS):
+            assert_alike(result, index, plain(family, "last block", kind, True))
+
+    def test_a_text_as_long_as_the_positions_allow(self, family: str, small_model, tmp_path) -> None:
+        """Without a limit in the tokenizer the window comes from the model's positions."""
+        import json
+        import shutil
+        from pathlib import Path
+
+        from neuralviz.models import load_model
+
+        shutil.copytree(Path(small_model(family).id), tmp_path, dirs_exist_ok=True)
+        settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+        settings.pop("model_max_length")
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+        model = load_model(tmp_path, device="cpu")
+        behind_padding = {"roberta": 2, "mpnet": 2}
+        assert model.window == 64 - behind_padding.get(family, 0)
+        text = " ".join(["the dog"] * 60)
+        assert len(tokenize(model, [text])[0].chunks[0].indices(10**6)) == 3
+        result = tuned(model, [text], model.last_block_layers, predict_unmasked=True)
+        chunks = [tokens.stop - tokens.start for tokens in result.texts[0].chunks]
+        assert max(chunks) == model.room
+        assert np.isfinite(result.loss).all()
+
+
+BUNDLED_CHOICES = {
+    "head": "head",
+    "last block": "last_block",
+    "every block's output bias": tuple(
+        f"bert.encoder.layer.{block}.output.dense.bias" for block in range(6)
+    ),
+}
+
+
+@pytest.mark.parametrize("choice", BUNDLED_CHOICES)
+def test_the_bundled_model_agrees_with_a_plain_loop(choice: str, bundled: LanguageModel) -> None:
+    texts = ["A storm sank four boats in the old harbour.", "Bread is baked at night."]
+    layers = bundled.check_layers(BUNDLED_CHOICES[choice])
+    expected = [
+        plain_micro_tune(
+            bundled.network, bundled.tokenizer, chunks_of(bundled, text), layers, epochs=EPOCHS
+        )
+        for text in texts
+    ]
+    for reuse in (True, False):
+        result = tuned(bundled, texts, layers, reuse=reuse)
+        for index in range(len(texts)):
+            assert_alike(result, index, expected[index])

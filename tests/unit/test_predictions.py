@@ -1,0 +1,113 @@
+"""Predictions at masked positions, against the plain ``transformers`` model."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from neuralviz import load_model
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import check_settings, mask_inputs, predict_masked, tokenize
+
+TEXT = "The cat sat on the mat and purred."
+OUTPUT_BIAS = "cls.predictions.bias"
+LAYERS = [
+    "head",
+    "last_block",
+    ("bert.encoder.layer.2.attention.self.query.bias", OUTPUT_BIAS),
+    ("bert.embeddings.LayerNorm.weight",),
+]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("bundled")
+
+
+def plainly(network, model, text, settings):
+    """[position, vocab] probabilities from a forward of the whole network, and the labels."""
+    masked = mask_inputs(len(text), settings.blueprints).masked
+    shown = np.where(masked, model.mask_id, text.ids)
+    around = [np.tile(ids, (len(masked), 1)) for ids in (model.prefix_ids, model.suffix_ids)]
+    ids = torch.as_tensor(np.concatenate([around[0], shown, around[1]], axis=1))
+    with torch.no_grad():
+        logits = network(input_ids=ids).logits[:, 1:-1]
+    rows, tokens = np.nonzero(masked)
+    return rows, tokens, logits[rows, tokens].softmax(dim=1).numpy()
+
+
+@pytest.mark.parametrize("layers", LAYERS, ids=["head", "last block", "bias", "embeddings"])
+@pytest.mark.parametrize("tuned", [False, True], ids=["plain", "tuned"])
+def test_agrees_with_the_whole_model(model, layers, tuned):
+    settings = check_settings(model, layers=layers)
+    (text,) = tokenize(model, [TEXT])
+    network, deltas = model.network, None
+    if tuned:
+        rng = np.random.default_rng(0)
+        network = copy.deepcopy(model.network)
+        parameters = dict(network.named_parameters())
+        deltas = [
+            rng.normal(0, 0.05, parameters[name].shape).astype(np.float32)
+            for name in settings.layers
+        ]
+        for name, delta in zip(settings.layers, deltas, strict=True):
+            parameters[name].data += torch.as_tensor(delta)
+    rows, tokens, expected = plainly(network, model, text, settings)
+
+    found = predict_masked(model, text, settings, deltas, top=3)
+
+    np.testing.assert_array_equal(found.input, rows)
+    np.testing.assert_array_equal(found.token, tokens)
+    np.testing.assert_array_equal(found.label, text.ids[tokens])
+    own = expected[np.arange(len(rows)), text.ids[tokens]]
+    np.testing.assert_allclose(found.probability, own, rtol=2e-4, atol=1e-7)
+    np.testing.assert_allclose(found.loss, -np.log(own), rtol=2e-4, atol=2e-4)
+    assert found.top_ids.shape == found.top_probabilities.shape == (len(rows), 3)
+    best = np.sort(expected, axis=1)[:, ::-1][:, :3]
+    np.testing.assert_allclose(found.top_probabilities, best, rtol=2e-4, atol=1e-7)
+    np.testing.assert_allclose(
+        np.take_along_axis(expected, found.top_ids, axis=1), best, rtol=2e-4, atol=1e-7
+    )
+
+
+def test_deltas_change_what_is_predicted_and_nothing_of_the_model(model):
+    settings = check_settings(model)
+    (text,) = tokenize(model, [TEXT])
+    before = {name: p.clone() for name, p in model.network.named_parameters()}
+    plain = predict_masked(model, text, settings, None)
+    zeros = [np.zeros(384, dtype=np.float32)] * 3
+    ones = [np.ones(384, dtype=np.float32)] * 3
+    np.testing.assert_array_equal(predict_masked(model, text, settings, zeros).loss, plain.loss)
+    assert not np.allclose(predict_masked(model, text, settings, ones).loss, plain.loss)
+    for name, parameter in model.network.named_parameters():
+        assert torch.equal(parameter, before[name])
+
+
+def test_inputs_are_counted_over_the_chunks(model):
+    settings = check_settings(model, blueprints=[(1, 1)])
+    (text,) = tokenize(model, ["One two three four five six."])
+    halves = replace(text, chunks=(slice(0, 4), slice(4, 7)))
+    found = predict_masked(model, halves, settings, None)
+    np.testing.assert_array_equal(found.input, [0, 0, 1, 1, 2, 3, 3])
+    np.testing.assert_array_equal(found.token, [1, 3, 0, 2, 5, 4, 6])
+
+
+def test_every_token_of_an_unmasked_text_is_predicted(model):
+    settings = check_settings(model, predict_unmasked=True)
+    (text,) = tokenize(model, [TEXT])
+    found = predict_masked(model, text, settings, None, top=1)
+    np.testing.assert_array_equal(found.token, np.arange(len(text)))
+    assert found.mean_loss == pytest.approx(found.loss.mean())
+
+
+def test_what_does_not_fit_is_refused(model):
+    settings = check_settings(model)
+    (text,) = tokenize(model, [TEXT])
+    with pytest.raises(SettingsError, match="one delta for every tuned layer"):
+        predict_masked(model, text, settings, [np.zeros(384)])
+    with pytest.raises(SettingsError, match="one delta for every tuned layer"):
+        predict_masked(model, text, settings, [np.zeros(3)] * 3)
+    with pytest.raises(SettingsError, match="predictions"):
+        predict_masked(model, text, settings, None, top=0)

@@ -1,0 +1,40 @@
+"""Colours, ranges and the escaping of what users typed."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from neuralviz.plots.theme import escape, shorten, standalone_html, style, symmetric_range
+
+
+@pytest.mark.parametrize(
+    ("values", "largest"),
+    [([1, -3], 3.0), ([[0.5], [-0.25]], 0.5), ([], 1.0), ([0, 0], 1.0), ([np.nan, np.inf, 2], 2.0)],
+)
+def test_the_range_of_signed_values_is_centred_at_0(values: list, largest: float) -> None:
+    assert symmetric_range(values) == (-largest, largest)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_figures_take_the_template_of_the_page(dark: bool) -> None:
+    figure = go.Figure(go.Scatter(y=[1, 2]))
+    assert style(figure, dark) is figure
+    assert figure.layout.template.layout.font.size >= 14
+    light = figure.layout.template.layout.font.color > "#8"
+    assert light == dark
+
+
+def test_what_users_typed_is_escaped_and_shortened() -> None:
+    assert escape('<b>&"') == '&lt;b&gt;&amp;"'
+    assert shorten("a  long\ntext", 20) == "a long text"
+    assert shorten("a long text", 7) == "a long…"
+
+
+def test_the_page_to_take_away_needs_no_network_and_runs_no_text() -> None:
+    figure = go.Figure(go.Scatter(y=[1], text=["</script><script>alert(1)</script>"]))
+    page = standalone_html(style(figure, dark=True))
+    assert "<script>alert" not in page
+    assert "<script src=" not in page
+    assert figure.layout.paper_bgcolor is None

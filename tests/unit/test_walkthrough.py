@@ -1,0 +1,51 @@
+"""The numbers of the walk fit each other."""
+
+import numpy as np
+import pytest
+
+from neuralviz import load_model
+from neuralviz.errors import TextError
+from neuralviz.micro_tuning.walkthrough import walk_through
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_model("bundled")
+
+
+@pytest.fixture(scope="module")
+def walk(model):
+    return walk_through(model, "A cat purrs on the warm mat.", "The dog sleeps.", epochs=3)
+
+
+def test_the_predictions_give_the_loss_that_was_tuned_on(walk):
+    assert walk.before.mean_loss == pytest.approx(walk.tuning.loss[0, 0], abs=1e-4)
+    assert walk.after.mean_loss < walk.before.mean_loss
+    assert len(walk.before) == walk.inputs.masked.sum()
+
+
+def test_the_first_step_by_hand_is_the_one_that_was_taken(walk):
+    for layer in range(3):
+        for neuron in (0, 7, 100):
+            step = walk.first_step(layer, neuron)
+            moved = walk.deltas[layer][0, 0, neuron]
+            assert step.result - step.weight == pytest.approx(moved, abs=1e-4)
+
+
+def test_every_step_leads_to_the_embedding_and_the_product(walk):
+    joined = np.concatenate(walk.normalized)
+    assert joined @ joined == pytest.approx(3, abs=1e-5)
+    embedding = joined / np.linalg.norm(joined)
+    np.testing.assert_allclose(embedding, walk.tuning.embeddings[0], atol=1e-6)
+    assert walk.product == pytest.approx(embedding @ walk.tuning.embeddings[1], abs=1e-6)
+
+
+def test_words_are_those_of_the_vocabulary(walk, model):
+    assert walk.words_before[0][0] == model.encoder.id_to_token(int(walk.before.top_ids[0, 0]))
+
+
+def test_long_and_empty_texts_are_refused(model):
+    with pytest.raises(TextError, match="Text 2 has 100 tokens"):
+        walk_through(model, "A cat.", "cat " * 100)
+    with pytest.raises(TextError, match="Text 1 is empty"):
+        walk_through(model, " ", "A cat.")
