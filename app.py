@@ -21,9 +21,7 @@ page = st.navigation(
             icon=":material/trending_down:",
             default=True,
         ),
-        st.Page(
-            "pages/blueprints.py", title="Masking blueprints", icon=":material/grid_view:"
-        ),
+        st.Page("pages/blueprints.py", title="Masking blueprints", icon=":material/grid_view:"),
         st.Page("pages/how_it_works.py", title="How it works", icon=":material/school:"),
     ]
 )

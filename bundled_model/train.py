@@ -10,7 +10,8 @@ run can be made longer after the fact: ``--steps`` is how long it stays constant
 of that phase can be gone on from at any time.
 
     python bundled_model/train.py --passages passages.txt.gz --run runs/bundled --steps 6000
-    python bundled_model/train.py --passages passages.txt.gz --run runs/bundled --steps 6000 --decay-steps 2000
+    python bundled_model/train.py --passages passages.txt.gz --run runs/bundled \\
+        --steps 6000 --decay-steps 2000
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import os
 import time
 import zlib
 from collections.abc import Iterator
@@ -149,7 +149,13 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_loss, _):  # noqa: ANN001, ANN205
         grad_hidden, grad_bias = ctx.saved_tensors
-        return grad_hidden * grad_loss.to(grad_hidden.dtype), None, grad_bias * grad_loss, None, None
+        return (
+            grad_hidden * grad_loss.to(grad_hidden.dtype),
+            None,
+            grad_bias * grad_loss,
+            None,
+            None,
+        )
 
 
 def loss_and_accuracy(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
@@ -173,16 +179,14 @@ def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # n
     sums = np.zeros(3)
     for ids, attention, labels in batches:
         n = int((labels >= 0).sum())
-        loss, accuracy = loss_and_accuracy(
-            model, weight, ids, attention, labels, autocast
-        )
+        loss, accuracy = loss_and_accuracy(model, weight, ids, attention, labels, autocast)
         sums += np.array([float(loss) * n, float(accuracy) * n, n])
     model.train(was_training)
     return sums[0] / sums[2], sums[1] / sums[2]
 
 
 def make_optimizers(model: BertForMaskedLM, lr: float, lr_head: float) -> list:
-    """Muon for the matrices, AdamW for everything of one dimension; the fresh head learns faster."""
+    """Muon for the matrices, AdamW for all of one dimension; the fresh head learns faster."""
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
 
     def groups(matrices: bool) -> list[dict]:
@@ -225,7 +229,7 @@ def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
     """Write a file under another name and move it into place."""
     part = path.with_name(path.name + ".part")
     write(part)
-    os.replace(part, path)
+    part.replace(path)
 
 
 def main() -> None:
@@ -289,8 +293,15 @@ def main() -> None:
     log = csv.writer(log_path.open("a", newline=""))
     if new_log:
         log.writerow(
-            ["step", "epoch", "lr_factor", "train_loss", "held_out_loss", "held_out_accuracy_15",
-             "seconds_per_step"]
+            [
+                "step",
+                "epoch",
+                "lr_factor",
+                "train_loss",
+                "held_out_loss",
+                "held_out_accuracy_15",
+                "seconds_per_step",
+            ]
         )
 
     last = args.steps + args.decay_steps
@@ -303,9 +314,7 @@ def main() -> None:
                 group["lr"] = group["peak"] * factor
             loss, _ = loss_and_accuracy(model, weight, *mask_batch(batch, tokenizer, rng))
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(
-                [p for p in model.parameters() if p.requires_grad], 1.0
-            )
+            torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
             for optimizer in optimizers:
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
@@ -317,9 +326,15 @@ def main() -> None:
             if step % args.every == 0 or step == last:
                 held_out_loss, accuracy = evaluate(model, weight, held_out_batches)
                 cpu, clock = time.process_time() - clock, time.process_time()
-                row = [step, f"{step * args.tokens / total_tokens:.2f}", f"{factor:.3f}",
-                       f"{np.mean(losses):.4f}", f"{held_out_loss:.4f}", f"{accuracy:.4f}",
-                       f"{cpu / len(losses) / args.threads:.2f}"]
+                row = [
+                    step,
+                    f"{step * args.tokens / total_tokens:.2f}",
+                    f"{factor:.3f}",
+                    f"{np.mean(losses):.4f}",
+                    f"{held_out_loss:.4f}",
+                    f"{accuracy:.4f}",
+                    f"{cpu / len(losses) / args.threads:.2f}",
+                ]
                 log_path.open("a").write(",".join(map(str, row)) + "\n")
                 print("  ".join(map(str, row)), flush=True)
                 losses = []

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -38,7 +38,7 @@ MANY_POSITIONS = 200_000  # masked positions of a run that takes minutes
 class _Commands(TyperGroup):
     """Commands whose errors are sentences on standard error."""
 
-    def invoke(self, ctx: typer.Context) -> object:
+    def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except NeuralvizError as error:
@@ -301,6 +301,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         console.print(terminal.draw_run(event, losses, settings.layers))
         _say(f"Stopped after step {event.step:,} of {event.steps:,}; this is how far it came.")
         raise typer.Exit(INTERRUPTED) from None
+    assert event is not None and event.result is not None  # a run ends with its result
     console.print(terminal.describe_loss(losses))
     console.print(terminal.draw_curve(losses, settings.epochs))
     console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))

@@ -112,7 +112,7 @@ def _grid(text: str, typed: str) -> Grid | None:
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the text …")
-def _tokenize(model_id: str, text: str, _reader: object) -> TokenizedText:  # noqa: ARG001
+def _tokenize(model_id: str, text: str, _reader: object) -> TokenizedText:
     return tokenize(_reader, [text])[0]
 
 
@@ -218,7 +218,9 @@ def _sentences(
             "blueprint": [str(grid.blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
             "shift": inputs.shift[:MAX_ROWS],
             "input": [
-                " ".join(grid.mask if hidden else token for token, hidden in zip(shown, row))
+                " ".join(
+                    grid.mask if hidden else token for token, hidden in zip(shown, row, strict=True)
+                )
                 for row in rows
             ],
         }

@@ -5,7 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.ui.micro_tuning import layer_choice, runs_panel, submit_run
+from neuralviz.ui.micro_tuning import (
+    layer_choice,
+    run_settings,
+    runs_panel,
+    say_how_long,
+    submit_run,
+)
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import page_header, show_error
 from neuralviz.ui.texts import put_in_address, texts_input
@@ -73,11 +79,14 @@ with st.expander("Settings", icon=":material/tune:"):
         help="The paper found that this still works, but less well.",
     )
 
-if st.button("Tune", type="primary", icon=":material/play_arrow:", disabled=not texts):
-    try:
-        submit_run(model_id, texts, layers, blueprints, epochs, learning_rate, unmasked)
-    except NeuralvizError as error:
-        show_error(error)
-    else:
-        put_in_address("micro-tuning", texts)
+settings = None
+try:
+    settings = run_settings(layers, blueprints, epochs, learning_rate, unmasked)
+    say_how_long(texts, settings)
+except NeuralvizError as error:
+    show_error(error)
+ready = bool(texts) and settings is not None
+if st.button("Tune", type="primary", icon=":material/play_arrow:", disabled=not ready) and ready:
+    submit_run(model_id, texts, settings)
+    put_in_address("micro-tuning", texts)
 runs_panel()

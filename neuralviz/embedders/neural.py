@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, tokenize
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished, tokenize
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,7 +93,7 @@ class NeuralEmbedder:
         from neuralviz.micro_tuning.run import tune
 
         single = isinstance(sentences, str)
-        texts = [sentences] if single else list(sentences)
+        texts = [sentences] if isinstance(sentences, str) else list(sentences)
         if batch_size < 1:
             raise SettingsError("The batch size has to be at least 1.")
         tokenized = tokenize(self.model, texts)
@@ -103,8 +103,8 @@ class NeuralEmbedder:
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
             for start in range(0, len(texts), batch_size):
                 at = order[start : start + batch_size]
-                *_, last = tune(self.model, [tokenized[i] for i in at], self.settings)
-                out[at] = last.result.embeddings
+                events = tune(self.model, [tokenized[i] for i in at], self.settings)
+                out[at] = finished(events).embeddings
                 bar.update(len(at))
         vectors = out[0] if single else out
         if convert_to_numpy:

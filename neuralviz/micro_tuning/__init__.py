@@ -14,7 +14,13 @@ from neuralviz.micro_tuning.blueprints import (
     mask_inputs,
     parse_blueprints,
 )
-from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent, neural_embeddings
+from neuralviz.micro_tuning.events import (
+    MicroTuning,
+    TokenShares,
+    TuningEvent,
+    finished,
+    neural_embeddings,
+)
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
 from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
 
@@ -33,6 +39,7 @@ __all__ = [
     "TuningSettings",
     "check_blueprints",
     "check_settings",
+    "finished",
     "mask_inputs",
     "micro_tune",
     "neural_embeddings",

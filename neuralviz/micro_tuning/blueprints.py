@@ -62,7 +62,7 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
     """
     checked = []
     for entry in blueprints:
-        pair = tuple(entry) if not isinstance(entry, str) else ()
+        pair = tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else ()
         if len(pair) != 2 or not all(
             isinstance(value, int | np.integer) and not isinstance(value, bool) for value in pair
         ):
@@ -84,7 +84,9 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
     if not checked:
         raise SettingsError("Give at least one blueprint, for example (2, 1).")
     if len(checked) > MAX_BLUEPRINTS:
-        raise SettingsError(f"{len(checked)} blueprints are too many; {MAX_BLUEPRINTS} is the most.")
+        raise SettingsError(
+            f"{len(checked)} blueprints are too many; {MAX_BLUEPRINTS} is the most."
+        )
     return tuple(checked)
 
 

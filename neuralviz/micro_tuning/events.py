@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,9 @@ class TokenShares:
 
         Shares and the decay's share sum to 1. A negative share pulled the other way.
         """
-        return np.mean([self._project(part) for part in zip(self.tokens, self.decay, strict=True)], 0)
+        return np.mean(
+            [self._project(part) for part in zip(self.tokens, self.decay, strict=True)], 0
+        )
 
     def of_decay(self) -> float:
         """Weight decay's share of the delta."""
@@ -111,11 +114,20 @@ class TuningEvent:
     result: MicroTuning | None = None
 
 
+def finished(events: Iterable[TuningEvent]) -> MicroTuning:
+    """Consume a run's events and return what the last one carries."""
+    result = None
+    for event in events:
+        result = event.result
+    assert result is not None, "a run's last event carries its result"
+    return result
+
+
 def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
     """[text, dim] embeddings from per-layer deltas [text, dim] (neural paper, Equation 1).
 
     Each layer's delta is normalised, the layers are concatenated, the whole is normalised. A layer
-    that did not move contributes zeros; a text none of whose layers moved has an embedding of zeros.
+    that did not move contributes zeros; when none moved, the embedding is all zeros.
     """
     return _normalized(np.concatenate([_normalized(delta) for delta in deltas], axis=1))
 

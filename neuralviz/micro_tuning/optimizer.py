@@ -33,7 +33,8 @@ class RowAdamW:
         self.start = self.value.clone()
         self.first = torch.zeros_like(self.value)
         self.second = torch.zeros_like(self.value)
-        self.taken = self.value.new_zeros(len(self.value), 1)  # [text, 1] steps so far
+        # [text, 1] steps so far; float64, because 1 - 0.999 loses its last digits in float32
+        self.taken = self.value.new_zeros(len(self.value), 1, dtype=torch.float64)
         n_tokens, dim = len(self.text_of), self.value.shape[1]
         self.token_first = self.value.new_zeros(n_tokens, dim)
         self.token_part = self.value.new_zeros(n_tokens, dim)
@@ -59,8 +60,9 @@ class RowAdamW:
         taken = self.taken + 1
         first = beta1 * self.first + (1 - beta1) * grad
         second = beta2 * self.second + (1 - beta2) * grad.square()
-        scale = s.learning_rate / (1 - beta1**taken)  # [text, 1]
-        scale = scale / ((second / (1 - beta2**taken)).sqrt() + s.eps)  # [text, dim]
+        rate = (s.learning_rate / (1 - beta1**taken)).to(grad.dtype)  # [text, 1]
+        spread = (1 - beta2**taken).sqrt().to(grad.dtype)  # [text, 1]
+        scale = rate / (second.sqrt() / spread + s.eps)  # [text, dim]
         decay = -s.learning_rate * s.weight_decay * self.value
         value = self.value + decay - scale * first
         moved = active & value.isfinite().all(dim=1) & second.isfinite().all(dim=1)

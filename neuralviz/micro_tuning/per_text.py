@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F  # noqa: N812  everybody's name for it
 from torch import nn
-from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class _Given(nn.Module):
         if attention_type is not None:
             self.attention_type = attention_type  # ModernBERT asks each block for it
 
-    def forward(self, *_args: object, **_kwargs: object):  # noqa: ANN201
+    def forward(self, *_args: object, **_kwargs: object) -> object:
         return (self.output,) if self.as_tuple else self.output
 
 
@@ -167,7 +167,8 @@ class PerTextNetwork:
         if reuse and parts == {"head"}:
             self.cut = HEAD_ONLY
         elif reuse and "embeddings" not in parts and self._blocks_path is not None:
-            self.cut = min(layers[name].block for name in names if layers[name].part == "block")
+            lowest = min(layers[name].block for name in names if layers[name].part == "block")
+            self.cut = lowest or None  # below block 0 there is only the look-up of the embeddings
 
         self._tune_modules(network, names)
         _replace(network, output_path, nn.Identity())

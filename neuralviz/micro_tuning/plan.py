@@ -1,4 +1,4 @@
-"""What is put through the network in which step: masked inputs packed into pieces of bounded size."""
+"""What goes through the network in which step: masked inputs, packed in pieces of bounded size."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.micro_tuning.blueprints import Blueprint
-from neuralviz.micro_tuning.events import TuningEvent, neural_embeddings
+from neuralviz.micro_tuning.events import MicroTuning, TuningEvent, neural_embeddings
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
 
@@ -92,13 +92,12 @@ def watch(
     for first in range(0, len(texts), batch):
         part = tokenized[first : first + batch]
         follow = max(map(len, part)) <= MAX_FOLLOWED[where]
-        for event in tune(
-            model, part, settings, with_deltas=True, with_token_shares=follow
-        ):
-            reports = ()
+        for event in tune(model, part, settings, with_deltas=True, with_token_shares=follow):
+            reports: tuple[TextReport, ...] = ()
             if event.result is not None:
+                result = event.result
                 reports = tuple(
-                    _report(model, first + i, event, i) for i in range(len(event.result.texts))
+                    _report(model, first + i, result, i) for i in range(len(result.texts))
                 )
             yield WatchedEvent(first, event, reports)
 
@@ -107,13 +106,13 @@ def _names(model: LanguageModel, part: str) -> set[str]:
     return {layer.name for layer in model.layers if layer.part == part}
 
 
-def _report(model: LanguageModel, index: int, event: TuningEvent, i: int) -> TextReport:
+def _report(model: LanguageModel, index: int, result: MicroTuning, i: int) -> TextReport:
     from neuralviz.micro_tuning.plan import count_masked
     from neuralviz.micro_tuning.predictions import predict_masked
 
-    result = event.result
     text, settings = result.texts[i], result.settings
-    beginning, n = [], 0
+    beginning: list[slice] = []
+    n = 0
     for chunk in text.chunks:
         n += count_masked(replace(text, chunks=(chunk,)), settings)
         if beginning and n > MAX_PREDICTED:
@@ -142,7 +141,9 @@ def _report(model: LanguageModel, index: int, event: TuningEvent, i: int) -> Tex
     )
 
 
-def _in_words(model: LanguageModel, predictions: MaskedPredictions, top: int = 3) -> tuple[str, ...]:
+def _in_words(
+    model: LanguageModel, predictions: MaskedPredictions, top: int = 3
+) -> tuple[str, ...]:
     """[position] ``word 61 %, other 12 %``."""
     words = model.tokenizer.convert_ids_to_tokens
     return tuple(
@@ -252,7 +253,7 @@ class RunRecord:
             "delta_norm": self.delta_norm,
             **{f"deltas_{i}": delta.astype(np.float16) for i, delta in enumerate(self.deltas)},
         }
-        about = {
+        about: dict[str, Any] = {
             "model_id": self.model_id,
             "settings": asdict(self.settings),
             "texts": self.texts,
@@ -260,12 +261,15 @@ class RunRecord:
         }
         for index, report in sorted(self.reports.items()):
             text, said = report.text, report.predictions
-            arrays |= {f"{index}_text_{k}": getattr(text, k) for k in ("ids", "spans", "words", "unknown")}
+            arrays |= {
+                f"{index}_text_{k}": getattr(text, k) for k in ("ids", "spans", "words", "unknown")
+            }
             arrays |= {
                 f"{index}_{k}": getattr(said, k)
                 for k in ("input", "token", "before", "after", "loss_before", "loss_after")
             }
-            arrays[f"{index}_shares"] = report.shares
+            if report.shares is not None:
+                arrays[f"{index}_shares"] = report.shares
             about["reports"].append(
                 {
                     "index": index,
@@ -279,7 +283,7 @@ class RunRecord:
             )
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
+        np.savez_compressed(buffer, allow_pickle=False, **arrays)
         path.write_bytes(buffer.getvalue())
 
     @classmethod
@@ -317,7 +321,7 @@ def _read_report(arrays: np.lib.npyio.NpzFile, told: dict, texts: Iterable[str])
             chunks=tuple(slice(*chunk) for chunk in told["chunks"]),
             **{name: array(f"text_{name}") for name in ("ids", "spans", "words", "unknown")},
         ),
-        shares=array("shares"),
+        shares=array("shares") if f"{index}_shares" in arrays else None,
         decay_share=told["decay_share"],
         predictions=Predictions(
             **{name: array(name) for name in names},

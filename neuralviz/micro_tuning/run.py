@@ -1,4 +1,4 @@
-"""Micro-tuning: a masked language model learns a text for a few epochs (neural paper, section 2)."""
+"""Micro-tuning: a masked language model learns a text for some epochs (neural paper, section 2)."""
 
 from __future__ import annotations
 
@@ -140,8 +140,9 @@ def tune(
             deltas = None
             if with_deltas or step == steps:
                 deltas = tuple(o.delta.cpu().numpy() for o in optimizers.values())
-            if chunk == rounds - 1:
-                loss[epoch] = np.nansum(of_round, axis=0) / n_chunks
+            if chunk == rounds - 1:  # a loss that is not finite stays so in the mean
+                there = np.arange(rounds)[:, None] < n_chunks
+                loss[epoch] = np.where(there, of_round, 0).sum(axis=0) / n_chunks
             yield TuningEvent(
                 step=step,
                 steps=steps,
@@ -278,8 +279,7 @@ class Gradients:
             elif self._follow:
                 for token in piece.token_of.unique():
                     own = grad_out * (piece.token_of == token)[:, None]
-                    tokens = token.expand(len(text_of_row))
-                    self._add_rows(rows, out, own, text_of_row, tokens, keep_graph=True)
+                    self._add_rows(rows, out, own, text_of_row, token, keep_graph=True)
             else:
                 self._add_rows(rows, out, grad_out, text_of_row, None)
         return result.loss
@@ -290,18 +290,20 @@ class Gradients:
         out: Tensor,
         grad_out: Tensor,
         text_of_row: Tensor,
-        token_of_row: Tensor | None,
+        token: Tensor | None,
         *,
         keep_graph: bool = False,
     ) -> None:
+        """Add the gradients of ``rows``; those of ``token``, [row] or one for all, if followed."""
         grads = torch.autograd.grad(out, list(rows.values()), grad_out, retain_graph=keep_graph)
         if self._follow:
             first = torch.as_tensor(self._first_token, device=out.device)
-            at = first[text_of_row] + token_of_row
+            at = first[text_of_row] + token
+            has_it = at < first[text_of_row + 1]  # a short text has no such token
         for name, grad in zip(rows, grads, strict=True):
             self.by_text[name].index_add_(0, text_of_row, grad)
             if self.by_token is not None:
-                self.by_token[name].index_add_(0, at, grad)
+                self.by_token[name].index_add_(0, at[has_it], grad[has_it])
 
     def _follow_output_bias(self, piece: Piece, out: Tensor, bias: Tensor, name: str) -> None:
         """Each token's part of the gradient by a text's own output bias, token by token."""
@@ -328,9 +330,7 @@ def _optimizers(
     text_of = np.repeat(np.arange(len(texts)), list(map(len, texts))) if follow_tokens else []
     followed = torch.as_tensor(np.asarray(text_of, dtype=np.int64), device=model.device)
     return {
-        name: RowAdamW(
-            parameters[name].detach().expand(len(texts), -1).clone(), settings, followed
-        )
+        name: RowAdamW(parameters[name].detach().expand(len(texts), -1).clone(), settings, followed)
         for name in settings.layers
     }
 

@@ -79,7 +79,11 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
             "without an epoch no weight changes and there is no embedding."
         )
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             raise SettingsError(f"The {name} has to be a number, and {value!r} is not.")
     if learning_rate <= 0:
         raise SettingsError(

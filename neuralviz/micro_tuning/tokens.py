@@ -49,7 +49,10 @@ class TokenizedText:
     def word_spans(self) -> list[tuple[int, int]]:
         """First and past-the-last character of each word, in order."""
         return [
-            (int(self.spans[self.words == word, 0].min()), int(self.spans[self.words == word, 1].max()))
+            (
+                int(self.spans[self.words == word, 0].min()),
+                int(self.spans[self.words == word, 1].max()),
+            )
             for word in range(int(self.words.max()) + 1)
         ]
 
@@ -59,7 +62,6 @@ class TokenizedText:
 
         High values mean that the text is not in a language the model was trained on.
         """
-        unreadable = 0
         n_words = int(self.words.max()) + 1
         letters = np.zeros(n_words)
         pieces = np.zeros(n_words)
@@ -88,7 +90,7 @@ def tokenize(model: LanguageModel | TextReader, texts: Sequence[str]) -> list[To
     encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
     out = []
     for number, (text, encoding) in enumerate(zip(clean, encodings, strict=True), 1):
-        if not encoding.ids:
+        if not encoding.ids or not text.strip():  # byte-level vocabularies can spell blanks
             which = f"Text {number}" if len(texts) > 1 else "The text"
             what = "empty" if not text.strip() else "without a character the model can read"
             raise TextError(f"{which} is {what}; give it at least one word.")
@@ -118,7 +120,7 @@ def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
     for token, word in enumerate(word_ids):
         touches = (
             token > 0
-            and spans[token - 1, 1] == spans[token, 0]
+            and spans[token - 1, 1] >= spans[token, 0]  # bytes of one character share its span
             and not text[spans[token, 0] : spans[token, 0] + 1].isspace()
         )
         same = token > 0 and word is not None and word == word_ids[token - 1] and touches

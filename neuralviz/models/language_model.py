@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 Part = Literal["embeddings", "block", "head"]
 
 _NORM = re.compile(r"norm", re.IGNORECASE)
-_BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|groups)\.(\d+)\.")
+_BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
 
 _LAST_BLOCK_SUFFIXES = (
     ("output.LayerNorm.weight", "output.LayerNorm.bias", "output.dense.bias"),  # BERT and kin
     ("output_layer_norm.weight", "output_layer_norm.bias", "ffn.lin2.bias"),  # DistilBERT
     ("mlp_norm.weight", "mlp_norm.bias", "mlp.Wo.bias"),  # ModernBERT
+    tuple(  # ALBERT, whose blocks are one and the same
+        f"albert_layers.0.{name}"
+        for name in (
+            "full_layer_layer_norm.weight",
+            "full_layer_layer_norm.bias",
+            "ffn_output.bias",
+        )
+    ),
 )
 
 
@@ -80,7 +88,8 @@ def head_layers(layers: Iterable[Layer], vocab_size: int) -> tuple[str, ...]:
     return tuple(
         la.name
         for la in sorted(
-            head, key=lambda la: (not _NORM.search(la.name), order.get(la.name.rpartition(".")[2], 2))
+            head,
+            key=lambda la: (not _NORM.search(la.name), order.get(la.name.rpartition(".")[2], 2)),
         )
     )
 
@@ -158,12 +167,16 @@ class LanguageModel:
         return last_block_layers(self.layers)
 
     def check_layers(self, names: Iterable[str] | str | None) -> tuple[str, ...]:
-        """Layer names, checked; ``None`` and ``"head"`` give the head's, ``"last_block"`` its own.
+        """Layer names, checked; ``"head"`` gives the head's, ``"last_block"`` the last block's.
+
+        ``None`` gives the head's, or the last block's where the model's head has none.
 
         Raises:
             SettingsError: no layer, one twice, or one that is no 1-D parameter of this model.
         """
-        if names is None or names == "head":
+        if names is None:
+            chosen = self.head_layers or self.last_block_layers
+        elif names == "head":
             chosen = self.head_layers
         elif names == "last_block":
             chosen = self.last_block_layers

@@ -18,7 +18,6 @@ from neuralviz.models import bundled
 from neuralviz.models.language_model import LanguageModel, layers_of
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 BUNDLED = "bundled"
@@ -96,9 +95,7 @@ def _from_hub(model_id: str) -> tuple[Path, str]:
     from huggingface_hub import constants, errors, snapshot_download
 
     try:
-        folder = Path(
-            snapshot_download(model_id, local_files_only=True, allow_patterns=_HUB_FILES)
-        )
+        folder = Path(snapshot_download(model_id, local_files_only=True, allow_patterns=_HUB_FILES))
         if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
             return folder, folder.name
     except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError, ValueError):
@@ -187,9 +184,7 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
         settings = json.loads((folder / "config.json").read_text("utf-8"))
         model_type = settings["model_type"]
     except FileNotFoundError as error:
-        raise ModelError(
-            f"{model_id} holds no model: there is no config.json in it."
-        ) from error
+        raise ModelError(f"{model_id} holds no model: there is no config.json in it.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
     architectures = settings.get("architectures") or [""]
@@ -256,7 +251,9 @@ def _assemble(
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
         raise ModelError(f"The output layer of {model_id} is of a kind that cannot be tuned.")
     if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
-        raise ModelError(f"The tokenizer of {model_id} has more tokens than the model; they differ.")
+        raise ModelError(
+            f"The tokenizer of {model_id} has more tokens than the model; they differ."
+        )
     encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     encoder.no_padding()
     encoder.no_truncation()
@@ -282,17 +279,17 @@ def _assemble(
         suffix_ids=tuple(probe["input_ids"][last:]),
         mask_id=tokenizer.mask_token_id,
         pad_id=tokenizer.pad_token_id or 0,
-        unknown_id=tokenizer.unk_token_id if _has_unknown(encoder) else None,
+        unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
         window=_window(network, tokenizer),
         layers=layers_of(shapes, network.base_model_prefix),
     )
 
 
-def _has_unknown(encoder: Any) -> bool:
-    """Whether the tokenizer's own model can fail to spell a string."""
-    return encoder.encode("\U000f1234", add_special_tokens=False).ids != [] or bool(
-        json.loads(encoder.to_str())["model"].get("unk_token")
-    )
+def _spells_everything(encoder: Tokenizer) -> bool:
+    """Whether no string is unknown, because any can be spelt byte by byte."""
+    vocabulary = encoder.get_vocab(with_added_tokens=False)
+    bytes_of_bpe = (chr(0x100 + byte) for byte in range(33))  # ByteLevel's names of bytes 0 … 32
+    return all(name in vocabulary for name in bytes_of_bpe) or "<0x00>" in vocabulary
 
 
 def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:

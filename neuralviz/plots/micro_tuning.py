@@ -46,7 +46,7 @@ def loss_figure(record: RunRecord) -> go.Figure:
                 line={"color": _LINE_COLOURS[i % len(_LINE_COLOURS)], "width": 3,
                       "dash": "solid" if i < len(_LINE_COLOURS) else "dot"},
                 marker={"size": 8},
-                hovertemplate=f"text {i + 1}<br>after %{{x}} epochs<br>loss %{{y:.3f}}<extra></extra>",
+                hovertemplate="after %{x} epochs<br>loss %{y:.3f}<extra></extra>",
             )  # fmt: skip
     else:
         known = np.ma.masked_invalid(curves)
@@ -149,7 +149,7 @@ def strongest_neurons(record: RunRecord, layer: int, text: int) -> list[int]:
     return np.argsort(-np.abs(record.deltas[layer][last, text]))[:STRONGEST].tolist()
 
 
-def shares_figure(words: Sequence[str], shares: Sequence[float], title: str) -> go.Figure:
+def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
     """Each word's share of the delta, in the order of the text; negative ones pulled back."""
     percent = np.asarray(shares) * 100
     low, high = symmetric_range(percent)
@@ -216,7 +216,12 @@ def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
 
 def _epoch_axis(record: RunRecord) -> dict:
     n = record.settings.epochs
-    return {"title": "epochs learnt", "range": [-0.04 * n, n * 1.04], "nticks": 12, "tickformat": "d"}
+    return {
+        "title": "epochs learnt",
+        "range": [-0.04 * n, n * 1.04],
+        "nticks": 12,
+        "tickformat": "d",
+    }
 
 
 def _layer_colour(i: int, n: int) -> str:

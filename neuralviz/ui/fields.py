@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.ui.views import load_texts, save_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> list[str]:
@@ -26,9 +26,7 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
     keys = field_keys(page, fields)
     _open_view(page, keys)
     texts = []
-    for column, key, (label, text) in zip(
-        st.columns(len(keys)), keys, fields.items(), strict=True
-    ):
+    for column, key, (label, text) in zip(st.columns(len(keys)), keys, fields.items(), strict=True):
         st.session_state.setdefault(key, text)
         with column:
             texts.append(
@@ -44,7 +42,7 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
     return texts
 
 
-def field_keys(page: str, labels: Mapping[str, str]) -> list[str]:
+def field_keys(page: str, labels: Iterable[str]) -> list[str]:
     """The session-state keys of a page's fields."""
     return [f"{page}-{label}".lower() for label in labels]
 

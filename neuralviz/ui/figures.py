@@ -42,7 +42,9 @@ def show_figure(
     click = live_figure(figure, key=key, height=height, on_click=on_click, alt=alt, name=name)
     with st.popover("Take away", icon=":material/download:", type="tertiary", key=f"{key}-take"):
         st.caption("PNG and SVG are in the figure's own toolbar, at its upper right corner.")
-        _download("Figure (HTML)", lambda: standalone_html(figure), f"{name}.html", "text/html", key)
+        _download(
+            "Figure (HTML)", lambda: standalone_html(figure), f"{name}.html", "text/html", key
+        )
         if numbers is not None:
             _download(
                 "Numbers (CSV)",

@@ -56,6 +56,11 @@ class Job:
         """Whether the job is done, stopped or failed."""
         return self._over.is_set()
 
+    @property
+    def seconds(self) -> float:
+        """How long the work has taken so far, or took; 0 before it starts."""
+        return (self.finished or time.time()) - self.started if self.started else 0.0
+
     def events(self, start: int = 0) -> list[Any]:
         """The events from number ``start`` on."""
         with self._lock:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import plotly
 import streamlit as st
 import streamlit.components.v1
 import streamlit.components.v2
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _ASSETS = Path(__file__).with_name("assets")
-_PLOTLY = Path(find_spec("plotly").submodule_search_locations[0]) / "package_data"
+_PLOTLY = Path(plotly.__file__).with_name("package_data")
 
 _plotlyjs = streamlit.components.v1.declare_component("plotlyjs", path=str(_PLOTLY))
 _component = streamlit.components.v2.component(

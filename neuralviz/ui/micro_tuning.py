@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
 RECORDED_RUN = "recorded_run.npz"
 LIVE_SECONDS = 0.4
+KEPT_RUNS = 8
 LONG_WORK_SECONDS = 60
-POSITION_EPOCHS_PER_SECOND = 2500  # on two cores, for a vocabulary of 30,522 and a width of 384
+MASKED_TOKENS_PER_SECOND = 2500  # and epoch; on two cores, the bundled model's head
+TOKENS_PER_WORD = 1.35
 SHOWN_PRODUCTS = 100
 MOSTLY_UNREADABLE = 0.5
 
@@ -120,30 +122,48 @@ def _presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, .
     return {name: chosen for name, chosen in presets.items() if chosen}
 
 
-def submit_run(
-    model_id: str,
-    texts: Sequence[str],
+def run_settings(
     layers: Sequence[str],
     blueprints: str,
     epochs: int,
     learning_rate: float,
     unmasked: bool,
-) -> None:
-    """Queue a run.
+) -> TuningSettings:
+    """The settings of a run, from what the widgets hold.
 
     Raises:
-        SettingsError: a setting makes no sense.
+        SettingsError: one makes no sense.
     """
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     if not layers:
         raise SettingsError("Choose at least one layer to tune.")
-    settings = TuningSettings(
+    return TuningSettings(
         layers=tuple(layers),
         blueprints=parse_blueprints(blueprints),
         epochs=epochs,
         learning_rate=learning_rate,
         predict_unmasked=unmasked,
     )
+
+
+def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
+    """A sentence on work that will take minutes, before it starts."""
+    words = sum(len(text.split()) for text in texts)
+    times_masked = sum(blueprint.mask for blueprint in settings.blueprints)
+    if settings.predict_unmasked:
+        times_masked = 1
+    masked = words * TOKENS_PER_WORD * times_masked * settings.epochs
+    seconds = masked / MASKED_TOKENS_PER_SECOND
+    if seconds > LONG_WORK_SECONDS:
+        st.info(
+            f"{words:,} words: about {seconds / 60:.0f} minutes of work on two cores with the "
+            "bundled model. You can stop at any time and keep what was learnt.",
+            icon=":material/schedule:",
+        )
+
+
+def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> None:
+    """Queue a run."""
 
     def work(job: Job) -> None:
         model = get_model(model_id)
@@ -157,6 +177,7 @@ def submit_run(
     number = runs[-1].number + 1 if runs else 1
     job = job_queue().submit(f"Run {number}", work, session_id(), is_here(session_id()))
     runs.append(Run(number, job, RunRecord(model_id, settings, texts)))
+    del runs[:-KEPT_RUNS]
     st.session_state["shown-runs"] = [run.number for run in runs[-2:]]
 
 
@@ -164,7 +185,7 @@ def submit_run(
 
 
 def runs_panel() -> None:
-    """The runs of this session, the last two beside each other; before the first, a recorded one."""
+    """The runs of this session, two beside each other; before the first, a recorded one."""
     runs: list[Run] = st.session_state.get("runs", [])
     if not runs:
         _recorded_run()
@@ -181,7 +202,8 @@ def runs_panel() -> None:
     for column, run in zip(st.columns(max(1, len(shown))), shown, strict=False):
         with column:
             live = not run.job.is_over
-            st.fragment(_run_panel, run_every=LIVE_SECONDS if live else None)(run, live)
+            panel = st.fragment(_run_panel, run_every=LIVE_SECONDS if live else None)
+            panel(run, live, wide=len(shown) == 1)
 
 
 def _recorded_run() -> None:
@@ -190,7 +212,7 @@ def _recorded_run() -> None:
         "The bundled model on three sentences, as the settings stand at the start. Press **Tune** "
         "to see it learn the texts above, live."
     )
-    _show_record(_read_recorded_run(), "recorded", live=False)
+    _show_record(_read_recorded_run(), "recorded", live=False, wide=True)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -198,7 +220,7 @@ def _read_recorded_run() -> RunRecord:
     return RunRecord.load(sample_data() / RECORDED_RUN)
 
 
-def _run_panel(run: Run, live: bool) -> None:
+def _run_panel(run: Run, live: bool, *, wide: bool) -> None:
     """One run; drawn again every few tenths of a second while it goes on."""
     run.catch_up()
     if live and run.job.is_over:
@@ -213,7 +235,7 @@ def _run_panel(run: Run, live: bool) -> None:
     st.caption(plain(_about(record)))
     _state(run)
     if record.started():
-        _show_record(record, f"run-{run.number}", live=live)
+        _show_record(record, f"run-{run.number}", live=live, wide=wide)
 
 
 def _about(record: RunRecord) -> str:
@@ -233,7 +255,7 @@ def _state(run: Run) -> None:
     n = len(record.texts)
     if job.status == "queued":
         place = job_queue().place_in_queue(job)
-        st.progress(0.0, f"Waiting: the machine is busy with other runs; place {place} in the queue.")
+        st.progress(0.0, f"Waiting for other runs on this machine; place {place} in the queue.")
     elif job.status == "running" and not record.steps:
         st.progress(0.0, "Getting the model ready …")
     elif job.status == "running":
@@ -242,24 +264,24 @@ def _state(run: Run) -> None:
             what = f"{record.texts_done:,} of {n:,} texts, {what}"
         st.progress(record.progress, what)
     elif job.status == "done":
-        st.progress(1.0, f"Done in {job.finished - job.started:.1f} s.")
+        st.progress(1.0, f"Done in {job.seconds:.1f} s.")
     elif job.status == "stopped":
         st.progress(record.progress, "Stopped. What was learnt until then is kept.")
     else:
         st.error(plain(job.error or "The run failed."))
 
 
-def _show_record(record: RunRecord, key: str, *, live: bool) -> None:
-    """Everything known of a run."""
+def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None:
+    """Everything known of a run; ``wide`` puts figures beside each other."""
     _warnings(record)
-    live_figure(loss_figure(record), key=f"{key}-loss", height=360, name="loss")
-    text = _pick_text(record, key)
-    live_figure(delta_norm_figure(record, text), key=f"{key}-norm", height=360, name="delta-length")
-    names = short_layer_names(record.settings.layers)
-    layer = 0
-    if len(names) > 1:
-        layer = st.selectbox(
-            "Layer", range(len(names)), format_func=lambda i: names[i], key=f"{key}-layer"
+    places = st.columns(2) if wide else [st.container(), st.container()]
+    with places[0]:
+        text = _pick_text(record, key)
+        live_figure(loss_figure(record), key=f"{key}-loss", height=380, name="loss")
+    with places[1]:
+        layer = _pick_layer(record, key)
+        live_figure(
+            delta_norm_figure(record, text), key=f"{key}-norm", height=380, name="delta-norm"
         )
     live_figure(delta_heatmap(record, layer, text), key=f"{key}-delta", height=340, name="delta")
     last = record.epochs_done(text) - 1
@@ -275,14 +297,18 @@ def _show_record(record: RunRecord, key: str, *, live: bool) -> None:
 
 
 def _pick_text(record: RunRecord, key: str) -> int:
-    started = record.started()
-    if len(started) == 1:
-        return started[0]
     return st.selectbox(
         "Text",
-        started,
+        record.started(),
         format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
         key=f"{key}-text",
+    )
+
+
+def _pick_layer(record: RunRecord, key: str) -> int:
+    names = short_layer_names(record.settings.layers)
+    return st.selectbox(
+        "Layer", range(len(names)), format_func=lambda i: names[i], key=f"{key}-layer"
     )
 
 
@@ -353,7 +379,9 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     words = [report.text.text[start:end] for start, end in report.text.word_spans]
     shares = np.bincount(report.text.words, weights=report.shares, minlength=len(words))
     lacking = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
-    labels = [f"{word} (?)" if unknown else word for word, unknown in zip(words, lacking, strict=True)]
+    labels = [
+        f"{word} (?)" if unknown else word for word, unknown in zip(words, lacking, strict=True)
+    ]
     show_figure(
         shares_figure(labels, shares, "Which words wrote the embedding"),
         key=f"{key}-shares",
@@ -382,20 +410,21 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
             "after, likeliest": said.words_after,
         }
     )
-    percent = {"format": "%.1f %%", "min_value": 0, "max_value": 100}
     st.dataframe(
         table,
         hide_index=True,
         height=320,
         key=f"{key}-predictions",
         column_config={
-            "before": st.column_config.ProgressColumn("before", **percent),
-            "after": st.column_config.ProgressColumn("after", **percent),
+            name: st.column_config.ProgressColumn(
+                name, format="%.1f %%", min_value=0, max_value=100
+            )
+            for name in ("before", "after")
         },
     )
     st.caption(
-        f"Probability of the hidden word: mean {said.before.mean():.0%} before, "
-        f"{said.after.mean():.0%} after; it was the likeliest of all words or rose at "
+        f"Probability of the hidden word: {said.before.mean():.0%} before and "
+        f"{said.after.mean():.0%} after on average; it rose at "
         f"{(said.after > said.before).mean():.0%} of {len(said.input):,} hidden positions."
     )
 
@@ -418,7 +447,9 @@ def _take_away(record: RunRecord, key: str) -> None:
         }
         return pd.DataFrame(table).to_parquet(index=False)
 
-    with st.popover("Take away the run", icon=":material/download:", type="tertiary", key=f"{key}-all"):
+    with st.popover(
+        "Take away the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
+    ):
         st.download_button(
             "Embeddings (parquet)", embeddings, "neural-embeddings.parquet",
             key=f"{key}-embeddings", on_click="ignore", width="stretch",

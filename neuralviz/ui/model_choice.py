@@ -60,7 +60,7 @@ def get_model(model_id: str) -> LanguageModel:
 
 
 def model_or_stop(model_id: str) -> LanguageModel:
-    """The model for a page: says that it is loading; shows why it cannot be had and ends the run."""
+    """The model for a page; where it cannot be had, the page says why and ends there."""
     try:
         with st.spinner(plain(f"Loading the model “{model_id}” …")):
             return get_model(model_id)

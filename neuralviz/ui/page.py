@@ -10,7 +10,7 @@ import streamlit as st
 if TYPE_CHECKING:
     from neuralviz.errors import NeuralvizError
 
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|~$:<>&-])")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#|~$:<>&])")
 
 
 def page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:

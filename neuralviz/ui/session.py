@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit import runtime
+from streamlit import config, runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def is_served() -> bool:
     """Whether a server with browsers runs the script, rather than a test or plain Python."""
-    return runtime.exists() and not st.get_option("global.appTest")
+    return runtime.exists() and not config.get_option("global.appTest")
 
 
 def session_id() -> str:

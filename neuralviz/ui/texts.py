@@ -47,10 +47,10 @@ def texts_input(
         Texts without blanks and control characters; none when nothing usable was given.
     """
     _open_view(key)
+    st.session_state.setdefault(f"{key}-source", "Example")
     source = st.segmented_control(
         "Texts",
         ["Example", "Paste", "Upload"],
-        default="Example",
         required=True,
         key=f"{key}-source",
         persist_state="session",

@@ -31,7 +31,7 @@ def address(serve: Callable[[Path], str], tmp_path_factory: pytest.TempPathFacto
 def figures(page: Page, address: str) -> Page:
     page.goto(address)
     page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
-    page.evaluate(f"window.line = document.querySelector(\"{LINE}\")")
+    page.evaluate(f'window.line = document.querySelector("{LINE}")')
     return page
 
 
@@ -63,7 +63,7 @@ def test_zoom_legend_and_node_stay_while_the_data_move(figures: Page) -> None:
     assert figures.evaluate(after) == zoomed
     assert figures.evaluate("window.line._fullData[1].visible") == "legendonly"
     assert figures.evaluate("Array.from(window.line._fullData[0].y)") != before
-    assert figures.evaluate(f"window.line === document.querySelector(\"{LINE}\")")
+    assert figures.evaluate(f'window.line === document.querySelector("{LINE}")')
 
 
 def test_hover_stays_while_the_data_move(figures: Page) -> None:

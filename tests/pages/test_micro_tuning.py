@@ -1,0 +1,178 @@
+"""The micro-tuning page without a browser: what opens, what is refused, what a run leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).parents[2]
+PAGE = str(ROOT / "pages" / "micro_tuning.py")
+
+
+@pytest.fixture
+def page(bundled) -> AppTest:  # the model is loaded before the clock runs
+    return AppTest.from_file(PAGE, default_timeout=60).run()
+
+
+def paste(page: AppTest, text: str) -> AppTest:
+    page.segmented_control(key="micro-tuning-source").set_value("Paste").run()
+    return page.text_area(key="micro-tuning-pasted").set_value(text).run()
+
+
+def tune(page: AppTest, *, wait: float = 60) -> AppTest:
+    next(button for button in page.button if button.label == "Tune").click().run()
+    deadline = time.monotonic() + wait
+    while "runs" in page.session_state and not page.session_state["runs"][-1].job.is_over:
+        assert time.monotonic() < deadline, "the run takes too long"
+        time.sleep(0.05)
+    return page.run()
+
+
+def last_run(page: AppTest):
+    return page.session_state["runs"][-1]
+
+
+def messages(page: AppTest) -> str:
+    return " ".join(element.value for element in [*page.error, *page.warning, *page.info])
+
+
+def test_opens_with_a_recorded_run_and_no_torch() -> None:
+    script = (
+        "import sys; from streamlit.testing.v1 import AppTest\n"
+        f"page = AppTest.from_file({PAGE!r}, default_timeout=60).run()\n"
+        "assert not page.exception, page.exception\n"
+        "assert any('recorded' in s.value for s in page.subheader)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
+
+
+def test_tuning_leaves_losses_shares_predictions_and_products(page: AppTest) -> None:
+    tune(page)
+    assert not page.exception
+    run = last_run(page)
+    assert run.job.status == "done"
+    assert (run.record.loss[-1] < run.record.loss[0]).all()
+    report = run.record.reports[0]
+    assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
+    assert report.loss_after < run.record.loss[-1, 0]
+    assert len(page.dataframe) == 1
+    assert any("Done" in element.proto.text for element in page.get("progress"))
+
+
+def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from record_run import TARGET, record_run
+
+    from neuralviz.micro_tuning.record import RunRecord
+
+    kept, anew = RunRecord.load(TARGET), record_run()
+    assert kept.texts == anew.texts
+    assert kept.settings == anew.settings
+    assert kept.loss == pytest.approx(anew.loss, abs=1e-3)
+    assert (kept.embeddings() * anew.embeddings()).sum(axis=1).min() > 0.9999
+    for old, new in zip(kept.reports.values(), anew.reports.values(), strict=True):
+        assert old.shares == pytest.approx(new.shares, abs=1e-3)
+        assert old.text.tokens == new.text.tokens
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word",
+        "😀",
+        "שלום עולם, מה שלומך היום?",
+        "Привет, как дела сегодня?",
+        "<script>alert(1)</script> **bold** $x$ [link](http://localhost)",
+        "bell \x07 and null \x00 inside",
+        "one\ntwo\nthree",
+    ],
+)
+def test_odd_texts_give_a_result(page: AppTest, text: str) -> None:
+    tune(paste(page, text))
+    assert not page.exception
+    assert last_run(page).job.status == "done"
+    if "Привет" in text:
+        assert "another language" in messages(page)
+
+
+@pytest.mark.parametrize("text", ["", "   \n \n"])
+def test_without_a_text_nothing_can_be_tuned(page: AppTest, text: str) -> None:
+    paste(page, text)
+    assert not page.exception
+    assert next(b for b in page.button if b.label == "Tune").disabled
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("blueprints", "(0,3)", "keep at least 1"),
+        ("blueprints", "(3,0)", "mask at least 1"),
+        ("blueprints", "(-1,2)", "keep at least 1"),
+        ("blueprints", "rubbish", "write pairs like"),
+        ("blueprints", "", "at least one blueprint"),
+        ("epochs", 0, "1 to 1000"),
+        ("learning_rate", 0.0, "above 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_and_kept(page, field, value, said) -> None:
+    widget = page.text_input if field == "blueprints" else page.number_input
+    widget(key=field).set_value(value).run()
+    assert not page.exception
+    assert said in messages(page).replace("\\", "")
+    assert next(b for b in page.button if b.label == "Tune").disabled
+    assert widget(key=field).value == value
+
+
+def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(page: AppTest) -> None:
+    page.number_input(key="learning_rate").set_value(1e6).run()
+    tune(page)
+    assert not page.exception
+    assert "learning rate is too high" in messages(page)
+    assert last_run(page).record.embeddings().shape[1] == 1152
+
+
+def test_every_block_shows_which_depth_moves(page: AppTest) -> None:
+    page.button_group(key="layers").set_value("Every block").run()
+    page.number_input(key="epochs").set_value(2).run()
+    tune(page)
+    assert not page.exception
+    record = last_run(page).record
+    assert len(record.settings.layers) == 6
+    assert (record.delta_norm[-1] > 0).all()
+
+
+def test_a_thousand_texts_and_twenty_thousand_words_are_announced(page: AppTest) -> None:
+    paste(page, "\n".join(f"Line number {i} of many." for i in range(1200)))
+    assert "first 1,000 are used" in " ".join(caption.value for caption in page.caption)
+    paste(page, "word " * 20_000)
+    assert "minutes of work" in messages(page)
+
+
+def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
+    page.number_input(key="epochs").set_value(1000).run()
+    next(button for button in page.button if button.label == "Tune").click().run()
+    run = last_run(page)
+    while not run.job.events():
+        time.sleep(0.05)
+    page.run()
+    next(button for button in page.button if button.label == "Stop").click().run()
+    assert run.job.wait(30)
+    page.run()
+    assert not page.exception
+    assert run.job.status == "stopped"
+    assert 0 < run.record.epochs_done(0) < 1000
+    assert any("Stopped" in element.proto.text for element in page.get("progress"))
+
+
+def test_a_second_run_stands_beside_the_first(page: AppTest) -> None:
+    page.number_input(key="epochs").set_value(2).run()
+    tune(page)
+    tune(page)
+    assert not page.exception
+    assert [s.value for s in page.subheader] == ["Run 1", "Run 2"]

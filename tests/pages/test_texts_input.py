@@ -1,0 +1,86 @@
+"""The text input that pages share: nothing typed is lost, and what is left out is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def app() -> None:
+    import streamlit as st
+
+    from neuralviz.ui.texts import put_in_address, texts_input
+
+    texts = texts_input("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3)
+    st.json(texts)
+    if st.button("keep"):
+        put_in_address("t", texts)
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    return AppTest.from_function(app, default_timeout=20).run()
+
+
+def given(page: AppTest) -> str:
+    assert not page.exception
+    return page.json[0].value.replace(" ", "")
+
+
+def choose(page: AppTest, source: str) -> AppTest:
+    return page.segmented_control(key="t-source").set_value(source).run()
+
+
+def test_an_example_is_there_from_the_start_and_another_is_one_click_away(page: AppTest) -> None:
+    assert given(page) == '["a","b"]'
+    page.pills(key="t-example").set_value("Two").run()
+    assert given(page) == '["<b>c</b>"]'
+
+
+def test_nothing_typed_is_lost(page: AppTest) -> None:
+    choose(page, "Paste").text_area(key="t-pasted").set_value("one\ntwo").run()
+    assert given(page) == '["one","two"]'
+    choose(page, "Example")
+    choose(page, "Upload")
+    assert given(page) == "[]"
+    choose(page, "Paste")
+    assert given(page) == '["one","two"]'
+
+
+def test_it_says_what_was_changed_and_left_out(page: AppTest) -> None:
+    choose(page, "Paste").text_area(key="t-pasted").set_value("1\x00\n\n2\n3\n4").run()
+    assert given(page) == '["1","2","3"]'
+    assert [caption.value for caption in page.caption] == [
+        "1 unreadable character was replaced by blanks.",
+        "4 texts were given; the first 3 are used.",
+    ]
+
+
+def test_a_table_is_read_and_its_column_can_be_changed(page: AppTest) -> None:
+    choose(page, "Upload")
+    content = b"title,text\nA,first text\nB,second text\n"
+    page.file_uploader(key="t-file").set_value(("a.csv", content, "text/csv")).run()
+    assert given(page) == '["firsttext","secondtext"]'
+    page.selectbox[0].set_value("title").run()
+    assert given(page) == '["A","B"]'
+
+
+def test_an_unusable_file_gives_a_sentence(page: AppTest) -> None:
+    choose(page, "Upload")
+    page.file_uploader(key="t-file").set_value(("a.txt", b" ", "text/plain")).run()
+    assert [error.value for error in page.error] == ["a.txt is empty."]
+
+
+def test_the_address_brings_texts_back(page: AppTest) -> None:
+    page.button[0].click().run()
+    again = AppTest.from_function(app, default_timeout=20)
+    again.query_params["view"] = page.query_params["view"]
+    assert given(again.run()) == '["a","b"]'
+    assert again.text_area(key="t-pasted").value == "a\nb"
+    lost = AppTest.from_function(app, default_timeout=20)
+    lost.query_params["view"] = "../../etc/passwd"
+    assert given(lost.run()) == '["a","b"]'
+    assert "not kept on this machine" in lost.toast[0].value

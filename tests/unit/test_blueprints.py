@@ -1,0 +1,206 @@
+"""Masking blueprints: the paper's Figure 9, counts by hand, and its pseudocode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import (
+    DEFAULT_BLUEPRINTS,
+    Blueprint,
+    check_blueprints,
+    mask_inputs,
+    parse_blueprints,
+)
+
+# Six tokens, a row an input, x where a token is masked (paper, Figure 9).
+FIGURE_9 = """
+..x..x
+x..x..
+.x..x.
+.x.x.x
+x.x.x.
+.xx.xx
+x.xx.x
+xx.xx.
+.xxx.x
+x.xxx.
+xx.xxx
+xxx.xx
+""".split()
+
+
+def test_figure_9() -> None:
+    made = mask_inputs(6, DEFAULT_BLUEPRINTS)
+    rows = ["".join("x" if masked else "." for masked in row) for row in made.masked]
+    assert rows == FIGURE_9
+    assert made.blueprint.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert made.shift.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2, 3]
+    # in 1 of (2,1)'s rows, 1 of (1,1)'s, 2 of (1,2)'s, 3 of (1,3)'s
+    assert made.times_masked.tolist() == [7, 7, 7, 7, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "inputs", "masked"),
+    [
+        # One token: every shift of the period, and it is masked by all but the first `keep`:
+        # (2,1): s = 0 and, of (0 - s) mod 3 >= 2, s = 1 only → 1; (1,1): s = 1 → 1;
+        # (1,2): s = 1, 2 → 2; (1,3): s = 1, 2, 3 → 3.
+        (1, 7, 7),
+        # Two tokens, shifts 0 and 1. (2,1): ".." is dropped, "x." → 1 row; (1,1): ".x", "x." → 2;
+        # (1,2): ".x", "x." → 2; (1,3): ".x", "x." → 2.
+        (2, 7, 7),
+        # Three tokens, shifts 0, 1, 2 (two for (1,1)). (2,1): "..x", "x..", ".x." → 3 rows, 3;
+        # (1,1): ".x.", "x.x" → 2, 3; (1,2): ".xx", "x.x", "xx." → 3, 6; (1,3): the same → 3, 6.
+        (3, 11, 18),
+        # Four tokens: all 3 + 2 + 3 + 4 shifts. (2,1): "..x.", "x..x", ".x.." → 4;
+        # (1,1): 2 + 2 = 4; (1,2): ".xx.", "x.xx", "xx.x" → 8; (1,3): 4 rows of 3 → 12.
+        (4, 12, 28),
+        # Five tokens, over a whole period of shifts each token is masked m times: 5·(1+1+2+3).
+        (5, 12, 35),
+        (600, 12, 4200),
+    ],
+)
+def test_counts(n_tokens: int, inputs: int, masked: int) -> None:
+    made = mask_inputs(n_tokens, DEFAULT_BLUEPRINTS)
+    assert made.masked.shape == (inputs, n_tokens)
+    assert made.masked.sum() == masked
+    assert len(made.blueprint) == len(made.shift) == inputs
+
+
+def test_one_token_is_masked_by_every_shift_that_can() -> None:
+    made = mask_inputs(1, [(2, 3)])
+    assert made.shift.tolist() == [1, 2, 3]  # (0 - s) mod 5 = 4, 3, 2 are >= 2
+    assert made.masked.all()
+
+
+def pseudocode(n: int, blueprints: list[tuple[int, int]]) -> list[list[bool]]:
+    """Figure 10, statement by statement: walk along the text, keep k tokens, mask m."""
+    inputs = []
+    for k, m in blueprints:
+        for shift in range(min(k + m, n)):
+            masked = [False] * n
+            for position in range(n):
+                phase = position - shift
+                while phase < 0:
+                    phase += k + m
+                while phase >= k + m:
+                    phase -= k + m
+                if phase >= k:
+                    masked[position] = True
+            if True in masked:
+                inputs.append(masked)
+    return inputs
+
+
+blueprint_lists = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=5)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(2, 60), blueprint_lists)
+def test_agrees_with_the_papers_pseudocode(n: int, blueprints: list[tuple[int, int]]) -> None:
+    made = mask_inputs(n, blueprints)
+    assert made.masked.tolist() == pseudocode(n, blueprints)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(1, 60), blueprint_lists)
+def test_every_input_masks_something(n: int, blueprints: list[tuple[int, int]]) -> None:
+    made = mask_inputs(n, blueprints)
+    assert made.masked.any(axis=1).all()
+    assert len(made.masked) >= 1
+    for index, shift, row in zip(made.blueprint, made.shift, made.masked, strict=True):
+        keep, mask = blueprints[index]
+        assert [(j - shift) % (keep + mask) >= keep for j in range(n)] == row.tolist()
+
+
+@settings(deadline=None)
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5))
+def test_each_token_is_masked_its_share_of_the_time(keep: int, mask: int, times: int) -> None:
+    """Over a multiple of the period every token is masked in m of the k + m inputs."""
+    made = mask_inputs(times * (keep + mask), [(keep, mask)])
+    assert len(made.masked) == keep + mask
+    assert (made.times_masked == mask).all()
+
+
+@settings(deadline=None)
+@given(st.integers(2, 40), st.integers(1, 9), st.integers(1, 9))
+def test_every_token_of_a_long_enough_text_is_masked(n: int, keep: int, mask: int) -> None:
+    made = mask_inputs(max(n, keep + mask), [(keep, mask)])
+    assert (made.times_masked == mask).all()
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["(2,1), (1,1)", "2 1; 1 1", "[(2, 1), (1, 1)]", "2,1\n1,1\n", "(2 1)(1 1)", " ( +2 , 1 ),(1,1), "],
+)
+def test_blueprints_as_typed(typed: str) -> None:
+    assert parse_blueprints(typed) == (Blueprint(2, 1), Blueprint(1, 1))
+
+
+def test_blueprints_are_read_back_as_written() -> None:
+    assert parse_blueprints(", ".join(map(str, DEFAULT_BLUEPRINTS))) == DEFAULT_BLUEPRINTS
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "at least one blueprint"),
+        ("[]", "at least one blueprint"),
+        ("   ", "at least one blueprint"),
+        ("two, one", "“two, one” is not a blueprint"),
+        ("(2)", "“2” is not a blueprint"),
+        ("(2, 1, 1)", "“2, 1, 1” is not a blueprint"),
+        ("2,1,1,1", "“2,1,1,1” is not a blueprint"),
+        ("(2,1", "is not a blueprint"),
+        ("(2,1) and (1,1)", "“and” is not a blueprint"),
+        ("(2.5, 1)", "is not a blueprint"),
+        ("()", "“” is not a blueprint"),
+        ("(0,3)", r"\(0, 3\) cannot be used: it has to keep at least 1 token"),
+        ("(3,0)", r"\(3, 0\) cannot be used: .* and mask at least 1"),
+        ("(-1,2)", r"\(-1, 2\) cannot be used: it has to keep at least 1"),
+        ("(1,100000)", "period of 100001 tokens; 512 is the most"),
+        ("(2,1) (0,3)", r"\(0, 3\) cannot be used"),
+    ],
+)
+def test_what_is_typed_wrongly(typed: str, sentence: str) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        parse_blueprints(typed)
+
+
+@pytest.mark.parametrize(
+    ("blueprints", "sentence"),
+    [
+        ([], "at least one blueprint"),
+        ([(0, 3)], r"\(0, 3\) cannot be used"),
+        ([(3, 0)], r"\(3, 0\) cannot be used"),
+        ([(-1, 2)], r"\(-1, 2\) cannot be used"),
+        ([(1, 100_000)], "period of 100001"),
+        ([(1, 512)], "period of 513"),
+        ([(2, 1, 1)], r"\(2, 1, 1\) is not"),
+        ([(2.0, 1)], r"\(2.0, 1\) is not"),
+        ([(True, 1)], r"\(True, 1\) is not"),
+        (["21"], "'21' is not"),
+        ([5], "5 is not"),
+        ([None], "None is not"),
+        ([(1, 1)] * 33, "33 blueprints are too many; 32 is the most"),
+    ],
+)
+def test_blueprints_that_make_no_sense(blueprints: list, sentence: str) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        check_blueprints(blueprints)
+    with pytest.raises(SettingsError):
+        mask_inputs(6, blueprints)
+
+
+def test_the_longest_period_is_allowed() -> None:
+    assert check_blueprints([(511, 1), [np.int64(1), 511]]) == ((511, 1), (1, 511))
+
+
+@pytest.mark.parametrize("n_tokens", [0, -1])
+def test_no_token(n_tokens: int) -> None:
+    with pytest.raises(SettingsError, match="at least one token"):
+        mask_inputs(n_tokens, DEFAULT_BLUEPRINTS)

@@ -1,0 +1,547 @@
+"""Micro-tuning: optimiser, shares, independence of texts, threads, bad input, events."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.micro_tuning import (
+    MicroTuning,
+    TokenShares,
+    check_settings,
+    micro_tune,
+    neural_embeddings,
+    run,
+    tokenize,
+)
+from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.models import LanguageModel
+from tests.support.models import SENTENCES, TEXTS
+
+ALIKE = 0.99999
+
+
+def tuned(model: LanguageModel, texts: list[str] | str, **options) -> MicroTuning:
+    options.setdefault("epochs", 4)
+    *_, last = micro_tune(model, texts, **options)
+    return last.result
+
+
+def fingerprint_of(model: LanguageModel) -> str:
+    """Hash of every parameter and buffer, those that no file holds included."""
+    digest = hashlib.sha256()
+    for name, tensor in [*model.network.named_parameters(), *model.network.named_buffers()]:
+        digest.update(name.encode())
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+# --- the optimiser -----------------------------------------------------------------------------
+
+
+def test_rows_are_adamw(tiny: LanguageModel) -> None:
+    """Every row is what torch's AdamW makes of it, though the rows step at different times."""
+    settings = check_settings(tiny, learning_rate=0.03, weight_decay=0.1)
+    generator = torch.Generator().manual_seed(0)
+    start = 0.01 * torch.randn(3, 16, generator=generator)
+    rows = RowAdamW(start.clone(), settings, torch.empty(0, dtype=torch.long))
+    plain = [torch.nn.Parameter(row.clone()) for row in start]
+    theirs = [torch.optim.AdamW([p], lr=0.03, weight_decay=0.1) for p in plain]
+    for step in range(30):
+        scale = 10.0 ** torch.randint(-6, 3, (3, 16), generator=generator)
+        grad = torch.randn(3, 16, generator=generator) * scale
+        active = torch.tensor([True, step % 2 == 0, step > 20])
+        assert torch.equal(rows.step(grad, active), active)
+        for index in range(3):
+            if active[index]:
+                plain[index].grad = grad[index].clone()
+                theirs[index].step()
+        torch.testing.assert_close(
+            rows.value, torch.stack([p.detach() for p in plain]), rtol=1e-5, atol=1e-7
+        )
+    assert rows.taken.flatten().tolist() == [30, 15, 9]
+    torch.testing.assert_close(rows.delta, rows.value - start)
+
+
+def test_a_step_that_is_not_finite_is_not_taken(tiny: LanguageModel) -> None:
+    settings = check_settings(tiny)
+    rows = RowAdamW(torch.ones(3, 4), settings, torch.empty(0, dtype=torch.long))
+    grad = torch.ones(3, 4)
+    grad[1, 2] = math.inf
+    grad[2, 0] = math.nan
+    moved = rows.step(grad, torch.ones(3, dtype=torch.bool))
+    assert moved.tolist() == [True, False, False]
+    assert (rows.value[0] < 1).all()
+    assert torch.equal(rows.value[1:], torch.ones(2, 4))
+
+
+# --- who wrote the delta -----------------------------------------------------------------------
+
+
+def all_block_layers(model: LanguageModel) -> tuple[str, ...]:
+    """Of every block, but for attention key biases: softmax makes their gradient zero."""
+    return tuple(
+        layer.name
+        for layer in model.layers
+        if layer.part == "block" and not layer.name.endswith("key.bias")
+    )
+
+
+def output_bias_of(model: LanguageModel) -> tuple[str, ...]:
+    return tuple(layer.name for layer in model.layers if layer.size == model.vocab_size)
+
+
+LAYERS = {
+    "head": lambda model: model.head_layers,
+    "last block": lambda model: model.last_block_layers,
+    "all blocks": all_block_layers,
+    "output bias": output_bias_of,
+    "output bias and head": lambda model: (*output_bias_of(model), *model.head_layers),
+    "embeddings": lambda model: tuple(la.name for la in model.layers if la.part == "embeddings"),
+}
+
+
+@pytest.mark.parametrize("choice", LAYERS)
+@pytest.mark.parametrize("order", [1, -1], ids=["short texts first", "short texts last"])
+def test_tokens_and_decay_sum_to_the_delta(choice: str, order: int, tiny: LanguageModel) -> None:
+    layers = LAYERS[choice](tiny)
+    texts = list(TEXTS.values())[::order]
+    plain = tuned(tiny, texts, layers=layers, weight_decay=0.5)
+    followed = tuned(tiny, texts, layers=layers, weight_decay=0.5, with_token_shares=True)
+    assert plain.shares is None
+    for index, shares in enumerate(followed.shares):
+        assert len(shares.by_token()) == len(followed.texts[index])
+        for layer, delta in enumerate(followed.deltas):
+            parts = shares.tokens[layer].sum(axis=0) + shares.decay[layer]
+            np.testing.assert_allclose(parts, delta[index], atol=1e-5, rtol=0)
+            assert np.abs(shares.decay[layer]).max() > 1e-4  # decay is not lost in the tolerance
+    assert (np.sum(plain.embeddings * followed.embeddings, axis=1) >= ALIKE).all()
+
+
+def test_shares_of_tokens_and_decay_sum_to_one(tiny: LanguageModel) -> None:
+    result = tuned(tiny, [TEXTS["one chunk"]], with_token_shares=True, weight_decay=0.5)
+    (shares,) = result.shares
+    of_decay = []
+    for tokens, decay in zip(shares.tokens, shares.decay, strict=True):
+        delta = tokens.sum(axis=0) + decay
+        of_decay.append(decay @ delta / (delta @ delta))
+    assert shares.of_decay() == pytest.approx(np.mean(of_decay), abs=1e-5)
+    assert shares.by_token().sum() + np.mean(of_decay) == pytest.approx(1, abs=1e-5)
+
+
+def test_shares_of_known_parts() -> None:
+    """A delta (4, 0): tokens wrote 3 and 2 of it, decay took 1 off; a layer that did not move."""
+    moved = np.array([[3.0, 5.0], [2.0, -5.0]])
+    shares = TokenShares(tokens=(moved,), decay=(np.array([-1.0, 0.0]),))
+    np.testing.assert_allclose(shares.by_token(), [0.75, 0.5])
+    assert shares.of_decay() == pytest.approx(-0.25)
+    still = TokenShares(tokens=(np.zeros((2, 2)),), decay=(np.zeros(2),))
+    assert np.isfinite(still.by_token()).all()
+
+
+def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> None:
+    """The text is shorter than the period, so that (keep, 1) reaches some of its tokens only."""
+    n = len(tokenize(tiny, [TEXTS["short"]])[0])
+    keep = n + 1
+    result = tuned(tiny, [TEXTS["short"]], blueprints=[(keep, 1), (n - 1, 1)], epochs=1,
+                   with_token_shares=True)  # fmt: skip
+    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).all()
+    result = tuned(tiny, [TEXTS["short"]], blueprints=[(n - 2, 4)], epochs=1,
+                   with_token_shares=True)  # fmt: skip
+    period = n + 2
+    masked = [any((j - s) % period >= n - 2 for s in range(n)) for j in range(n)]
+    assert (np.abs(result.shares[0].tokens[0]).sum(axis=1) > 0).tolist() == masked
+
+
+def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
+    monkeypatch.setattr(run, "MAX_FOLLOWED_TOKENS", 5)
+    with pytest.raises(SettingsError, match="up to 5 tokens"):
+        micro_tune(tiny, [TEXTS["one chunk"]], with_token_shares=True)
+
+
+# --- the same text gives the same numbers ------------------------------------------------------
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+def test_two_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
+    first, second = (tuned(tiny, list(TEXTS.values()), layers=layers) for _ in range(2))
+    for one, other in zip(first.deltas, second.deltas, strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert first.loss.tobytes() == second.loss.tobytes()
+
+
+def test_two_runs_of_the_bundled_model_are_bit_identical(bundled: LanguageModel) -> None:
+    texts = ["A storm sank four boats.", "Bread is baked at night, they say."]
+    first, second = (tuned(bundled, texts) for _ in range(2))
+    for one, other in zip(first.deltas, second.deltas, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def batch_of_64() -> list[str]:
+    """Texts of many lengths: runs of words of every sentence."""
+    words = " ".join(SENTENCES).split()
+    return [" ".join(words[i : i + 1 + i % 23]) for i in range(64)]
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+def test_a_text_alone_and_in_a_batch_of_64(layers: str, tiny: LanguageModel) -> None:
+    texts = batch_of_64()
+    together = tuned(tiny, texts, layers=layers, epochs=10).embeddings
+    for index in (0, 5, 22, 40, 63):
+        alone = tuned(tiny, [texts[index]], layers=layers, epochs=10).embeddings[0]
+        assert alone @ together[index] >= ALIKE
+
+
+def test_a_text_alone_and_in_a_batch_with_the_bundled_model(bundled: LanguageModel) -> None:
+    texts = [text for text in batch_of_64() if len(text.split()) <= 3][:12]
+    together = tuned(bundled, texts, epochs=10).embeddings
+    for index in (0, 7):
+        alone = tuned(bundled, [texts[index]], epochs=10).embeddings[0]
+        assert alone @ together[index] >= ALIKE
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -> None:
+    texts = list(TEXTS.values())
+    kept = tuned(tiny, texts, layers=layers)
+    monkeypatch.setattr(run, "KEPT_BYTES", 0)
+    anew = tuned(tiny, texts, layers=layers)
+    for one, other in zip(kept.deltas, anew.deltas, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_eight_threads_share_one_model(tiny: LanguageModel) -> None:
+    choices = [
+        None, "last_block", all_block_layers(tiny)[-9:], output_bias_of(tiny),
+        "head", tiny.head_layers[:1], all_block_layers(tiny)[:3], "last_block",
+    ]  # fmt: skip
+    jobs = [(texts, choice) for texts, choice in zip(
+        [batch_of_64()[i::8] for i in range(8)], choices, strict=True
+    )]  # fmt: skip
+    before = fingerprint_of(tiny)
+    one_by_one = [tuned(tiny, texts, layers=choice) for texts, choice in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        at_once = list(pool.map(lambda job: tuned(tiny, job[0], layers=job[1]), jobs))
+    for one, other in zip(one_by_one, at_once, strict=True):
+        for ours, theirs in zip(one.deltas, other.deltas, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert fingerprint_of(tiny) == before
+    assert not any(p.requires_grad or p.grad is not None for p in tiny.network.parameters())
+
+
+def test_eight_threads_share_the_bundled_model(bundled: LanguageModel) -> None:
+    texts = [[word] for word in ("wind", "water", "stone", "bread", "ship", "dog", "lamp", "rain")]
+    before = fingerprint_of(bundled)
+    one_by_one = [tuned(bundled, text, epochs=2).embeddings for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        at_once = list(pool.map(lambda text: tuned(bundled, text, epochs=2).embeddings, texts))
+    np.testing.assert_array_equal(one_by_one, at_once)
+    assert fingerprint_of(bundled) == before
+
+
+# --- learning rates that break the run ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_huge_learning_rate_is_told(layers: str, follow: bool, tiny: LanguageModel) -> None:
+    events = list(
+        micro_tune(
+            tiny,
+            list(TEXTS.values()),
+            layers=layers,
+            learning_rate=1e6,
+            epochs=12,
+            with_token_shares=follow,
+        )
+    )
+    result = events[-1].result
+    assert len(events) == 12 * max(len(text.chunks) for text in result.texts)
+    assert result.loss_rose.all()
+    assert result.diverged.all()
+    assert all(np.isfinite(delta).all() for delta in result.deltas)
+    assert np.isfinite(result.embeddings).all()
+    assert np.isfinite(result.delta_norm).all()
+
+
+def test_a_diverged_text_has_no_loss_of_zero(tiny: LanguageModel) -> None:
+    """What is not finite must not pass for a loss of nought: a perfect one."""
+    result = tuned(tiny, list(TEXTS.values()), learning_rate=1e30, epochs=5)
+    assert result.diverged.all()
+    assert (~(result.loss[1:] < 1e-3)).all()
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block", "output bias"])
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, monkeypatch) -> None:
+    """One text's gradient is made infinite: the others come out as without it."""
+    layers = output_bias_of(tiny) if layers == "output bias" else layers
+    texts = [TEXTS["several chunks"], TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
+    options = {"layers": layers, "with_token_shares": follow}
+    whole = tuned(tiny, texts, **options)
+    real = run.cross_entropy
+
+    def breaking(vectors, weight, bias, labels, *, text_of=None, position_weight=None):
+        out = real(
+            vectors, weight, bias, labels, text_of=text_of, position_weight=position_weight
+        )
+        broken = text_of == 1
+        if out.grad_bias is not None and len(out.grad_bias) == len(texts):
+            out.grad_bias[1] = math.nan
+        if len(out.grad_bias if out.grad_bias is not None else texts) == len(texts):
+            out.grad[broken] = math.nan
+            out.loss[broken] = math.nan
+        return out
+
+    monkeypatch.setattr(run, "cross_entropy", breaking)
+    result = tuned(tiny, texts, **options)
+    assert result.diverged.tolist() == [False, True, False, False]
+    assert result.loss_rose[1]
+    assert np.isnan(result.loss[:, 1]).all()
+    others = [0, 2, 3]
+    for ours, theirs in zip(result.deltas, whole.deltas, strict=True):
+        np.testing.assert_array_equal(ours[others], theirs[others])
+        assert (ours[1] == 0).all()
+    if follow:
+        for index in others:
+            for ours, theirs in zip(
+                result.shares[index].tokens, whole.shares[index].tokens, strict=True
+            ):
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_ordinary_run_is_no_divergence(tiny: LanguageModel) -> None:
+    result = tuned(tiny, list(TEXTS.values()))
+    assert not result.diverged.any()
+    assert not result.loss_rose.any()
+
+
+# --- settings that make no sense ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"epochs": 0}, "whole number from 1 to 1000, and 0 is not"),
+        ({"epochs": -3}, "whole number from 1 to 1000"),
+        ({"epochs": 1001}, "whole number from 1 to 1000"),
+        ({"epochs": 2.5}, "whole number from 1 to 1000, and 2.5 is not"),
+        ({"epochs": True}, "whole number"),
+        ({"epochs": "10"}, "whole number"),
+        ({"learning_rate": 0}, "has to be above 0, and 0 is not"),
+        ({"learning_rate": -0.01}, "has to be above 0"),
+        ({"learning_rate": math.nan}, "learning rate has to be a number"),
+        ({"learning_rate": math.inf}, "learning rate has to be a number"),
+        ({"learning_rate": "fast"}, "learning rate has to be a number, and 'fast' is not"),
+        ({"weight_decay": -1}, "weight decay cannot be negative"),
+        ({"weight_decay": math.nan}, "weight decay has to be a number"),
+        ({"layers": ["no.such.bias"]}, "“no.such.bias” is not a 1-D parameter"),
+        ({"layers": "no.such.bias"}, "“no.such.bias” is not a 1-D parameter"),
+        ({"layers": ["bert.embeddings.word_embeddings.weight"]}, "is not a 1-D parameter"),
+        ({"layers": []}, "at least one layer"),
+        ({"blueprints": []}, "at least one blueprint"),
+        ({"blueprints": [(0, 3)]}, "keep at least 1 token"),
+        ({"blueprints": [3]}, "pair of whole numbers"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict, sentence: str, tiny: LanguageModel) -> None:
+    with pytest.raises(SettingsError, match=sentence):
+        micro_tune(tiny, ["The dog barks."], **settings)
+
+
+def test_a_layer_named_twice(tiny: LanguageModel) -> None:
+    with pytest.raises(SettingsError, match="named twice"):
+        micro_tune(tiny, ["The dog barks."], layers=[tiny.head_layers[0]] * 2)
+
+
+def test_no_text_at_all(tiny: LanguageModel) -> None:
+    with pytest.raises(SettingsError, match="at least one text"):
+        micro_tune(tiny, [])
+
+
+# --- texts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("blank", ["", "   ", "\n\t \n", "\u00a0\u2003"])
+def test_a_blank_text_is_named(blank: str, family: str, small_model) -> None:
+    with pytest.raises(TextError, match="Text 2 is empty"):
+        micro_tune(small_model(family), ["The dog barks.", blank])
+    with pytest.raises(TextError, match="The text is empty; give it at least one word"):
+        micro_tune(small_model(family), [blank])
+
+
+def test_control_characters_only(tiny: LanguageModel) -> None:
+    with pytest.raises(TextError, match="Text 3 is without a character the model can read"):
+        micro_tune(tiny, ["a", "b", "\x00\x01\x02\x7f"])
+
+
+def test_what_is_no_string_is_named(tiny: LanguageModel) -> None:
+    with pytest.raises(TextError, match="Text 2 is not a string but float"):
+        micro_tune(tiny, ["a", math.nan])
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize(
+    "text",
+    ["😀", "شمس البحر", "<script>alert('x')</script>", "a\x00b\x07c", "\ud83d", "x\udcffy", "?"],
+    ids=["emoji", "right to left", "script", "control", "surrogate", "surrogate inside", "mark"],
+)
+def test_odd_texts_have_embeddings(text: str, family: str, small_model) -> None:
+    result = tuned(small_model(family), [text])
+    assert np.linalg.norm(result.embeddings[0]) == pytest.approx(1, abs=1e-5)
+    assert np.isfinite(result.loss).all()
+    result.texts[0].text.encode()  # can be written to a page or a file
+
+
+def test_odd_texts_on_the_bundled_model(bundled: LanguageModel) -> None:
+    texts = ["😀", "شمس البحر", "<script>alert('x')</script>", "[MASK]"]
+    result = tuned(bundled, texts, epochs=2)
+    np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_special_tokens_in_a_text_are_characters(family: str, small_model) -> None:
+    model = small_model(family)
+    specials = model.tokenizer.all_special_tokens
+    text = "dog " + " ".join(specials)
+    (tokens,) = tokenize(model, [text])
+    forbidden = set(model.tokenizer.all_special_ids) - {model.unknown_id}
+    assert not forbidden & set(tokens.ids.tolist())
+    assert len(tokens) > 1 + 2 * len(specials)
+
+
+def test_three_thousand_words_are_cut_into_bounded_chunks(tiny: LanguageModel) -> None:
+    words = (" ".join(SENTENCES).split() * 30)[:3000]
+    assert len(words) == 3000
+    (tokens,) = tokenize(tiny, [" ".join(words)])
+    sizes = [chunk.stop - chunk.start for chunk in tokens.chunks]
+    assert max(sizes) <= tiny.room
+    assert sum(sizes) == len(tokens)
+    assert len(sizes) > 100
+    stream = micro_tune(tiny, [" ".join(words)], epochs=1)
+    event = next(stream)
+    assert event.steps == len(sizes)
+    stream.close()
+
+
+def test_a_single_string_is_one_text(tiny: LanguageModel) -> None:
+    result = tuned(tiny, "The dog barks.")
+    assert result.embeddings.shape[0] == 1
+
+
+# --- the stream of events ----------------------------------------------------------------------
+
+
+def test_events_count_steps_and_epochs(tiny: LanguageModel) -> None:
+    texts = [TEXTS["short"], TEXTS["several chunks"]]
+    n_chunks = len(tokenize(tiny, texts)[1].chunks)
+    events = list(micro_tune(tiny, texts, epochs=3, with_deltas=True))
+    assert [event.step for event in events] == list(range(1, 3 * n_chunks + 1))
+    assert [event.epoch for event in events] == [e for e in (1, 2, 3) for _ in range(n_chunks)]
+    assert {(event.steps, event.epochs) for event in events} == {(3 * n_chunks, 3)}
+    assert [event.result is None for event in events] == [True] * (3 * n_chunks - 1) + [False]
+    result = events[-1].result
+    for event in events:
+        assert event.delta_norm.shape == (2, 3)
+        assert [delta.shape for delta in event.deltas] == [(2, 32)] * 3
+        lengths = np.stack([np.linalg.norm(delta, axis=1) for delta in event.deltas], axis=1)
+        np.testing.assert_allclose(event.delta_norm, lengths, rtol=1e-5)
+        in_first_chunk = (event.step - 1) % n_chunks == 0
+        assert np.isnan(event.loss[0]) == (not in_first_chunk)
+        assert np.isfinite(event.loss[1])
+    for epoch in range(3):
+        of_epoch = [event.loss for event in events if event.epoch == epoch + 1]
+        np.testing.assert_allclose(result.loss[epoch], np.nanmean(of_epoch, axis=0))
+        np.testing.assert_array_equal(
+            result.delta_norm[epoch], events[(epoch + 1) * n_chunks - 1].delta_norm
+        )
+    for ours, theirs in zip(result.deltas, events[-1].deltas, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_an_event_does_not_change_afterwards(tiny: LanguageModel) -> None:
+    seen = []
+    for event in micro_tune(tiny, list(TEXTS.values()), epochs=2, with_deltas=True):
+        seen.append((event, event.loss.copy(), event.delta_norm.copy(), event.deltas[0].copy()))
+    for event, loss, norm, delta in seen:
+        np.testing.assert_array_equal(event.loss, loss)
+        np.testing.assert_array_equal(event.delta_norm, norm)
+        np.testing.assert_array_equal(event.deltas[0], delta)
+
+
+def test_deltas_are_told_only_when_asked_for(tiny: LanguageModel) -> None:
+    assert all(event.deltas is None for event in micro_tune(tiny, ["The dog."], epochs=2))
+
+
+def test_the_stream_can_be_left(tiny: LanguageModel) -> None:
+    before = fingerprint_of(tiny)
+    stream = micro_tune(tiny, [TEXTS["several chunks"]], epochs=50)
+    for event in stream:
+        if event.step == 4:
+            break
+    stream.close()
+    with pytest.raises(StopIteration):
+        next(stream)
+    assert fingerprint_of(tiny) == before
+
+
+def test_the_loss_falls_on_the_bundled_model(bundled: LanguageModel) -> None:
+    result = tuned(bundled, ["The children count the boats in the harbour."], epochs=6)
+    loss = result.loss[:, 0]
+    assert (np.diff(loss) < 0).all()
+    assert loss[-1] < 0.9 * loss[0]
+    assert not result.loss_rose.any()
+    assert (np.diff(result.delta_norm[:, 0], axis=0) > 0).all()
+
+
+def test_predicting_unmasked_tokens_is_easier(tiny: LanguageModel) -> None:
+    """It gives other numbers, and the loss is over every token once."""
+    masked = tuned(tiny, [TEXTS["short"]])
+    unmasked = tuned(tiny, [TEXTS["short"]], predict_unmasked=True)
+    assert masked.embeddings[0] @ unmasked.embeddings[0] < 0.999
+    ids = torch.tensor([tiny.tokenizer(TEXTS["short"])["input_ids"]])
+    with torch.no_grad():
+        logits = tiny.network(input_ids=ids).logits[0, 1:-1]
+    expected = torch.nn.functional.cross_entropy(logits, ids[0, 1:-1]).item()
+    assert unmasked.loss[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_under_no_grad(tiny: LanguageModel) -> None:
+    expected = tuned(tiny, ["The dog barks."]).embeddings
+    with torch.no_grad():
+        np.testing.assert_array_equal(tuned(tiny, ["The dog barks."]).embeddings, expected)
+
+
+# --- the embedding -----------------------------------------------------------------------------
+
+
+def test_the_embedding_is_equation_1(tiny: LanguageModel) -> None:
+    result = tuned(tiny, list(TEXTS.values()))
+    n_layers = len(result.deltas)
+    for index in range(len(TEXTS)):
+        unit = [delta[index] / np.linalg.norm(delta[index]) for delta in result.deltas]
+        whole = np.concatenate(unit)
+        assert whole @ whole == pytest.approx(n_layers, rel=1e-5)  # |Ec|² = number of layers
+        np.testing.assert_allclose(
+            result.embeddings[index], whole / math.sqrt(n_layers), atol=1e-6
+        )
+    np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.diag(result.products), 1, atol=1e-6)
+
+
+def test_embeddings_of_known_deltas() -> None:
+    first = np.array([[3.0, 4.0], [1e-30, 0.0], [0.0, 0.0], [1e38, 1e38]], dtype=np.float32)
+    second = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0], [0.0, -1e-38]], dtype=np.float32)
+    half = math.sqrt(0.5)
+    np.testing.assert_allclose(
+        neural_embeddings((first, second)),
+        [[0.6 * half, 0.8 * half, 0, half], [1, 0, 0, 0], [0] * 4, [0.5, 0.5, 0, -half]],
+        atol=1e-6,
+    )
