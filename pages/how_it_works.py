@@ -52,20 +52,26 @@ class Step(NamedTuple):
 
 
 def main() -> None:
-    if not st.session_state.get("stage"):
-        _header()
-    walk = _walk()
-    if walk is None:
-        return
-    number = _navigation()
-    step = STEPS[number - 1]
-    st.subheader(f"{number}. {step.title}", anchor=False)
-    st.markdown(step.sentence)
-    step.show(walk)
-    if not st.session_state.get("stage"):
-        with st.expander("The formula", icon=":material/function:"):
-            st.markdown(step.formula)
-            st.caption(f"Neural embeddings, {step.source}")
+    top = st.container()  # empty on the stage, and only the navigation knows of it
+    number, on_stage = _navigation()
+    with top:
+        if not on_stage:
+            _header()
+    body = st.container()
+    with st.container() if on_stage else top:
+        texts = _texts()
+    with body:
+        walk = _walk(texts)
+        if walk is None:
+            return
+        step = STEPS[number - 1]
+        st.subheader(f"{number}. {step.title}", anchor=False)
+        st.markdown(step.sentence)
+        step.show(walk)
+        if not on_stage:
+            with st.expander("The formula", icon=":material/function:"):
+                st.markdown(step.formula)
+                st.caption(f"Neural embeddings, {step.source}")
 
 
 def _header() -> None:
@@ -81,9 +87,8 @@ def _header() -> None:
     )
 
 
-def _walk() -> Walkthrough | None:
+def _walk(texts: list[str]) -> Walkthrough | None:
     """The walk of the two texts; else the last one, under a sentence on what is wrong."""
-    texts = _texts()
     model = model_or_stop(chosen_model_id())
     last: Walkthrough | None = st.session_state.get(f"{PAGE}-last")
     try:
@@ -123,11 +128,13 @@ def _open_pair(name: str) -> None:
     keep_texts(PAGE, keys)
 
 
-def _navigation() -> int:
-    """Back, the numbers of the steps, next, and the switch to the stage; returns the step."""
+def _navigation() -> tuple[int, bool]:
+    """Back, next, stage and the numbers of the steps: the step, and whether on the stage."""
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
-        st.toggle("Stage", key="stage", bind="query-params", help="Only the figure, and large.")
+        on_stage = st.toggle(
+            "Stage", key="stage", bind="query-params", help="Only the figure, and large."
+        )
         number = st.segmented_control(
             "Step",
             range(1, len(STEPS) + 1),
@@ -156,7 +163,7 @@ def _navigation() -> int:
         disabled=number == len(STEPS),
         key=f"{PAGE}-next",
     )
-    return number
+    return number, on_stage
 
 
 def _go(by: int) -> None:

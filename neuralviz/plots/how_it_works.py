@@ -38,6 +38,7 @@ def for_stage(figure: go.Figure) -> go.Figure:
     figure.update_layout(font_size=24, legend_font_size=22, hoverlabel_font_size=22)
     figure.update_xaxes(tickfont_size=20, title_font_size=22)
     figure.update_yaxes(tickfont_size=20, title_font_size=22)
+    figure.update_traces(colorbar_tickfont_size=20, selector={"type": "heatmap"})
     return figure
 
 

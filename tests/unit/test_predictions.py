@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz import load_model
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import check_settings, mask_inputs, predict_masked, tokenize
 
@@ -22,8 +21,8 @@ LAYERS = [
 
 
 @pytest.fixture(scope="module")
-def model():
-    return load_model("bundled")
+def model(bundled):
+    return bundled
 
 
 def plainly(network, model, text, settings):

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from neuralviz import load_model
 from neuralviz.errors import TextError
 from neuralviz.micro_tuning.walkthrough import walk_through
 
 
 @pytest.fixture(scope="module")
-def model():
-    return load_model("bundled")
+def model(bundled):
+    return bundled
 
 
 @pytest.fixture(scope="module")

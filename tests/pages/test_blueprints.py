@@ -1,0 +1,150 @@
+"""The page of the masking blueprints, without a browser."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.micro_tuning import tokenize
+from neuralviz.models.bundled import text_reader
+
+PAGE = Path(__file__).parents[2] / "pages" / "blueprints.py"
+
+
+@pytest.fixture
+def page():
+    return AppTest.from_file(str(PAGE), default_timeout=60).run()
+
+
+def figures(page):
+    return len(page.get("bidi_component")) + len(page.get("plotly_chart"))
+
+
+def counts(page):
+    assert not page.exception
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def button(page, label):
+    return next(b for b in page.button if b.label == label)
+
+
+def type_text(page, text):
+    return page.text_area[0].set_value(text).run()
+
+
+def test_opens_with_an_example_on_it(page):
+    assert counts(page) == {
+        "Inputs": "12",
+        "Masked positions": "91",
+        "Each token is masked": "7 ×",
+    }
+    assert figures(page) == 1
+    assert not page.error
+
+
+def test_figure_9_is_one_click_away(page):
+    button(page, "The paper's Figure 9").click().run()
+    assert counts(page)["Inputs"] == "12"
+    assert page.text_input[0].value == "(2, 1), (1, 1), (1, 2), (1, 3)"
+    table = page.dataframe[0].value
+    assert len(table) == 12
+    assert table["input"][0] == "the ball [MASK] down the [MASK]"
+
+
+@pytest.mark.parametrize(
+    "typed", ["(0,3)", "(3,0)", "(-1,2)", "two one", "", "(2,1), (", "(9999,1)"]
+)
+def test_a_bad_blueprint_keeps_what_was_typed_and_the_last_grid(page, typed):
+    page.text_input[0].set_value("(3, 2)").run()
+    before = counts(page)
+    page.text_input[0].set_value(typed).run()
+    assert page.error[0].value.endswith("Below is the last grid that worked.")
+    assert page.text_input[0].value == typed
+    assert counts(page) == before
+    assert figures(page) == 1
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
+def test_a_text_without_tokens_gets_a_sentence(page, text):
+    type_text(page, text)
+    assert "The text is" in page.error[0].value
+    assert figures(page) == 1
+    assert not page.exception
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cat", "🙂", "שלום עולם, מה שלומך?", "a\x00b\x1bc", "<script>alert(1)</script> & <b>x</b>"],
+    ids=["one token", "emoji", "right to left", "control characters", "script"],
+)
+def test_odd_texts_are_drawn(page, text):
+    type_text(page, text)
+    assert counts(page)["Inputs"]
+    assert figures(page) == 1
+    assert not page.error
+
+
+def test_a_text_that_fails_first_has_no_grid():
+    page = AppTest.from_file(str(PAGE), default_timeout=60)
+    page.session_state["grid-text"] = " "
+    page.run()
+    assert "The text is empty" in page.error[0].value
+    assert figures(page) == 0
+    assert not page.exception
+
+
+def test_long_texts_are_shown_in_chunks_and_windows(page):
+    type_text(page, "The cat sat on the mat. " * 90)  # 630 tokens
+    assert len(page.number_input) == 1
+    assert "chunk 1 of 2" in " ".join(caption.value for caption in page.caption)
+    page.slider[0].set_value(page.slider[0].max).run()
+    page.number_input[0].set_value(2).run()
+    assert counts(page)["Inputs"] == "12"
+    type_text(page, "cat " * 60)
+    assert page.slider[0].max == 21
+    assert page.slider[0].value <= 21
+    type_text(page, "A cat.")
+    assert not page.slider
+    assert not page.number_input
+    assert not page.exception
+
+
+def test_many_inputs_are_drawn_in_part(page):
+    type_text(page, "cat " * 500)
+    page.text_input[0].set_value("(1, 400)").run()
+    assert counts(page)["Inputs"] == "401"
+    assert any("The first 200 of 401" in caption.value for caption in page.caption)
+
+
+def test_every_example_opens(page):
+    for example in [b.label for b in page.button]:
+        button(page, example).click().run()
+        assert not page.exception
+        assert not page.error
+        assert figures(page) == 1
+
+
+def test_the_light_reader_gives_the_models_tokens(bundled):
+    reader = text_reader()
+    assert (reader.mask_id, reader.unknown_id, reader.room) == (
+        bundled.mask_id,
+        bundled.unknown_id,
+        bundled.room,
+    )
+    assert reader.encoder.to_str() == bundled.encoder.to_str()
+    text = "Bioluminescent [MASK] 🙂 naïve"
+    assert tokenize(reader, [text])[0].tokens == tokenize(bundled, [text])[0].tokens
+
+
+def test_the_page_needs_no_torch():
+    import subprocess
+
+    code = (
+        "import sys; from streamlit.testing.v1 import AppTest; "
+        f"page = AppTest.from_file({str(PAGE)!r}, default_timeout=60).run(); "
+        "assert not page.exception and len(page.metric) == 3; "
+        "assert not {'torch', 'transformers'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=PAGE.parents[1])

@@ -1,0 +1,111 @@
+"""The walk from a text to a product, without a browser."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+PAGE = Path(__file__).parents[2] / "pages" / "how_it_works.py"
+
+
+@pytest.fixture
+def page():
+    return AppTest.from_file(str(PAGE), default_timeout=180).run()
+
+
+def figures(page):
+    return len(page.get("bidi_component")) + len(page.get("plotly_chart"))
+
+
+def button(page, label):
+    return next(b for b in page.button if b.label == label)
+
+
+def test_opens_with_an_example_on_it(page):
+    assert not page.exception
+    assert page.subheader[0].value == "1. Text"
+    assert figures(page) == 1
+
+
+def test_next_leads_through_every_step_and_back_again(page):
+    assert button(page, "Back").disabled
+    seen = [page.subheader[0].value]
+    for _ in range(9):
+        button(page, "Next").click().run()
+        assert not page.exception
+        assert not page.error
+        seen.append(page.subheader[0].value)
+        assert figures(page) or page.dataframe  # tokens are shown as words and a table
+    assert [title.split(".")[0] for title in seen] == [str(i) for i in range(1, 11)]
+    assert button(page, "Next").disabled
+    button(page, "Back").click().run()
+    assert page.subheader[0].value == "9. Embedding"
+
+
+def test_a_link_opens_its_step_on_the_stage():
+    page = AppTest.from_file(str(PAGE), default_timeout=180)
+    page.query_params["step"] = "10"
+    page.query_params["stage"] = "true"
+    page.run()
+    assert not page.exception
+    assert page.subheader[0].value == "10. Product"
+    assert not page.title
+    assert figures(page) == 1
+
+
+def test_a_link_to_no_step_opens_the_first():
+    page = AppTest.from_file(str(PAGE), default_timeout=180)
+    page.query_params["step"] = "77"
+    page.run()
+    assert not page.exception
+    assert page.subheader[0].value == "1. Text"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "Text 1 is empty"), (" \n ", "Text 1 is empty"), ("cat " * 600, "Text 1 has 600 tokens")],
+    ids=["empty", "blank", "long"],
+)
+def test_a_text_that_cannot_be_walked_gets_a_sentence_and_is_kept(page, text, says):
+    page.text_area[0].set_value(text).run()
+    assert says in page.error[0].value
+    assert page.text_area[0].value == text
+    assert figures(page) == 1
+    assert not page.exception
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("cat", "🙂"),
+        ("שלום עולם", "a\x00b\x1bc"),
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+    ],
+    ids=["one token and an emoji", "right to left and control characters", "script, twice"],
+)
+def test_odd_texts_walk_the_whole_way(page, first, second):
+    page.text_area[0].set_value(first)
+    page.text_area[1].set_value(second).run()
+    for _ in range(9):
+        assert not page.exception
+        assert not page.error
+        button(page, "Next").click().run()
+    assert page.subheader[0].value == "10. Product"
+    assert not page.exception
+
+
+def test_another_pair_is_one_click_away(page):
+    button(page, "One word, two senses").click().run()
+    assert page.text_area[1].value == "They sat on the bank of the river."
+    assert not page.exception
+
+
+def test_layer_and_neuron_and_hidden_token_can_be_chosen(page):
+    for _ in range(3):
+        button(page, "Next").click().run()
+    page.selectbox[0].select_index(5).run()
+    assert not page.exception
+    button(page, "Next").click().run()
+    page.selectbox[0].select_index(3).run()
+    assert "w' &= w" in page.latex[0].value
+    assert not page.exception
