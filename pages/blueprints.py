@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 PAGE = "grid"
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
-PAPERS_MIX = ", ".join(map(str, DEFAULT_BLUEPRINTS))
+PAPERS_MIX = ", ".join(f"({keep},{mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
     "A sentence": ("A cat that purrs is a cat that trusts you.", PAPERS_MIX),
     "The paper's Figure 9": ("The ball rolled down the hill", PAPERS_MIX),
-    "Rare words": ("The neuroscientist photographed bioluminescent jellyfish.", "(3, 1), (1, 3)"),
+    "Rare words": ("The neuroscientist photographed bioluminescent jellyfish.", "(3,1), (1,3)"),
     "A long text": (
         "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
         "Children in the village said that it was the old keeper's cat who pressed the switch. "
@@ -37,7 +37,7 @@ EXAMPLES = {
         "the lamp came on, and its beam went round over the black water as it always had. On the "
         "twelfth day two men climbed the stairs to see how that could be. They found the timer "
         "stopped at noon, a cold lamp, and on the window sill a grey cat, fast asleep.",
-        "(5, 1), (2, 1)",
+        "(5,1), (2,1)",
     ),
 }
 
@@ -75,7 +75,7 @@ def main() -> None:
             PAPERS_MIX,
             key="blueprints",
             bind="query-params",
-            help="For example (2, 1), (1, 3): add a pair, take one away, press Enter.",
+            help="For example (2,1), (1,3): add a pair, take one away, press Enter.",
         )
     grid = _grid(text, typed or "")
     if grid is not None:
@@ -131,7 +131,7 @@ def _show(grid: Grid) -> None:
         # On a narrow screen the figure keeps its width and is swiped, within the page.
         st.html(
             "<style>.st-key-blueprint-grid {overflow-x: auto} .st-key-blueprint-grid "
-            f".neuralviz-figure {{min-width: {70 + 22 * len(window)}px}}</style>"
+            f".stPlotlyChart {{min-width: {70 + 22 * len(window)}px}}</style>"
         )
         show_figure(
             blueprint_grid(inputs, grid.blueprints, tokens, window),
@@ -139,7 +139,6 @@ def _show(grid: Grid) -> None:
             numbers=_numbers(inputs, grid.blueprints, tokens),
             name="masking blueprints",
             height=grid_height(inputs, tokens[window.start : window.stop]),
-            alt=f"{len(inputs.masked)} inputs of {len(tokens)} tokens, kept and masked",
         )
     with st.expander("The inputs as the model reads them"):
         st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")

@@ -51,7 +51,7 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
         parts = text.split("\n")
     else:
         parts = re.split(r"\n[^\S\n]*\n\s*", text)
-    return ReadTexts(*_clean(parts, report_blanks=False))
+    return ReadTexts(*_clean(parts))
 
 
 def join_pasted(texts: list[str]) -> tuple[str, Mode]:
@@ -87,22 +87,26 @@ def read_texts(name: str, content: bytes, column: str | None = None) -> ReadText
     elif column is not None:
         raise TextError(f"{name} is not a CSV file, so it has no column “{column}”.")
     else:
-        read = ReadTexts(*_clean(text.splitlines(), report_blanks=False))
+        read = ReadTexts(*_clean(text.splitlines(), blanks="line"))
     if not read.texts:
         raise TextError(f"There is no text in {name}.")
     return ReadTexts(read.texts, notes + read.notes, read.ids, read.column, read.columns)
 
 
-def _clean(parts: list[str], *, report_blanks: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Texts without blanks and unreadable characters, and notes that say so."""
+def _clean(parts: list[str], blanks: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts without blanks and unreadable characters, and notes that say so.
+
+    ``blanks`` is what a part without text is called; empty, it is not reported.
+    """
     cleaned = [_UNREADABLE.sub(" ", part).strip() for part in parts]
     texts = tuple(text for text in cleaned if text)
     notes = []
     unreadable = sum(len(_UNREADABLE.findall(part)) for part in parts)
     if unreadable:
         notes.append(f"{_count(unreadable, 'unreadable character')} replaced by blanks.")
-    if report_blanks and len(texts) < len(parts):
-        notes.append(f"{_count(len(parts) - len(texts), 'row')} without text left out.")
+    left_out = len(parts) - len(texts)
+    if blanks and left_out:
+        notes.append(f"{left_out:,} {blanks}{'s' if left_out != 1 else ''} without text left out.")
     return texts, tuple(notes)
 
 
@@ -157,7 +161,7 @@ def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
             f"{name} has no column “{column}”; it has {', '.join(f'“{c}”' for c in columns)}."
         )
     parts = table[column].tolist()
-    texts, notes = _clean(parts, report_blanks=True)
+    texts, notes = _clean(parts, blanks="row")
     ids = None
     if "id" in columns and column != "id":
         used = [bool(_UNREADABLE.sub(" ", part).strip()) for part in parts]

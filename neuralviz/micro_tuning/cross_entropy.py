@@ -54,14 +54,15 @@ def cross_entropy(
     n_positions, vocab = vectors.shape[0], weight.shape[0]
     loss = vectors.new_empty(n_positions)
     grad = torch.empty_like(vectors)
-    own_bias = bias is not None and bias.ndim == 2
-    grad_bias = torch.zeros_like(bias) if own_bias else None
+    own_bias = bias if bias is not None and bias.ndim == 2 else None
+    grad_bias = None if own_bias is None else torch.zeros_like(own_bias)
     rows = max(16, BLOCK_VALUES // vocab)
     for start in range(0, n_positions, rows):
         block = slice(start, start + rows)
         target = labels[block, None]
-        if own_bias:
-            logits = torch.mm(vectors[block], weight.T).add_(bias[text_of[block]])
+        if own_bias is not None:
+            assert text_of is not None
+            logits = torch.mm(vectors[block], weight.T).add_(own_bias[text_of[block]])
         elif bias is not None:
             logits = torch.addmm(bias, vectors[block], weight.T)
         else:
@@ -72,7 +73,8 @@ def cross_entropy(
         total = scaled.sum(dim=1, keepdim=True)
         loss[block] = (total.log() + peak - chosen).squeeze(1)
         grad[block] = torch.mm(scaled, weight).div_(total).sub_(weight[labels[block]])
-        if own_bias:
+        if grad_bias is not None:
+            assert text_of is not None and position_weight is not None
             probabilities = scaled.div_(total).scatter_add_(1, target, -torch.ones_like(chosen))
             grad_bias.index_add_(0, text_of[block], probabilities * position_weight[block, None])
     return CrossEntropy(loss, grad, grad_bias)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F  # noqa: N812  everybody's name for it
+import torch.nn.functional as F
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -126,13 +126,13 @@ def _replace(network: nn.Module, path: str, module: nn.Module) -> None:
     setattr(network.get_submodule(parent), name, module)
 
 
-def _blocks_path(network: nn.Module) -> str | None:
-    """Path of the list of transformer blocks, or None where the model has no plain list."""
+def _blocks_path(network: nn.Module) -> str:
+    """Path of the list of transformer blocks, empty where the model has no plain list."""
     depth = getattr(network.config, "num_hidden_layers", None)
     for path, module in network.named_modules():
         if isinstance(module, nn.ModuleList) and len(module) == depth:
             return path
-    return None
+    return ""
 
 
 class PerTextNetwork:
@@ -166,13 +166,14 @@ class PerTextNetwork:
         self.cut: str | int | None = None
         if reuse and parts == {"head"}:
             self.cut = HEAD_ONLY
-        elif reuse and "embeddings" not in parts and self._blocks_path is not None:
-            lowest = min(layers[name].block for name in names if layers[name].part == "block")
+        elif reuse and "embeddings" not in parts and self._blocks_path:
+            blocks_of_names = (layers[name].block for name in names)
+            lowest = min(block for block in blocks_of_names if block is not None)
             self.cut = lowest or None  # below block 0 there is only the look-up of the embeddings
 
         self._tune_modules(network, names)
         _replace(network, output_path, nn.Identity())
-        self._given: _Given | None = None
+        self._given = _Given()  # in the network when something is reused
         if self.cut == HEAD_ONLY:
             self._given = _GivenEncoder()
             _replace(network, network.base_model_prefix, self._given)
@@ -252,6 +253,5 @@ class PerTextNetwork:
         ``values`` hold a row a row of the inputs; ``below`` is what `below` gave for them.
         """
         self.rows.values, self.rows.row_axis, self.rows.text_of = values, 0, text_of
-        if self._given is not None:
-            self._given.output = below
+        self._given.output = below
         return self._network(input_ids=ids, attention_mask=attention).logits

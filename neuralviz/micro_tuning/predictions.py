@@ -117,7 +117,7 @@ def _predict(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Probability and loss of the label [position], likeliest ids and theirs [position, top]."""
     weight = network.output_weight
-    bias = values.get(network.output_bias_name, network.output_bias)
+    bias = values.get(network.output_bias_name or "", network.output_bias)
     vectors = _output_layer_inputs(network, piece, values)
     rows = max(16, BLOCK_VALUES // len(weight))  # logits never exist all at once
     parts = []

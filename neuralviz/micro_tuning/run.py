@@ -137,9 +137,6 @@ def tune(
             alive = _step(optimizers, gradients, alive, present, finite)
             delta_norm[epoch] = _norms(optimizers)
             step = epoch * rounds + chunk + 1
-            deltas = None
-            if with_deltas or step == steps:
-                deltas = tuple(o.delta.cpu().numpy() for o in optimizers.values())
             if chunk == rounds - 1:  # a loss that is not finite stays so in the mean
                 there = np.arange(rounds)[:, None] < n_chunks
                 loss[epoch] = np.where(there, of_round, 0).sum(axis=0) / n_chunks
@@ -150,7 +147,7 @@ def tune(
                 epochs=settings.epochs,
                 loss=of_round[chunk],
                 delta_norm=delta_norm[epoch].copy(),
-                deltas=deltas if with_deltas else None,
+                deltas=_deltas(optimizers) if with_deltas else None,
                 result=None
                 if step < steps
                 else MicroTuning(
@@ -158,7 +155,7 @@ def tune(
                     fingerprint=model.fingerprint,
                     settings=settings,
                     texts=tuple(texts),
-                    deltas=deltas,
+                    deltas=_deltas(optimizers),
                     loss=loss,
                     delta_norm=delta_norm,
                     diverged=~alive.cpu().numpy(),
@@ -317,6 +314,7 @@ class Gradients:
                 text_of=torch.zeros_like(piece.text_of[at]),
                 position_weight=piece.weight[at],
             )
+            assert self.by_token is not None and part.grad_bias is not None
             self.by_token[name][self._first_token[int(token[0])] + token[1]] += part.grad_bias[0]
 
 
@@ -327,8 +325,8 @@ def _optimizers(
     follow_tokens: bool,
 ) -> dict[str, RowAdamW]:
     parameters = dict(model.network.named_parameters())
-    text_of = np.repeat(np.arange(len(texts)), list(map(len, texts))) if follow_tokens else []
-    followed = torch.as_tensor(np.asarray(text_of, dtype=np.int64), device=model.device)
+    n_followed = list(map(len, texts)) if follow_tokens else 0
+    followed = torch.as_tensor(np.repeat(np.arange(len(texts)), n_followed), device=model.device)
     return {
         name: RowAdamW(parameters[name].detach().expand(len(texts), -1).clone(), settings, followed)
         for name in settings.layers
@@ -351,6 +349,11 @@ def _step(
         token_grad = gradients.by_token[name] if gradients.by_token is not None else None
         moved = moved & optimizer.step(gradients.by_text[name], active, token_grad)
     return alive & (moved | ~present)
+
+
+def _deltas(optimizers: dict[str, RowAdamW]) -> tuple[np.ndarray, ...]:
+    """Per layer, [text, dim]."""
+    return tuple(optimizer.delta.cpu().numpy() for optimizer in optimizers.values())
 
 
 def _norms(optimizers: dict[str, RowAdamW]) -> np.ndarray:

@@ -10,7 +10,7 @@ import torch
 
 from neuralviz.errors import TextError
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
-from neuralviz.micro_tuning.events import MicroTuning
+from neuralviz.micro_tuning.events import MicroTuning, finished
 from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import PerTextNetwork
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
@@ -124,7 +124,7 @@ def walk_through(model: LanguageModel, first: str, second: str, epochs: int = 10
                 f"{MAX_TOKENS}. The page Micro-tuning takes long ones."
             )
     events = list(micro_tune(model, [first, second], epochs=epochs, with_deltas=True))
-    tuning = events[-1].result
+    tuning = finished(events)
     text, settings = tuning.texts[0], tuning.settings
     before = predict_masked(model, text, settings, None)
     after = predict_masked(model, text, settings, [delta[0] for delta in tuning.deltas])

@@ -11,13 +11,14 @@ import shutil
 import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
 from neuralviz.models.language_model import LanguageModel, layers_of
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 BUNDLED = "bundled"
@@ -54,8 +55,8 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     Raises:
         ModelError: the folder is not empty or cannot be written.
     """
-    folder = Path(folder).expanduser()
     try:
+        folder = Path(folder).expanduser()
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ModelError(f"{folder} exists and is not an empty folder; choose another.")
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
@@ -68,17 +69,25 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
             part.replace(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    except OSError as error:
-        raise ModelError(f"Could not write to {folder}: {error.strerror or error}.") from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: no such home
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"Could not write to {folder}: {reason}.") from error
     return folder
 
 
 def _resolve(model_id: str) -> tuple[Path, str]:
     """Folder that holds the model's files, and the fingerprint of what is in it."""
-    path = Path(model_id).expanduser()
-    if path.is_dir():
-        return path, _folder_fingerprint(path)
-    if path.exists():
+    if not model_id:
+        raise ModelError("Give “bundled”, a hub id such as bert-base-uncased, or a folder.")
+    try:
+        path = Path(model_id).expanduser()
+        if path.is_dir():
+            return path, _folder_fingerprint(path)
+        is_file = path.exists()
+    except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(f"{model_id[:80]} cannot be read: {reason}.") from error
+    if is_file:
         raise ModelError(f"{model_id} is a file; give the folder that holds the model.")
     if model_id.startswith(("/", ".", "~")) or model_id.count("/") > 1 or "\\" in model_id:
         raise ModelError(f"There is no folder {model_id}; check the path.")
@@ -182,13 +191,13 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
 
     try:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
-        model_type = settings["model_type"]
+        model_type = str(settings["model_type"])
+        architectures = [str(name) for name in settings.get("architectures") or ()]
     except FileNotFoundError as error:
         raise ModelError(f"{model_id} holds no model: there is no config.json in it.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
-    architectures = settings.get("architectures") or [""]
-    causal = any(str(name).endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
+    causal = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
     if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
         if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
             raise ModelError(
@@ -196,7 +205,7 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
                 "that predicts masked tokens, such as bert-base-uncased."
             )
         raise ModelError(
-            f"{model_id} ({str(model_type)[:40]}) does not predict masked tokens; micro-tuning "
+            f"{model_id} ({model_type[:40]}) does not predict masked tokens; micro-tuning "
             "needs a masked language model such as bert-base-uncased."
         )
     if not any(folder.glob("*.safetensors")):
@@ -250,6 +259,8 @@ def _assemble(
         raise ModelError(f"{model_id} has no fast tokenizer (tokenizer.json), which is needed.")
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
         raise ModelError(f"The output layer of {model_id} is of a kind that cannot be tuned.")
+    if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
+        raise ModelError(f"{model_id} holds no vocabulary: its tokenizer.json is missing.")
     if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
         raise ModelError(
             f"The tokenizer of {model_id} has more tokens than the model; they differ."

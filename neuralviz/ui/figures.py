@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.plots.theme import standalone_html
-from neuralviz.ui.live_figure import live_figure
+from neuralviz.plots.theme import standalone_html, style
+from neuralviz.ui.session import is_dark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
     import plotly.graph_objects as go
+
+PICTURES = ("PNG", "SVG")
 
 
 def show_figure(
@@ -23,25 +25,42 @@ def show_figure(
     numbers: pd.DataFrame | None,
     name: str,
     height: int = 420,
-    on_click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore",
-    alt: str = "",
-) -> dict[str, Any] | None:
-    """Draw ``figure`` with the means to take it away below it.
+) -> None:
+    """Draw a ``figure`` that does not move, with the means to take it away below it.
+
+    What moves, or wants clicks, is drawn by ``live_figure``.
 
     Args:
-        key: names the figure on the page; neither empty nor with two underscores in a row.
+        key: names the figure on the page.
         numbers: what is drawn, one row a mark; offered as CSV and parquet.
         name: file name of everything that is downloaded, without ending.
         height: px.
-        on_click: as in ``live_figure``.
-        alt: what a screen reader says; the figure's title if empty.
-
-    Returns:
-        The click that caused this run, as ``live_figure`` gives it, else None.
     """
-    click = live_figure(figure, key=key, height=height, on_click=on_click, alt=alt, name=name)
+    style(figure, is_dark())
+    figure.update_layout(height=height)
+    if "Mobi" in (st.context.headers.get("User-Agent") or ""):
+        figure.update_layout(dragmode=False)  # a finger on the figure scrolls the page
+    picture = st.session_state.get(f"{key}-picture", PICTURES[0])
+    st.plotly_chart(
+        figure,
+        theme=None,
+        width="stretch",
+        key=f"{key}-{picture}",  # a chart keeps the config it was made with
+        config={
+            "displaylogo": False,
+            "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+            "toImageButtonOptions": {"format": picture.lower(), "filename": name, "scale": 2},
+        },
+    )
     with st.popover("Take away", icon=":material/download:", type="tertiary", key=f"{key}-take"):
-        st.caption("PNG and SVG are in the figure's own toolbar, at its upper right corner.")
+        st.segmented_control(
+            "Picture",
+            PICTURES,
+            default=PICTURES[0],
+            required=True,
+            key=f"{key}-picture",
+            help="What the camera in the figure's own toolbar saves.",
+        )
         _download(
             "Figure (HTML)", lambda: standalone_html(figure), f"{name}.html", "text/html", key
         )
@@ -60,7 +79,6 @@ def show_figure(
                 "application/vnd.apache.parquet",
                 key,
             )
-    return click
 
 
 def _download(

@@ -97,9 +97,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, specials: tuple[str, ...]
     tokenizer.post_processor = (
         processors.Sequence([existing, around]) if existing is not None else around
     )
-    pad, unknown, mask = (
-        ("<pad>", "<unk>", "<mask>") if roberta else ("[PAD]", "[UNK]", "[MASK]")
-    )
+    pad, unknown, mask = ("<pad>", "<unk>", "<mask>") if roberta else ("[PAD]", "[UNK]", "[MASK]")
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=WINDOW,
@@ -183,7 +181,12 @@ def _albert(vocab: int) -> PreTrainedModel:
     from transformers import AlbertConfig, AlbertForMaskedLM
 
     config = AlbertConfig(
-        vocab_size=vocab, embedding_size=24, pad_token_id=0, bos_token_id=2, eos_token_id=3, **_SMALL
+        vocab_size=vocab,
+        embedding_size=24,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+        **_SMALL,
     )
     return AlbertForMaskedLM(config)
 

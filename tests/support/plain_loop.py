@@ -94,9 +94,7 @@ def plain_micro_tune(
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-    deltas = [
-        (after.detach() - start).numpy() for after, start in zip(tuned, before, strict=True)
-    ]
+    deltas = [(after.detach() - start).numpy() for after, start in zip(tuned, before, strict=True)]
     return deltas, np.array(losses).reshape(epochs, len(chunks))
 
 

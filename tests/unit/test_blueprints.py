@@ -135,7 +135,14 @@ def test_every_token_of_a_long_enough_text_is_masked(n: int, keep: int, mask: in
 
 @pytest.mark.parametrize(
     "typed",
-    ["(2,1), (1,1)", "2 1; 1 1", "[(2, 1), (1, 1)]", "2,1\n1,1\n", "(2 1)(1 1)", " ( +2 , 1 ),(1,1), "],
+    [
+        "(2,1), (1,1)",
+        "2 1; 1 1",
+        "[(2, 1), (1, 1)]",
+        "2,1\n1,1\n",
+        "(2 1)(1 1)",
+        " ( +2 , 1 ),(1,1), ",
+    ],
 )
 def test_blueprints_as_typed(typed: str) -> None:
     assert parse_blueprints(typed) == (Blueprint(2, 1), Blueprint(1, 1))

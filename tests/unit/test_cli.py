@@ -46,7 +46,7 @@ def run(
 def test_lines_become_parquet_with_the_vectors_that_python_gives(
     run: Callable[..., Result], bundled: LanguageModel
 ):
-    Path("texts.txt").write_text("A first text.\nNaïve “quotes”.\n", "utf-8")
+    Path("texts.txt").write_text("A first text.\n\nNaïve “quotes”.\n", "utf-8")
     result = run("embed", "texts.txt", "-o", "out.parquet", *QUICK)
     assert result.exit_code == 0, result.stderr
     table = parquet.read_table("out.parquet")
@@ -61,6 +61,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(
         table["text"].to_pylist()
     )
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
+    assert "1 line without text left out." in result.stderr
     assert "2 vectors of 1,152 values in out.parquet." in result.stderr
     assert result.stdout == ""
 

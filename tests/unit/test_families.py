@@ -211,7 +211,9 @@ class TestFamily:
         for index, kind in enumerate(TEXTS):
             assert_alike(result, index, plain(family, "last block", kind, True))
 
-    def test_a_text_as_long_as_the_positions_allow(self, family: str, small_model, tmp_path) -> None:
+    def test_a_text_as_long_as_the_positions_allow(
+        self, family: str, small_model, tmp_path
+    ) -> None:
         """Without a limit in the tokenizer the window comes from the model's positions."""
         import json
         import shutil

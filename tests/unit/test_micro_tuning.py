@@ -288,9 +288,7 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
     real = run.cross_entropy
 
     def breaking(vectors, weight, bias, labels, *, text_of=None, position_weight=None):
-        out = real(
-            vectors, weight, bias, labels, text_of=text_of, position_weight=position_weight
-        )
+        out = real(vectors, weight, bias, labels, text_of=text_of, position_weight=position_weight)
         broken = text_of == 1
         if out.grad_bias is not None and len(out.grad_bias) == len(texts):
             out.grad_bias[1] = math.nan
@@ -529,9 +527,7 @@ def test_the_embedding_is_equation_1(tiny: LanguageModel) -> None:
         unit = [delta[index] / np.linalg.norm(delta[index]) for delta in result.deltas]
         whole = np.concatenate(unit)
         assert whole @ whole == pytest.approx(n_layers, rel=1e-5)  # |Ec|² = number of layers
-        np.testing.assert_allclose(
-            result.embeddings[index], whole / math.sqrt(n_layers), atol=1e-6
-        )
+        np.testing.assert_allclose(result.embeddings[index], whole / math.sqrt(n_layers), atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(result.embeddings, axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(np.diag(result.products), 1, atol=1e-6)
 

@@ -75,7 +75,10 @@ def test_sentences_end_where_they_do_beside_wide_characters() -> None:
 
 
 def test_paragraphs_end_a_sentence() -> None:
-    assert chunk_texts("no full stop\n\nnone here either", 4) == ["no full stop", "none here either"]
+    assert chunk_texts("no full stop\n\nnone here either", 4) == [
+        "no full stop",
+        "none here either",
+    ]
 
 
 @settings(deadline=None, max_examples=200)
@@ -112,6 +115,7 @@ def test_chunks_of_any_text_that_can_be_read(family: str, small_model, text: str
 def test_chunks_of_a_long_text_begin_with_sentences(family: str, small_model) -> None:
     model = small_model(family)
     text = " ".join(s for s in SENTENCES if len(read(model, s)) <= model.room - 3)
+    text = f"{text} {text}"
     tokens = read(model, text)
     assert len(tokens.chunks) >= 3
     assert_cover(tokens.chunks, len(tokens), model.room)
@@ -196,4 +200,4 @@ def test_what_a_byte_level_vocabulary_can_read(small_model) -> None:
     model = small_model("roberta")
     assert read(model, " ".join(SENTENCES[:3])).unreadable_share < 0.5
     assert read(model, RUSSIAN).unreadable_share > 0.6
-    assert read(model, CHINESE).unreadable_share > 0.6
+    assert read(model, CHINESE).unreadable_share >= 0.5  # two of four: the marks can be read

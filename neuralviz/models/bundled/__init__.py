@@ -19,7 +19,7 @@ from neuralviz.errors import ModelError
 if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
-    from transformers import BertForMaskedLM, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 WINDOW = 512  # most tokens of one input, special tokens included
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -74,10 +74,11 @@ def text_reader() -> TextReader:
     encoder.no_padding()
     encoder.no_truncation()
     encoder.encode_special_tokens = True
+    ids = encoder.get_vocab()
     return TextReader(
         encoder,
-        mask_id=encoder.token_to_id("[MASK]"),
-        unknown_id=encoder.token_to_id("[UNK]"),
+        mask_id=ids["[MASK]"],
+        unknown_id=ids["[UNK]"],
         room=WINDOW - encoder.num_special_tokens_to_add(is_pair=False),
     )
 
@@ -125,7 +126,7 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
     return model.eval()
 
 
-def _without_initialisation(config):  # noqa: ANN001, ANN202
+def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
     """A ``BertForMaskedLM`` whose parameters are still to be assigned."""
     import torch
     from transformers import BertForMaskedLM
@@ -154,13 +155,20 @@ def load() -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
     Raises:
         ModelError: its weights are missing or not the ones expected.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load as load_tensors
 
     if not WEIGHTS.is_file():
         raise ModelError(f"The bundled weights {WEIGHTS.name} are missing; reinstall neuralviz.")
     content = WEIGHTS.read_bytes()
     fingerprint = hashlib.sha256(content + MINILM_SHA256.encode()).hexdigest()[:16]
-    return build(load_tensors(content)), load_minilm_tokenizer(), fingerprint
+    try:
+        tensors = load_tensors(content)
+    except SafetensorError as error:
+        raise ModelError(
+            f"The bundled weights are spoilt ({error}); reinstall neuralviz."
+        ) from error
+    return build(tensors), load_minilm_tokenizer(), fingerprint
 
 
 def shapes() -> dict[str, tuple[int, ...]]:

