@@ -129,9 +129,10 @@ def _show(grid: Grid) -> None:
         )
     with st.container(key="blueprint-grid"):
         # On a narrow screen the figure keeps its width and is swiped, within the page.
+        least = 70 + 22 * len(window)
         st.html(
             "<style>.st-key-blueprint-grid {overflow-x: auto} .st-key-blueprint-grid "
-            f".stPlotlyChart {{min-width: {70 + 22 * len(window)}px}}</style>"
+            f".stElementContainer:has(.stPlotlyChart) {{min-width: {least}px}}</style>"
         )
         show_figure(
             blueprint_grid(inputs, grid.blueprints, tokens, window),

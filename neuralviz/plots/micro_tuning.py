@@ -66,7 +66,7 @@ def loss_figure(record: RunRecord) -> go.Figure:
                 hovertemplate="after %{x} epochs<br>loss %{y:.3f}<extra></extra>",
             )
     figure.update_layout(
-        title="Loss: how surprising the masked words are",
+        title="Loss at the masked words",
         xaxis=_epoch_axis(record),
         yaxis={"title": "cross entropy, nats", "rangemode": "tozero"},
         showlegend=len(curves) > 1,
@@ -129,7 +129,7 @@ def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
             cliponaxis=False,
         )
     figure.update_layout(
-        title=f"Delta of {escape(name)}, neuron by neuron",
+        title=f"Delta: {escape(name)}",
         xaxis={"title": "neuron", "range": [-0.5, dim - 0.5], "showgrid": False, "zeroline": False},
         yaxis={
             "title": "epoch",

@@ -106,8 +106,7 @@ def _example(key: str, examples: Mapping[str, Sequence[str]]) -> ReadTexts:
         persist_state="session",
     )
     texts = tuple(examples[name])
-    for text in texts:
-        st.text(text)
+    st.text("\n".join(texts))
     return ReadTexts(texts)
 
 

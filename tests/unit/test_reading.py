@@ -52,7 +52,7 @@ def test_a_table_gives_texts_ids_and_its_columns() -> None:
     assert read.texts == ("Hello, you", "NA")
     assert read.ids == ("1", "3")
     assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
-    assert read.notes == ("1 row was without text left out.",)
+    assert read.notes == ("1 row without text left out.",)
 
 
 def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -> None:
