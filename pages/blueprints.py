@@ -140,6 +140,7 @@ def _show(grid: Grid) -> None:
             numbers=_numbers(inputs, grid.blueprints, tokens),
             name="masking blueprints",
             height=grid_height(inputs, tokens[window.start : window.stop]),
+            alt=f"{len(inputs.masked)} inputs of {len(tokens)} tokens, kept and masked",
         )
     with st.expander("The inputs as the model reads them"):
         st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")

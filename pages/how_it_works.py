@@ -178,6 +178,7 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440)
         numbers=numbers,
         name=f"how it works {key}",
         height=max(height, 620) if stage else height,
+        alt=key,
     )
 
 

@@ -14,11 +14,14 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
+
+from neuralviz.errors import ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,15 +102,17 @@ class _PerTextModule(nn.Module):
 class _Given(nn.Module):
     """Stands for modules whose output is already known."""
 
-    def __init__(self, attention_type: str | None = None, as_tuple: bool = False) -> None:
+    def __init__(self, attention_type: str | None = None) -> None:
         super().__init__()
         self.output: Tensor | None = None
-        self.as_tuple = as_tuple
+        self.tuple_size: int | None = None  # where the module returns a tuple, the output first
         if attention_type is not None:
             self.attention_type = attention_type  # ModernBERT asks each block for it
 
     def forward(self, *_args: object, **_kwargs: object) -> object:
-        return (self.output,) if self.as_tuple else self.output
+        if self.tuple_size is None:
+            return self.output
+        return (self.output, *[None] * (self.tuple_size - 1))
 
 
 class _GivenEncoder(_Given):
@@ -221,18 +226,17 @@ class PerTextNetwork:
         # named within the base model, which the whole network's path begins with
         path = self._blocks_path.removeprefix(f"{self._whole.base_model_prefix}.")
         block = network.get_submodule(path)[self.cut]
-        seen: dict[str, object] = {}
+        given, seen = self._given, {}
 
         def note_input(_module: nn.Module, args: tuple, kwargs: dict) -> None:
             seen["input"] = args[0] if args else kwargs["hidden_states"]
 
         def note_output(_module: nn.Module, _args: tuple, output: object) -> None:
-            seen["as_tuple"] = isinstance(output, tuple)
+            given.tuple_size = len(output) if isinstance(output, tuple) else None
 
         block.register_forward_pre_hook(note_input, with_kwargs=True)
         block.register_forward_hook(note_output)
         network(input_ids=ids, attention_mask=attention)
-        self._given.as_tuple = bool(seen["as_tuple"])
         return seen["input"]
 
     def at_positions(self, vectors: Tensor, values: dict[str, Tensor], text_of: Tensor) -> Tensor:
@@ -255,3 +259,82 @@ class PerTextNetwork:
         self.rows.values, self.rows.row_axis, self.rows.text_of = values, 0, text_of
         self._given.output = below
         return self._network(input_ids=ids, attention_mask=attention).logits
+
+
+# of a model, its layers and whether reuse is wished for: whether it is possible
+_routes: WeakKeyDictionary[LanguageModel, dict[tuple[tuple[str, ...], bool], bool]] = (
+    WeakKeyDictionary()
+)
+
+
+def per_text_network(
+    model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True
+) -> PerTextNetwork:
+    """A `PerTextNetwork` that is known to give the whole model's numbers.
+
+    An architecture may look at what this module replaces or at the padding beside a shorter text.
+    So on the first use of a model and layers the network is compared with the whole model on two
+    short inputs; where reuse does not agree, the whole network is run in every step.
+
+    Raises:
+        ModelError: these layers of the model cannot be tuned text by text.
+    """
+    known = _routes.setdefault(model, {})
+    if (names, reuse) in known:
+        return PerTextNetwork(model, names, reuse=known[names, reuse])
+    for route in [True, False] if reuse else [False]:
+        try:
+            network = PerTextNetwork(model, names, reuse=route)
+            agrees = _agrees(model, network)
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+            agrees = False  # a module cannot do with what was replaced around it
+        if agrees:
+            known[names, reuse] = route
+            return network
+    raise ModelError(
+        f"{model.id} ({model.family}) is built in a way that these layers cannot be tuned for each "
+        "text on its own; choose other layers, or a model such as bert-base-uncased."
+    )
+
+
+def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
+    """Whether two inputs of different lengths give the whole model's logits, and gradients."""
+    own = model.encoder.encode("a", add_special_tokens=False).ids[:1]
+    inputs = [
+        [*model.prefix_ids, *own * n, model.mask_id, *model.suffix_ids] for n in (1, 4)
+    ]  # the first is padded
+    width = max(map(len, inputs))
+    padded = [entry + [model.pad_id] * (width - len(entry)) for entry in inputs]
+    ids = torch.tensor(padded, device=model.device)
+    attention = torch.tensor(
+        [[int(at < len(entry)) for at in range(width)] for entry in inputs], device=model.device
+    )
+    row, column = attention.nonzero(as_tuple=True)
+    with torch.no_grad():
+        expected = torch.cat(
+            [
+                model.network(torch.tensor([entry], device=model.device)).logits[0]
+                for entry in inputs
+            ]
+        )
+    parameters = dict(model.network.named_parameters())
+    head_only = network.cut == HEAD_ONLY
+    text_of = row if head_only else torch.arange(len(inputs), device=model.device)
+    values = {
+        name: parameters[name].detach().expand(len(text_of), -1).clone().requires_grad_()
+        for name in network.names
+        if name != network.output_bias_name
+    }
+    below = network.below(ids, attention)
+    with torch.enable_grad():
+        if head_only:
+            assert below is not None
+            out = network.at_positions(below[row, column], values, text_of)
+        else:
+            out = network.at_tokens(ids, attention, below, values, text_of)[row, column]
+        if values:  # raises where a layer plays no part
+            torch.autograd.grad(out.square().sum(), list(values.values()))
+    logits = out.detach() @ network.output_weight.T
+    if network.output_bias is not None:
+        logits = logits + network.output_bias
+    return bool((logits - expected).abs().max() <= 1e-3 * expected.abs().max())

@@ -11,7 +11,7 @@ import torch
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.cross_entropy import BLOCK_VALUES
-from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
 from neuralviz.micro_tuning.plan import make_pieces
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def predict_masked(
     """
     if not 1 <= top <= model.vocab_size:
         raise SettingsError(f"Give from 1 to {model.vocab_size:,} predictions, not {top}.")
-    network = PerTextNetwork(model, settings.layers)
+    network = per_text_network(model, settings.layers)
     values = _tuned_values(model, settings, deltas)
     parts, first_input = [], 0
     for chunk in range(len(text.chunks)):

@@ -13,7 +13,7 @@ from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.cross_entropy import cross_entropy
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
 from neuralviz.micro_tuning.optimizer import RowAdamW
-from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
 from neuralviz.micro_tuning.plan import Piece, make_pieces
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
 from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
@@ -75,7 +75,8 @@ def micro_tune(
         A `TuningEvent` for every optimiser step; the last one carries the `MicroTuning`.
 
     Raises:
-        SettingsError, TextError: before the first event, when it is asked for.
+        SettingsError, TextError: at once.
+        ModelError: with the first event, where the architecture does not let these layers be tuned.
     """
     settings = check_settings(
         model,
@@ -117,7 +118,7 @@ def tune(
     reuse: bool = True,
 ) -> Iterator[TuningEvent]:
     """`micro_tune` on tokenised texts with checked settings."""
-    network = PerTextNetwork(model, settings.layers, reuse=reuse)
+    network = per_text_network(model, settings.layers, reuse=reuse)
     inputs = PreparedInputs(model, network, texts, settings)
     optimizers = _optimizers(model, texts, settings, with_token_shares)
     gradients = Gradients(network, texts, with_token_shares)

@@ -12,7 +12,7 @@ from neuralviz.errors import TextError
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, finished
 from neuralviz.micro_tuning.optimizer import RowAdamW
-from neuralviz.micro_tuning.per_text import PerTextNetwork
+from neuralviz.micro_tuning.per_text import per_text_network
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
 from neuralviz.micro_tuning.run import Gradients, PreparedInputs, micro_tune
 from neuralviz.micro_tuning.settings import TuningSettings
@@ -152,7 +152,7 @@ def _first_gradients(
     model: LanguageModel, text: TokenizedText, settings: TuningSettings
 ) -> tuple[np.ndarray, ...]:
     """Per layer, [dim] gradient of the loss of an untuned model."""
-    network = PerTextNetwork(model, settings.layers)
+    network = per_text_network(model, settings.layers)
     parameters = dict(model.network.named_parameters())
     nobody = torch.empty(0, dtype=torch.long, device=model.device)
     weights = {

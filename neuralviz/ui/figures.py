@@ -25,6 +25,7 @@ def show_figure(
     numbers: pd.DataFrame | None,
     name: str,
     height: int = 420,
+    alt: str = "",
 ) -> None:
     """Draw a ``figure`` that does not move, with the means to take it away below it.
 
@@ -35,6 +36,7 @@ def show_figure(
         numbers: what is drawn, one row a mark; offered as CSV and parquet.
         name: file name of everything that is downloaded, without ending.
         height: px.
+        alt: what a screen reader says; the figure's title if empty.
     """
     style(figure, is_dark())
     figure.update_layout(height=height)
@@ -45,6 +47,7 @@ def show_figure(
         figure,
         theme=None,
         width="stretch",
+        alt=alt or figure.layout.title.text or name,
         key=f"{key}-{picture}",  # a chart keeps the config it was made with
         config={
             "displaylogo": False,

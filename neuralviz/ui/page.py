@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
 if TYPE_CHECKING:
     from neuralviz.errors import NeuralvizError
@@ -23,12 +24,24 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
         reading_md: markdown; how the pictures are read.
         source: paper and section, e.g. "Neural embeddings, section 2".
     """
+    _leave_automatic_pages()
     st.title(title, anchor=False)
     st.markdown(line)
     with st.expander("How to read this", icon=":material/menu_book:"):
         st.markdown(formula_md)
         st.markdown(reading_md)
         st.caption(source)
+
+
+def _leave_automatic_pages() -> None:
+    """Have ``app.py`` run even when the first visit to a server is a link to another page.
+
+    Beside a folder named ``pages`` Streamlit makes its own list of pages, and runs the page without
+    ``app.py``, until ``st.navigation`` has been called once in the process.
+    """
+    if PagesManager.uses_pages_directory:
+        PagesManager.uses_pages_directory = False
+        st.rerun()
 
 
 def plain(text: str) -> str:

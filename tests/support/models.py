@@ -206,6 +206,34 @@ def _eurobert(vocab: int) -> PreTrainedModel:
     return EuroBertForMaskedLM(config)
 
 
+def _fnet(vocab: int) -> PreTrainedModel:
+    """No attention: every token looks at the padding, too."""
+    from transformers import FNetConfig, FNetForMaskedLM
+
+    small = {name: value for name, value in _SMALL.items() if name != "num_attention_heads"}
+    return FNetForMaskedLM(FNetConfig(vocab_size=vocab, pad_token_id=0, **small))
+
+
+def _mobilebert(vocab: int) -> PreTrainedModel:
+    """Its head reads the output layer's weights by itself."""
+    from transformers import MobileBertConfig, MobileBertForMaskedLM
+
+    config = MobileBertConfig(
+        vocab_size=vocab, embedding_size=32, intra_bottleneck_size=32, **_SMALL
+    )
+    return MobileBertForMaskedLM(config)
+
+
+def _deberta(vocab: int) -> PreTrainedModel:
+    """Its blocks return pairs."""
+    from transformers import DebertaV2Config, DebertaV2ForMaskedLM
+
+    config = DebertaV2Config(
+        vocab_size=vocab, relative_attention=True, pos_att_type="c2p|p2c", **_SMALL
+    )
+    return DebertaV2ForMaskedLM(config)
+
+
 _FAMILIES: dict[str, tuple[Callable[[int], PreTrainedModel], str, tuple[str, ...]]] = {
     "bert": (_bert, "word pieces", BERT_SPECIALS),
     "roberta": (_roberta, "bytes, trimmed", ROBERTA_SPECIALS),
@@ -215,9 +243,15 @@ _FAMILIES: dict[str, tuple[Callable[[int], PreTrainedModel], str, tuple[str, ...
     "modernbert": (_modernbert, "bytes", BERT_SPECIALS),
     "albert": (_albert, "word pieces", BERT_SPECIALS),
     "eurobert": (_eurobert, "bytes", BERT_SPECIALS),
+    "deberta-v2": (_deberta, "word pieces", BERT_SPECIALS),
+    "fnet": (_fnet, "word pieces", BERT_SPECIALS),
+    "mobilebert": (_mobilebert, "word pieces", BERT_SPECIALS),
 }
 
-FAMILIES = tuple(_FAMILIES)
+REFUSED = ("fnet", "mobilebert")
+"""Families that cannot be tuned text by text, each for a reason of its own."""
+
+FAMILIES = tuple(family for family in _FAMILIES if family not in (*REFUSED, "deberta-v2"))
 
 
 def save_family(family: str, folder: Path, seed: int = 0) -> Path:

@@ -8,10 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from neuralviz.errors import ModelError
 from neuralviz.micro_tuning import micro_tune, tokenize
 from neuralviz.models import LanguageModel
 from neuralviz.models.language_model import Layer
-from tests.support.models import FAMILIES, TEXTS, WINDOW
+from tests.support.models import FAMILIES, REFUSED, TEXTS, WINDOW
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 EPOCHS = 3
@@ -259,3 +260,30 @@ def test_the_bundled_model_agrees_with_a_plain_loop(choice: str, bundled: Langua
         result = tuned(bundled, texts, layers, reuse=reuse)
         for index in range(len(texts)):
             assert_alike(result, index, expected[index])
+
+
+@pytest.mark.parametrize("choice", ["head", "last block", "head and last block"])
+def test_blocks_that_return_pairs(choice: str, small_model) -> None:
+    model = small_model("deberta-v2")
+    layers = {
+        "head": model.head_layers,
+        "last block": model.last_block_layers,
+        "head and last block": (*model.head_layers, *model.last_block_layers),
+    }[choice]
+    result = tuned(model, list(TEXTS.values()), layers)
+    for index, text in enumerate(TEXTS.values()):
+        expected = plain_micro_tune(
+            model.network, model.tokenizer, chunks_of(model, text), layers, epochs=EPOCHS
+        )
+        assert_alike(result, index, expected)
+
+
+@pytest.mark.parametrize("family", REFUSED)
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("reuse", [True, False])
+def test_architectures_that_are_refused(family: str, layers: str, reuse: bool, small_model) -> None:
+    """Rather than wrong numbers, or an error from within."""
+    model = small_model(family)
+    for _ in range(2):
+        with pytest.raises(ModelError, match=f"{family}.* is built in a way"):
+            tuned(model, list(TEXTS.values()), layers, reuse=reuse)

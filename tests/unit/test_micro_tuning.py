@@ -21,6 +21,7 @@ from neuralviz.micro_tuning import (
     tokenize,
 )
 from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.per_text import PerTextNetwork
 from neuralviz.models import LanguageModel
 from tests.support.models import SENTENCES, TEXTS
 
@@ -243,6 +244,14 @@ def test_eight_threads_share_the_bundled_model(bundled: LanguageModel) -> None:
         at_once = list(pool.map(lambda text: tuned(bundled, text, epochs=2).embeddings, texts))
     np.testing.assert_array_equal(one_by_one, at_once)
     assert fingerprint_of(bundled) == before
+
+
+def test_a_run_holds_no_copy_of_the_model(tiny: LanguageModel) -> None:
+    own = {tensor.data_ptr() for tensor in tiny.network.state_dict().values()}
+    network = PerTextNetwork(tiny, tiny.last_block_layers)
+    held = network._network.state_dict().values()
+    assert held
+    assert {tensor.data_ptr() for tensor in held} <= own
 
 
 # --- learning rates that break the run ---------------------------------------------------------

@@ -1,0 +1,173 @@
+"""The app as a person meets it: started as users start it, driven with mouse and keyboard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Browser, Page
+
+APP = Path(__file__).parents[2] / "app.py"
+PAGES = ("", "blueprints", "how_it_works")
+LOSS = "[aria-label='Loss at the masked words']"
+MINUTE = 60_000
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str]) -> str:
+    return serve(APP)
+
+
+def paste(page: Page, text: str) -> None:
+    page.get_by_role("radio", name="Paste").click()
+    page.get_by_role("textbox", name="Your texts").fill(text)
+    page.get_by_role("textbox", name="Your texts").press("Control+Enter")
+
+
+def tune(page: Page) -> None:
+    button = page.get_by_role("button", name="Tune", exact=True)
+    expect(button).to_be_enabled()
+    button.click()
+
+
+def set_number(page: Page, label: str, value: str) -> None:
+    field = page.get_by_role("spinbutton", name=label)
+    if not field.is_visible():
+        page.get_by_text("Settings", exact=True).click()
+    field.fill(value)
+    field.press("Enter")
+
+
+def test_a_link_to_another_page_as_the_first_visit(page: Page, address: str) -> None:
+    page.goto(f"{address}/how_it_works")
+    page.locator(".js-plotly-plot, h1").first.wait_for(timeout=MINUTE)
+    expect(page.get_by_role("heading", name="How it works").first).to_be_visible()
+    expect(page.get_by_role("link", name="Masking blueprints")).to_be_visible()
+    expect(page.get_by_text("Model", exact=True).first).to_be_visible()
+
+
+def test_the_first_page_opens_with_an_example_on_it(page: Page, address: str) -> None:
+    page.goto(address)
+    expect(page.get_by_text("A recorded run")).to_be_visible(timeout=MINUTE)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+
+
+def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    paste(page, "The old bridge over the river was closed because of the flood last winter.")
+    set_number(page, "Epochs", "60")
+    tune(page)
+    page.get_by_text(re.compile(r"step \d+ of 60")).wait_for(timeout=2 * MINUTE)
+    figure = page.locator(LOSS)
+    figure.locator(".main-svg").first.wait_for(timeout=MINUTE)
+    known = "figure => figure.data[0].y.filter(Number.isFinite).length"
+    page.wait_for_function(f'({known})(document.querySelector("{LOSS}")) >= 3', timeout=MINUTE)
+    area = figure.locator(".nsewdrag").first.bounding_box()
+    page.mouse.move(area["x"] + 0.1 * area["width"], area["y"] + 0.2 * area["height"])
+    page.mouse.down()
+    page.mouse.move(area["x"] + 0.6 * area["width"], area["y"] + 0.8 * area["height"], steps=5)
+    page.mouse.up()
+    zoomed = figure.evaluate("figure => [...figure.layout.xaxis.range]")
+    at_zoom = figure.evaluate(known)
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
+    page.wait_for_function(f'({known})(document.querySelector("{LOSS}")) >= 60', timeout=MINUTE)
+    assert at_zoom < 60, "the run was over before the zoom: nothing was shown"
+    assert figure.evaluate("figure => [...figure.layout.xaxis.range]") == zoomed
+    losses = figure.evaluate("figure => [...figure.data[0].y].filter(Number.isFinite)")
+    assert losses[-1] < 0.5 * losses[0]
+    expect(page.get_by_text("Which words wrote the embedding").first).to_be_visible()
+    assert "view=" in page.url
+    assert "bridge" not in page.url
+
+
+def test_a_link_brings_the_texts_back(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    paste(page, "A link keeps me.")
+    tune(page)
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.get_by_role("textbox", name="Your texts")).to_have_value(
+        "A link keeps me.", timeout=MINUTE
+    )
+
+
+def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    set_number(page, "Epochs", "1000")
+    tune(page)
+    page.get_by_text(re.compile(r"step \d+ of 1000")).wait_for(timeout=2 * MINUTE)
+    tune(page)
+    page.get_by_text("place 1 in the queue").wait_for(timeout=MINUTE)
+    for _ in range(2):
+        page.get_by_role("button", name="Stop", exact=True).first.click()
+        page.wait_for_timeout(1500)
+    expect(page.get_by_text("Stopped.").first).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("Run 1", exact=True).first).to_be_visible()
+    expect(page.get_by_text("Run 2", exact=True).first).to_be_visible()
+
+
+def test_user_text_is_never_run_as_html(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    paste(page, "<img src=x onerror=window.hacked=1> <script>window.hacked=1</script> & bold")
+    tune(page)
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
+    page.wait_for_timeout(1000)
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_blueprint_can_be_changed(page: Page, address: str) -> None:
+    page.goto(f"{address}/blueprints")
+    chart = page.locator(".stPlotlyChart .main-svg").first
+    chart.wait_for(timeout=MINUTE)
+    field = page.get_by_role("textbox", name=re.compile("blueprints", re.IGNORECASE)).first
+    before = page.inner_text("[data-testid=stMain]")
+    field.fill("(3,1)")
+    field.press("Enter")
+    page.wait_for_function(
+        "before => document.querySelector('[data-testid=stMain]').innerText !== before", arg=before
+    )
+    field.fill("(0,3)")
+    field.press("Enter")
+    expect(page.get_by_text("keep at least 1").first).to_be_visible()
+    expect(field).to_have_value("(0,3)")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_is_wider_than_the_page(
+    browser: Browser, address: str, path: str, width: int, theme: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    page.goto(f"{address}/{path}")
+    page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
+    page.wait_for_timeout(1000)
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert page.evaluate(f"{main}.scrollWidth <= {main}.clientWidth")
+    clipped = page.evaluate(
+        """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+            const box = plot.getBoundingClientRect()
+            return [...plot.querySelectorAll('.gtitle, .xtitle, .ytitle, .xtick text, .ytick text')]
+                .map(label => [label.textContent, label.getBoundingClientRect()])
+                .filter(([, at]) => at.left < box.left - 2 || at.right > box.right + 2)
+                .map(([text]) => text)
+        })"""
+    )
+    assert clipped == []
+    context.close()
