@@ -75,7 +75,9 @@ def main() -> None:
         start = time.perf_counter()
         slow += [plain(model, text, embedder.settings) for text in sample[turn::ROUNDS]]
         plain_seconds += time.perf_counter() - start
-    by_text = dict(zip([t for i in range(ROUNDS) for t in texts[i::ROUNDS]], np.concatenate(fast)))
+    by_text = dict(
+        zip([t for i in range(ROUNDS) for t in texts[i::ROUNDS]], np.concatenate(fast), strict=True)
+    )
     order = [text for i in range(ROUNDS) for text in sample[i::ROUNDS]]
     cosine = min(float(by_text[text] @ vector) for text, vector in zip(order, slow, strict=True))
 

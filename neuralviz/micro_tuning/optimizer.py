@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -11,6 +11,26 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.micro_tuning.settings import TuningSettings
+
+
+class Step(NamedTuple):
+    """What AdamW would do next: its state after the step, and the parts of the change.
+
+    ``taken`` is [text, 1]; all others are [text, dim]. The change of the weights is
+    ``decay - scale * first``.
+    """
+
+    taken: Tensor
+    first: Tensor
+    second: Tensor
+    scale: Tensor
+    decay: Tensor
+    value: Tensor
+
+    @property
+    def finite(self) -> Tensor:
+        """[text] bool, true where the step leads to numbers."""
+        return self.value.isfinite().all(dim=1) & self.second.isfinite().all(dim=1)
 
 
 @dataclass(eq=False)
@@ -45,37 +65,37 @@ class RowAdamW:
         """[text, dim] tuned minus original weights."""
         return self.value - self.start
 
-    def step(self, grad: Tensor, active: Tensor, token_grad: Tensor | None = None) -> Tensor:
-        """Take a step on the ``active`` [text] rows whose result is finite.
-
-        Args:
-            grad: [text, dim].
-            active: [text] bool, the texts that take part in the step.
-            token_grad: [token, dim] the part of ``grad`` of each token that is followed.
-
-        Returns:
-            [text] bool, the rows that were stepped.
-        """
+    def prepare(self, grad: Tensor) -> Step:
+        """The step that the gradient [text, dim] asks for, not taken yet."""
         s, (beta1, beta2) = self.settings, self.settings.betas
         taken = self.taken + 1
         first = beta1 * self.first + (1 - beta1) * grad
         second = beta2 * self.second + (1 - beta2) * grad.square()
         rate = (s.learning_rate / (1 - beta1**taken)).to(grad.dtype)  # [text, 1]
         spread = (1 - beta2**taken).sqrt().to(grad.dtype)  # [text, 1]
-        scale = rate / (second.sqrt() / spread + s.eps)  # [text, dim]
+        scale = rate / (second.sqrt() / spread + s.eps)
         decay = -s.learning_rate * s.weight_decay * self.value
         value = self.value + decay - scale * first
-        moved = active & value.isfinite().all(dim=1) & second.isfinite().all(dim=1)
-        rows = moved[:, None]
+        return Step(taken, first, second, scale, decay, value)
+
+    def take(self, step: Step, texts: Tensor, token_grad: Tensor | None = None) -> None:
+        """Take a prepared step for the chosen texts.
+
+        Args:
+            step: from `prepare`.
+            texts: [text] bool.
+            token_grad: [token, dim] the part of the gradient of each token that is followed.
+        """
+        rows = texts[:, None]
         if token_grad is not None:
+            beta1 = self.settings.betas[0]
             tokens = rows[self.text_of]
             token_first = beta1 * self.token_first + (1 - beta1) * token_grad
             self.token_first = torch.where(tokens, token_first, self.token_first)
-            part = self.token_part - scale[self.text_of] * token_first
+            part = self.token_part - step.scale[self.text_of] * token_first
             self.token_part = torch.where(tokens, part, self.token_part)
-            self.decay_part = torch.where(rows, self.decay_part + decay, self.decay_part)
-        self.value = torch.where(rows, value, self.value)
-        self.first = torch.where(rows, first, self.first)
-        self.second = torch.where(rows, second, self.second)
-        self.taken = torch.where(rows, taken, self.taken)
-        return moved
+            self.decay_part = torch.where(rows, self.decay_part + step.decay, self.decay_part)
+        self.value = torch.where(rows, step.value, self.value)
+        self.first = torch.where(rows, step.first, self.first)
+        self.second = torch.where(rows, step.second, self.second)
+        self.taken = torch.where(rows, step.taken, self.taken)

@@ -342,13 +342,13 @@ def _step(
     finite: Tensor,
 ) -> Tensor:
     """Step all layers of the texts that are present and finite; returns who is still alive."""
-    active = alive & present & finite
-    for name in optimizers:
-        active = active & gradients.by_text[name].isfinite().all(dim=1)
-    moved = active
+    steps = {name: o.prepare(gradients.by_text[name]) for name, o in optimizers.items()}
+    moved = alive & present & finite
+    for name, step in steps.items():  # all layers of a text move, or none
+        moved = moved & step.finite & gradients.by_text[name].isfinite().all(dim=1)
     for name, optimizer in optimizers.items():
         token_grad = gradients.by_token[name] if gradients.by_token is not None else None
-        moved = moved & optimizer.step(gradients.by_text[name], active, token_grad)
+        optimizer.take(steps[name], moved, token_grad)
     return alive & (moved | ~present)
 
 

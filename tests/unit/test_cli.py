@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from pyarrow import parquet
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
@@ -22,8 +22,6 @@ from neuralviz.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from click.testing import Result
 
     from neuralviz.models import LanguageModel
 

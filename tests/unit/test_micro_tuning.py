@@ -58,7 +58,7 @@ def test_rows_are_adamw(tiny: LanguageModel) -> None:
         scale = 10.0 ** torch.randint(-6, 3, (3, 16), generator=generator)
         grad = torch.randn(3, 16, generator=generator) * scale
         active = torch.tensor([True, step % 2 == 0, step > 20])
-        assert torch.equal(rows.step(grad, active), active)
+        rows.take(rows.prepare(grad), active)
         for index in range(3):
             if active[index]:
                 plain[index].grad = grad[index].clone()
@@ -70,14 +70,15 @@ def test_rows_are_adamw(tiny: LanguageModel) -> None:
     torch.testing.assert_close(rows.delta, rows.value - start)
 
 
-def test_a_step_that_is_not_finite_is_not_taken(tiny: LanguageModel) -> None:
+def test_a_step_that_is_not_finite_is_known_before_it_is_taken(tiny: LanguageModel) -> None:
     settings = check_settings(tiny)
     rows = RowAdamW(torch.ones(3, 4), settings, torch.empty(0, dtype=torch.long))
     grad = torch.ones(3, 4)
     grad[1, 2] = math.inf
     grad[2, 0] = math.nan
-    moved = rows.step(grad, torch.ones(3, dtype=torch.bool))
-    assert moved.tolist() == [True, False, False]
+    step = rows.prepare(grad)
+    assert step.finite.tolist() == [True, False, False]
+    rows.take(step, step.finite)
     assert (rows.value[0] < 1).all()
     assert torch.equal(rows.value[1:], torch.ones(2, 4))
 
