@@ -70,7 +70,7 @@ def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, add
     page.get_by_text(re.compile(r"step \d+ of 60")).wait_for(timeout=2 * MINUTE)
     figure = page.locator(LOSS)
     figure.locator(".main-svg").first.wait_for(timeout=MINUTE)
-    known = "figure => figure.data[0].y.filter(Number.isFinite).length"
+    known = "figure => Array.from(figure._fullData[0].y).filter(Number.isFinite).length"
     page.wait_for_function(f'({known})(document.querySelector("{LOSS}")) >= 3', timeout=MINUTE)
     area = figure.locator(".nsewdrag").first.bounding_box()
     page.mouse.move(area["x"] + 0.1 * area["width"], area["y"] + 0.2 * area["height"])
@@ -83,7 +83,7 @@ def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, add
     page.wait_for_function(f'({known})(document.querySelector("{LOSS}")) >= 60', timeout=MINUTE)
     assert at_zoom < 60, "the run was over before the zoom: nothing was shown"
     assert figure.evaluate("figure => [...figure.layout.xaxis.range]") == zoomed
-    losses = figure.evaluate("figure => [...figure.data[0].y].filter(Number.isFinite)")
+    losses = figure.evaluate("figure => Array.from(figure._fullData[0].y).filter(Number.isFinite)")
     assert losses[-1] < 0.5 * losses[0]
     expect(page.get_by_text("Which words wrote the embedding").first).to_be_visible()
     assert "view=" in page.url

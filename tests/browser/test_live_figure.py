@@ -110,7 +110,7 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
     def content(download: Download) -> bytes:
         return Path(download.path()).read_bytes()
 
-    chart = figures.locator(".stPlotlyChart")
+    chart = figures.locator(".stPlotlyChart").last
     for chosen, title, name, start in [
         ("PNG", "Download plot as a PNG", "two bars.png", b"\x89PNG"),
         ("SVG", "Download plot", "two bars.svg", b"<svg"),
