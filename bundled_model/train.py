@@ -21,7 +21,7 @@ import csv
 import gzip
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,15 @@ from neuralviz.models.bundled import build, load_minilm_tokenizer, trained_tenso
 
 HELD_OUT_SHARE = 100  # one passage in so many is never trained on
 MASK_RATIO = (0.15, 0.75)
+LOG_COLUMNS = (
+    "step",
+    "epoch",
+    "lr_factor",
+    "train_loss",
+    "held_out_loss",
+    "held_out_accuracy_15",
+    "seconds_per_step",
+)
 
 
 def is_held_out(passage: str) -> bool:
@@ -225,6 +234,12 @@ def learning_rate_factor(step: int, warmup: int, steps: int, decay_steps: int) -
     return max(0.0, 1.0 - (step - steps) / decay_steps)
 
 
+def append_row(path: Path, row: Sequence[object]) -> None:
+    """Append a row to a CSV file."""
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerow(row)
+
+
 def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
     """Write a file under another name and move it into place."""
     part = path.with_name(path.name + ".part")
@@ -289,23 +304,11 @@ def main() -> None:
             optimizer.load_state_dict(saved)
         print(f"going on from step {step}")
     log_path = args.run / "log.csv"
-    new_log = not log_path.exists()
-    log = csv.writer(log_path.open("a", newline=""))
-    if new_log:
-        log.writerow(
-            [
-                "step",
-                "epoch",
-                "lr_factor",
-                "train_loss",
-                "held_out_loss",
-                "held_out_accuracy_15",
-                "seconds_per_step",
-            ]
-        )
+    if not log_path.exists():
+        append_row(log_path, LOG_COLUMNS)
 
     last = args.steps + args.decay_steps
-    seen, losses, clock = 0, [], time.process_time()
+    losses, clock = [], time.process_time()
     while step < last:
         rng = np.random.default_rng([args.seed, step])
         for batch in epoch_batches(sequences, args.tokens, rng):
@@ -319,7 +322,6 @@ def main() -> None:
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
             losses.append(float(loss.detach()))
-            seen += sum(map(len, batch))
             step += 1
             if step % 25 == 0:
                 print(f"step {step} loss {np.mean(losses[-25:]):.3f}", flush=True)
@@ -335,7 +337,7 @@ def main() -> None:
                     f"{accuracy:.4f}",
                     f"{cpu / len(losses) / args.threads:.2f}",
                 ]
-                log_path.open("a").write(",".join(map(str, row)) + "\n")
+                append_row(log_path, row)
                 print("  ".join(map(str, row)), flush=True)
                 losses = []
                 phase = "constant" if step <= args.steps else "decay"

@@ -255,9 +255,9 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     from rich.live import Live
 
     from neuralviz import terminal
-    from neuralviz.micro_tuning import micro_tune, tokenize
+    from neuralviz.micro_tuning import tokenize
     from neuralviz.micro_tuning.plan import count_masked
-    from neuralviz.micro_tuning.run import MAX_FOLLOWED_TOKENS
+    from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
 
     console = Console(highlight=False)
     (tokens,) = tokenize(model, [text])
@@ -268,29 +268,17 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     )
     if positions * settings.epochs > MANY_POSITIONS:
         _say("This may take minutes; Ctrl-C ends it.")
-    events = micro_tune(
-        model,
-        [text],
-        layers=settings.layers,
-        blueprints=settings.blueprints,
-        epochs=settings.epochs,
-        learning_rate=settings.learning_rate,
-        with_token_shares=len(tokens) <= MAX_FOLLOWED_TOKENS,
-    )
+    follow = followed_values(model, [tokens], settings) <= MAX_FOLLOWED_VALUES
+    events = tune(model, [tokens], settings, with_token_shares=follow)
     losses: list[float] = []
-    of_epoch: list[float] = []
     event = None
     try:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             for event in events:
-                if event.epoch > len(losses):
-                    losses.append(0.0)
-                    of_epoch.clear()
-                of_epoch.append(float(event.loss[0]))
-                losses[-1] = sum(of_epoch) / len(of_epoch)
+                losses[event.epoch - 1 :] = [float(event.epoch_loss[0])]
                 if console.is_terminal:
                     live.update(terminal.draw_run(event, losses, settings.layers), refresh=True)
-                elif len(of_epoch) * event.epochs == event.steps:
+                elif event.step * event.epochs == event.epoch * event.steps:
                     width = len(str(event.epochs))
                     console.print(
                         f"epoch {event.epoch:>{width}}/{event.epochs}  loss {losses[-1]:.4f}"

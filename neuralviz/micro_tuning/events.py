@@ -99,6 +99,7 @@ class TuningEvent:
         step, steps: this step and how many there are in all, counted from 1.
         epoch, epochs: likewise.
         loss: [text] cross entropy in nats before the step; NaN for a text with no chunk in it.
+        epoch_loss: [text] mean of it over the chunks that the epoch has seen so far.
         delta_norm: [text, layer] length of each delta after the step.
         deltas: per layer, [text, dim] after the step; None unless asked for.
         result: the finished run, on the last event.
@@ -109,6 +110,7 @@ class TuningEvent:
     epoch: int
     epochs: int
     loss: np.ndarray
+    epoch_loss: np.ndarray
     delta_norm: np.ndarray
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None

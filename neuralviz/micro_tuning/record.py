@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.predictions import MaskedPredictions
     from neuralviz.models import LanguageModel
 
-BATCH = 16  # texts tuned on together while somebody watches
+BATCH = 16  # most texts tuned on together while somebody watches
+BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
 MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
-MAX_FOLLOWED = {"head": 1000, "blocks": 64}  # tokens of a text whose shares are followed
+MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
+HISTORY_BYTES = 1 << 28  # deltas kept epoch by epoch; of texts beyond it only the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +72,15 @@ class TextReport:
 
 @dataclass(frozen=True, eq=False)
 class WatchedEvent:
-    """An event of the batch of texts that begins with text ``first``; reports with its last one."""
+    """A step of the texts that begin with text ``first``, or the report on one of them."""
 
     first: int
-    event: TuningEvent
-    reports: tuple[TextReport, ...] = ()
+    event: TuningEvent | None = None
+    report: TextReport | None = None
 
 
 def watch(
-    model: LanguageModel, texts: Sequence[str], settings: TuningSettings, *, batch: int = BATCH
+    model: LanguageModel, texts: Sequence[str], settings: TuningSettings
 ) -> Iterator[WatchedEvent]:
     """Micro-tune texts batch by batch, with everything a watcher wants to see.
 
@@ -87,23 +89,47 @@ def watch(
     """
     from neuralviz.micro_tuning.run import tune
 
-    tokenized = tokenize(model, texts)
-    where = "head" if set(settings.layers) <= _names(model, "head") else "blocks"
-    for first in range(0, len(texts), batch):
-        part = tokenized[first : first + batch]
-        follow = max(map(len, part)) <= MAX_FOLLOWED[where]
-        for event in tune(model, part, settings, with_deltas=True, with_token_shares=follow):
-            reports: tuple[TextReport, ...] = ()
-            if event.result is not None:
-                result = event.result
-                reports = tuple(
-                    _report(model, first + i, result, i) for i in range(len(result.texts))
-                )
-            yield WatchedEvent(first, event, reports)
+    first = 0
+    for batch, follow in _batches(model, tokenize(model, texts), settings):
+        result = None
+        for event in tune(model, batch, settings, with_deltas=True, with_token_shares=follow):
+            result = event.result
+            yield WatchedEvent(first, event)
+        assert result is not None, "a run's last event carries its result"
+        for i in range(len(batch)):
+            yield WatchedEvent(first, report=_report(model, first + i, result, i))
+        first += len(batch)
 
 
-def _names(model: LanguageModel, part: str) -> set[str]:
-    return {layer.name for layer in model.layers if layer.part == part}
+def _batches(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> Iterator[tuple[list[TokenizedText], bool]]:
+    """Texts in order, in batches of bounded size, and whether their tokens can be followed."""
+    from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values
+
+    by_name = {layer.name: layer for layer in model.layers}
+    layers = [by_name[name] for name in settings.layers]
+    head_only = all(layer.part == "head" for layer in layers)
+    over_vocabulary = any(layer.size == model.vocab_size for layer in layers)
+
+    def can_follow(batch: list[TokenizedText]) -> bool:
+        return (
+            not over_vocabulary
+            and followed_values(model, batch, settings) <= MAX_FOLLOWED_VALUES
+            and (head_only or max(map(len, batch), default=0) <= MAX_FOLLOWED_IN_BLOCKS)
+        )
+
+    batch: list[TokenizedText] = []  # a long text takes nothing from the short ones around it
+    for text in texts:
+        grown = [*batch, text]
+        fits = len(grown) <= BATCH and sum(map(len, grown)) <= BATCH_TOKENS
+        alike = can_follow(batch) == can_follow([text]) == can_follow(grown)
+        if batch and not (fits and alike):
+            yield batch, can_follow(batch)
+            grown = [text]
+        batch = grown
+    if batch:
+        yield batch, can_follow(batch)
 
 
 def _report(model: LanguageModel, index: int, result: MicroTuning, i: int) -> TextReport:
@@ -160,9 +186,11 @@ class RunRecord:
 
     Attributes:
         model_id, settings, texts: what is run.
-        loss: [epoch, text] NaN where not known yet; each before its epoch's steps.
-        delta_norm: [epoch, text, layer] after the epoch, likewise.
-        deltas: per layer [epoch, text, dim], likewise.
+        loss: [epoch, text] before the epoch's steps; NaN where not known yet, or no number.
+        delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
+        last: per layer [text, dim] the latest delta, NaN where there is none.
+        history: per layer [epoch, text, dim] the delta after each epoch, of as many texts as
+            256 MB hold.
         reports: by text, once its tuning is over.
         steps_done, steps: of the batch that is being tuned; ``texts_done`` texts are finished.
         diverged: numbers of the texts whose loss or weights ceased to be finite.
@@ -175,11 +203,11 @@ class RunRecord:
         shape = (settings.epochs, len(self.texts))
         self.loss = np.full(shape, np.nan)
         self.delta_norm = np.full((*shape, len(settings.layers)), np.nan)
-        self.deltas: list[np.ndarray] = []
+        self.last: list[np.ndarray] = []
+        self.history: list[np.ndarray] = []
         self.reports: dict[int, TextReport] = {}
-        self.steps_done = self.steps = self.texts_done = 0
+        self.steps_done = self.steps = self.texts_done = self._batch = 0
         self.diverged: set[int] = set()
-        self._chunks_seen = np.zeros(shape, dtype=int)
 
     @property
     def n_layers(self) -> int:
@@ -187,42 +215,53 @@ class RunRecord:
 
     def add(self, watched: WatchedEvent) -> None:
         """Take in one event."""
+        if watched.report is not None:
+            self.reports[watched.report.index] = watched.report
         event, first = watched.event, watched.first
-        epoch, at = event.epoch - 1, slice(first, first + len(event.loss))
-        here = ~np.isnan(event.loss)
-        seen = self._chunks_seen[epoch, at]
-        mean = np.nan_to_num(self.loss[epoch, at]) * seen + np.where(here, event.loss, 0)
-        self._chunks_seen[epoch, at] += here
-        self.loss[epoch, at] = mean / np.maximum(self._chunks_seen[epoch, at], 1)
+        if event is None:
+            return
+        self._batch = len(event.loss)
+        epoch, at = event.epoch - 1, slice(first, first + self._batch)
+        self.loss[epoch, at] = event.epoch_loss
         self.delta_norm[epoch, at] = event.delta_norm
         if event.deltas is not None:
-            if not self.deltas:
-                shape = (self.settings.epochs, len(self.texts))
-                self.deltas = [
-                    np.full((*shape, delta.shape[1]), np.nan, dtype=np.float32)
-                    for delta in event.deltas
-                ]
-            for kept, delta in zip(self.deltas, event.deltas, strict=True):
-                kept[epoch, at] = delta
+            if not self.last:
+                self._make_room([delta.shape[1] for delta in event.deltas])
+            for last, history, delta in zip(self.last, self.history, event.deltas, strict=True):
+                last[at] = delta
+                kept = history[epoch, at]
+                kept[:] = delta[: len(kept)]
         self.steps_done, self.steps = event.step, event.steps
         if event.result is not None:
             self.texts_done = at.stop
             self.diverged |= {first + int(i) for i in np.flatnonzero(event.result.diverged)}
-        for report in watched.reports:
-            self.reports[report.index] = report
+
+    def _make_room(self, dims: Sequence[int]) -> None:
+        n_texts, epochs = len(self.texts), self.settings.epochs
+        kept = min(n_texts, max(1, HISTORY_BYTES // (4 * epochs * sum(dims))))
+        self.last = [np.full((n_texts, dim), np.nan, dtype=np.float32) for dim in dims]
+        self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
 
     @property
     def progress(self) -> float:
         """Share of the work that is done, 0 … 1."""
         if self.texts_done >= len(self.texts):
             return 1.0
-        batch = min(BATCH, len(self.texts) - self.texts_done)
-        inside = self.steps_done / self.steps if self.steps and self.steps_done < self.steps else 0
-        return (self.texts_done + inside * batch) / len(self.texts)
+        inside = self.steps_done / self.steps if 0 < self.steps_done < self.steps else 0.0
+        return (self.texts_done + inside * self._batch) / len(self.texts)
 
     def epochs_done(self, text: int) -> int:
         """Epochs that a text has been tuned for, the one under way included."""
         return int((~np.isnan(self.delta_norm[:, text, 0])).sum())
+
+    def delta(self, layer: int, text: int) -> np.ndarray:
+        """[epoch, dim] the delta of a layer after each epoch, NaN where it is not kept."""
+        history = self.history[layer]
+        if text < history.shape[1]:
+            return history[:, text]
+        only_last = np.full((self.settings.epochs, history.shape[2]), np.nan, dtype=np.float32)
+        only_last[self.epochs_done(text) - 1] = self.last[layer][text]
+        return only_last
 
     def loss_curve(self, text: int) -> np.ndarray:
         """[epoch + 1] loss after so many epochs of learning, NaN where not known."""
@@ -241,17 +280,15 @@ class RunRecord:
 
     def embeddings(self) -> np.ndarray:
         """[started text, dim] neural embeddings after the epochs done so far."""
-        at = [(self.epochs_done(i) - 1, i) for i in self.started()]
-        return neural_embeddings(
-            tuple(np.stack([kept[epoch, i] for epoch, i in at]) for kept in self.deltas)
-        )
+        at = self.started()
+        return neural_embeddings(tuple(last[at] for last in self.last))
 
     def save(self, path: Path) -> None:
         """Write a finished run as one compressed file of plain arrays."""
         arrays = {
             "loss": self.loss,
             "delta_norm": self.delta_norm,
-            **{f"deltas_{i}": delta.astype(np.float16) for i, delta in enumerate(self.deltas)},
+            **{f"deltas_{i}": kept.astype(np.float16) for i, kept in enumerate(self.history)},
         }
         about: dict[str, Any] = {
             "model_id": self.model_id,
@@ -296,9 +333,10 @@ class RunRecord:
             s["blueprints"] = tuple(Blueprint(*pair) for pair in s["blueprints"])
             record = cls(about["model_id"], TuningSettings(**s), about["texts"])
             record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
-            record.deltas = [
+            record.history = [
                 arrays[f"deltas_{i}"].astype(np.float32) for i in range(record.n_layers)
             ]
+            record.last = [history[-1] for history in record.history]
             for told in about["reports"]:
                 record.reports[told["index"]] = _read_report(arrays, told, record.texts)
         record.texts_done = len(record.texts)

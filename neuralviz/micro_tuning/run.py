@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 KEPT_BYTES = 1 << 30  # hidden states kept between epochs; beyond it they are computed anew
-MAX_FOLLOWED_TOKENS = 4096
+MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token shares
 
 
 class Prepared(NamedTuple):
@@ -92,11 +92,10 @@ def micro_tune(
     tokenized = tokenize(model, texts)
     if not tokenized:
         raise SettingsError("Give at least one text to tune on.")
-    n_tokens = sum(map(len, tokenized))
-    if with_token_shares and n_tokens > MAX_FOLLOWED_TOKENS:
+    if with_token_shares and followed_values(model, tokenized, settings) > MAX_FOLLOWED_VALUES:
         raise SettingsError(
-            f"Which words wrote the embedding can be followed for up to {MAX_FOLLOWED_TOKENS:,} "
-            f"tokens at once; these texts have {n_tokens:,}."
+            "Which words wrote the embedding cannot be followed for so long texts and so large "
+            "layers at once; give fewer or shorter texts, or smaller layers."
         )
     return tune(
         model,
@@ -106,6 +105,14 @@ def micro_tune(
         with_token_shares=with_token_shares,
         reuse=reuse,
     )
+
+
+def followed_values(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> int:
+    """Values that following every token takes: tokens times sizes of the layers."""
+    sizes = {layer.name: layer.size for layer in model.layers}
+    return sum(map(len, texts)) * sum(sizes[name] for name in settings.layers)
 
 
 def tune(
@@ -138,15 +145,16 @@ def tune(
             alive = _step(optimizers, gradients, alive, present, finite)
             delta_norm[epoch] = _norms(optimizers)
             step = epoch * rounds + chunk + 1
-            if chunk == rounds - 1:  # a loss that is not finite stays so in the mean
-                there = np.arange(rounds)[:, None] < n_chunks
-                loss[epoch] = np.where(there, of_round, 0).sum(axis=0) / n_chunks
+            done = np.minimum(n_chunks, chunk + 1)  # a loss that is not finite stays so in the mean
+            there = np.arange(rounds)[:, None] < done
+            loss[epoch] = np.where(there, of_round, 0).sum(axis=0) / done
             yield TuningEvent(
                 step=step,
                 steps=steps,
                 epoch=epoch + 1,
                 epochs=settings.epochs,
                 loss=of_round[chunk],
+                epoch_loss=loss[epoch].copy(),
                 delta_norm=delta_norm[epoch].copy(),
                 deltas=_deltas(optimizers) if with_deltas else None,
                 result=None
@@ -191,15 +199,20 @@ class PreparedInputs:
             if below is not None and self._network.cut == HEAD_ONLY:
                 below = below[piece.row, piece.column]
             prepared = Prepared(piece, below)
-            size = 0 if below is None else below.numel() * below.element_size()
+            size = _bytes_of(below)
             if made is not None and self._bytes + size <= KEPT_BYTES:
                 self._bytes += size
                 made.append(prepared)
-            else:
+            elif made is not None:  # this chunk does not fit: leave the room to later ones
+                self._bytes -= sum(_bytes_of(kept.below) for kept in made)
                 made = None
             yield prepared
         if made is not None:
             self._kept[chunk] = made
+
+
+def _bytes_of(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.numel() * tensor.element_size()
 
 
 class Gradients:

@@ -101,7 +101,7 @@ def delta_norm_figure(record: RunRecord, text: int) -> go.Figure:
 
 def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
     """The delta of one layer, neurons × epochs, its strongest neurons pointed at."""
-    values = record.deltas[layer][:, text]  # [epoch, dim]
+    values = record.delta(layer, text)
     n_epochs, dim = values.shape
     low, high = symmetric_range(values)
     name = short_layer_names(record.settings.layers)[layer]
@@ -117,13 +117,12 @@ def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
     )
     strongest = strongest_neurons(record, layer, text)
     if strongest:
-        last = record.epochs_done(text) - 1
         figure.add_scatter(
             x=strongest,
             y=[n_epochs + 0.5 + n_epochs * 0.06] * len(strongest),
             mode="markers",
             marker={"symbol": "triangle-down", "size": 13, "color": OKABE_ITO[0]},
-            customdata=values[last, strongest],
+            customdata=record.last[layer][text, strongest],
             hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>one of the strongest</extra>",
             showlegend=False,
             cliponaxis=False,
@@ -143,10 +142,9 @@ def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
 
 def strongest_neurons(record: RunRecord, layer: int, text: int) -> list[int]:
     """The neurons that moved most so far, strongest first; at most five."""
-    last = record.epochs_done(text) - 1
-    if last < 0 or not record.deltas:
+    if not record.epochs_done(text):
         return []
-    return np.argsort(-np.abs(record.deltas[layer][last, text]))[:STRONGEST].tolist()
+    return np.argsort(-np.abs(record.last[layer][text]))[:STRONGEST].tolist()
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:

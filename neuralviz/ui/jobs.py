@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import threading
 import time
@@ -65,6 +64,12 @@ class Job:
         """The events from number ``start`` on."""
         with self._lock:
             return self._events[start:]
+
+    def take(self) -> list[Any]:
+        """The events that have come since the last time; they are not kept."""
+        with self._lock:
+            events, self._events = self._events, []
+        return events
 
     def add(self, event: Any) -> None:
         """Append an event."""
@@ -131,18 +136,18 @@ class JobQueue:
     """Runs jobs first come, first served, at most ``max_running`` at once.
 
     Args:
-        max_running: by default half of the cores, at least one.
+        max_running: one by default, because one run already uses all cores.
         max_finished: finished jobs kept for a session; the oldest are forgotten first.
         max_events: events kept in finished jobs of all sessions together, likewise.
     """
 
     def __init__(
         self,
-        max_running: int | None = None,
+        max_running: int = 1,
         max_finished: int = 20,
         max_events: int = 100_000,
     ) -> None:
-        self.max_running = max_running or max(1, (os.cpu_count() or 1) // 2)
+        self.max_running = max_running
         self.max_finished = max_finished
         self.max_events = max_events
         self._lock = threading.Lock()

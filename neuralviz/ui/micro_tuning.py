@@ -29,7 +29,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
-from neuralviz.ui.model_choice import BUNDLED, get_model, model_or_stop
+from neuralviz.ui.model_choice import BUNDLED, model_or_stop
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 RECORDED_RUN = "recorded_run.npz"
 LIVE_SECONDS = 0.4
 KEPT_RUNS = 8
+MAX_UNFINISHED = 4
 LONG_WORK_SECONDS = 60
 MASKED_TOKENS_PER_SECOND = 2500  # and epoch; on two cores, the bundled model's head
-TOKENS_PER_WORD = 1.35
+SHORT_CHARACTERS = 2000  # texts that are shorter in all need no announcement
 SHOWN_PRODUCTS = 100
 MOSTLY_UNREADABLE = 0.5
 
@@ -55,14 +56,11 @@ class Run:
     number: int
     job: Job
     record: RunRecord
-    events_seen: int = 0
 
     def catch_up(self) -> None:
         """Fold the events that have come since."""
-        events = self.job.events(self.events_seen)
-        for event in events:
+        for event in self.job.take():
             self.record.add(event)
-        self.events_seen += len(events)
 
 
 # --- before a run ------------------------------------------------------------------------------
@@ -148,36 +146,50 @@ def run_settings(
 
 def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
     """A sentence on work that will take minutes, before it starts."""
-    words = sum(len(text.split()) for text in texts)
+    if sum(map(len, texts)) < SHORT_CHARACTERS:
+        return
+    reader = bundled.text_reader().encoder
+    n_tokens = sum(map(len, reader.encode_batch(list(texts), add_special_tokens=False)))
+    # a period of k + m shifts masks every token m times
     times_masked = sum(blueprint.mask for blueprint in settings.blueprints)
     if settings.predict_unmasked:
         times_masked = 1
-    masked = words * TOKENS_PER_WORD * times_masked * settings.epochs
-    seconds = masked / MASKED_TOKENS_PER_SECOND
+    seconds = n_tokens * times_masked * settings.epochs / MASKED_TOKENS_PER_SECOND
     if seconds > LONG_WORK_SECONDS:
         st.info(
-            f"{words:,} words: about {seconds / 60:.0f} minutes of work on two cores with the "
+            f"{n_tokens:,} tokens: about {seconds / 60:.0f} minutes of work on two cores with the "
             "bundled model. You can stop at any time and keep what was learnt.",
             icon=":material/schedule:",
         )
 
 
 def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> None:
-    """Queue a run."""
+    """Queue a run.
+
+    Raises:
+        SettingsError: too many runs of this session are waiting.
+    """
+    runs: list[Run] = st.session_state.setdefault("runs", [])
+    if sum(not run.job.is_over for run in runs) >= MAX_UNFINISHED:
+        raise SettingsError(
+            f"{MAX_UNFINISHED} runs of yours are not over yet; stop one or wait for it."
+        )
 
     def work(job: Job) -> None:
-        model = get_model(model_id)
-        model.check_layers(settings.layers)
+        from neuralviz.models.shared import shared_model
+
+        model = shared_model(model_id)
         for watched in watch(model, texts, settings):
             job.add(watched)
             if job.should_stop():
                 return
 
-    runs: list[Run] = st.session_state.setdefault("runs", [])
     number = runs[-1].number + 1 if runs else 1
     job = job_queue().submit(f"Run {number}", work, session_id(), is_here(session_id()))
     runs.append(Run(number, job, RunRecord(model_id, settings, texts)))
-    del runs[:-KEPT_RUNS]
+    over = [run for run in runs if run.job.is_over]
+    for run in over[: max(0, len(runs) - KEPT_RUNS)]:
+        runs.remove(run)
     st.session_state["shown-runs"] = [run.number for run in runs[-2:]]
 
 
@@ -284,11 +296,10 @@ def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None
             delta_norm_figure(record, text), key=f"{key}-norm", height=380, name="delta-norm"
         )
     live_figure(delta_heatmap(record, layer, text), key=f"{key}-delta", height=340, name="delta")
-    last = record.epochs_done(text) - 1
     st.caption(
         "Strongest neurons: "
         + ", ".join(
-            f"**{neuron}** ({record.deltas[layer][last, text, neuron]:+.3f})"
+            f"**{neuron}** ({record.last[layer][text, neuron]:+.3f})"
             for neuron in strongest_neurons(record, layer, text)
         )
     )
@@ -372,8 +383,8 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     if report.shares is None:
         st.caption(
-            "Which words wrote the embedding is followed for shorter texts only: it costs a "
-            "backward pass a word."
+            "Which words wrote the embedding is not followed here: for long texts, and for the "
+            "output layer's own bias, it would cost too much time and memory."
         )
         return
     words = [report.text.text[start:end] for start, end in report.text.word_spans]

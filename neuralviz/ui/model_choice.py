@@ -45,28 +45,28 @@ def chosen_model_id() -> str:
     return st.session_state.get("model") or BUNDLED
 
 
-@st.cache_resource(max_entries=2, show_spinner=False)
-def get_model(model_id: str) -> LanguageModel:
-    """The model, loaded once for all sessions; may be called from any thread.
-
-    Raises:
-        NeuralvizError: it cannot be had; the message says why and what to do.
-    """
-    import neuralviz
-
-    model = neuralviz.load_model(model_id)
-    _devices[model_id] = _device_in_words(model.device.type)
-    return model
-
-
 def model_or_stop(model_id: str) -> LanguageModel:
-    """The model for a page; where it cannot be had, the page says why and ends there."""
+    """The model for a page; where it cannot be had, the page says why and ends there.
+
+    Nothing but the bundled model is loaded without being asked for: an address can name any model.
+    """
+    from neuralviz.models.shared import is_loaded, shared_model
+
+    if model_id != BUNDLED and not is_loaded(model_id):
+        st.info(
+            plain(f"The model “{model_id}” is not loaded yet.")
+            + " If it is not on this machine, it is fetched from the hub: some hundred megabytes."
+        )
+        if not st.button("Load it", icon=":material/download:"):
+            st.stop()
     try:
         with st.spinner(plain(f"Loading the model “{model_id}” …")):
-            return get_model(model_id)
+            model = shared_model(model_id)
     except NeuralvizError as error:
         show_error(error)
         st.stop()
+    _devices[model_id] = _device_in_words(model.device.type)
+    return model
 
 
 def warm_up() -> None:
@@ -83,10 +83,14 @@ def _start_warm_up() -> None:
 
 
 def _load_bundled() -> None:
+    from neuralviz.models.shared import shared_model
+
     try:
-        get_model(BUNDLED)
+        model = shared_model(BUNDLED)
     except NeuralvizError as error:
         _log.warning("The bundled model was not loaded ahead: %s", error)
+    else:
+        _devices[BUNDLED] = _device_in_words(model.device.type)
 
 
 def _device_in_words(kind: str) -> str:

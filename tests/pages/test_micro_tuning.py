@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -39,6 +40,12 @@ def last_run(page: AppTest):
 
 def messages(page: AppTest) -> str:
     return " ".join(element.value for element in [*page.error, *page.warning, *page.info])
+
+
+def test_the_first_page_has_figures(page: AppTest) -> None:
+    assert not page.exception
+    assert len(page.get("plotly_chart")) >= 1
+    assert len(page.get("bidi_component")) >= 3
 
 
 def test_opens_with_a_recorded_run_and_no_torch() -> None:
@@ -152,15 +159,17 @@ def test_a_thousand_texts_and_twenty_thousand_words_are_announced(page: AppTest)
     assert "first 1,000 are used" in " ".join(caption.value for caption in page.caption)
     paste(page, "word " * 20_000)
     assert "minutes of work" in messages(page)
+    paste(page, "字" * 24_000)
+    assert "minutes of work" in messages(page)
 
 
 def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     page.number_input(key="epochs").set_value(1000).run()
     next(button for button in page.button if button.label == "Tune").click().run()
     run = last_run(page)
-    while not run.job.events():
+    while not run.record.epochs_done(0):
         time.sleep(0.05)
-    page.run()
+        page.run()
     next(button for button in page.button if button.label == "Stop").click().run()
     assert run.job.wait(30)
     page.run()
@@ -176,3 +185,50 @@ def test_a_second_run_stands_beside_the_first(page: AppTest) -> None:
     tune(page)
     assert not page.exception
     assert [s.value for s in page.subheader] == ["Run 1", "Run 2"]
+
+
+def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:
+    from neuralviz.micro_tuning import check_settings
+    from neuralviz.micro_tuning.record import RunRecord, watch
+
+    settings = check_settings(bundled, learning_rate=1e20, epochs=3)
+    record = RunRecord("bundled", settings, ["A text."])
+    for event in watch(bundled, record.texts, settings):
+        record.add(event)
+    assert record.diverged == {0}
+    assert record.loss_rose(0)
+    assert not (record.loss == 0).any()
+
+
+def test_a_long_text_does_not_take_the_shares_from_a_short_one(bundled) -> None:
+    from neuralviz.micro_tuning import check_settings
+    from neuralviz.micro_tuning.record import RunRecord, watch
+
+    settings = check_settings(bundled, layers="last_block", epochs=1)
+    record = RunRecord("bundled", settings, ["The dog barks.", "many words here " * 30, "Bye now."])
+    for event in watch(bundled, record.texts, settings):
+        record.add(event)
+    assert [record.reports[i].shares is None for i in range(3)] == [False, True, False]
+    assert record.progress == 1
+
+
+def test_history_beyond_the_limit_is_the_last_delta_only(bundled, monkeypatch) -> None:
+    from neuralviz.micro_tuning import check_settings, record
+
+    settings = check_settings(bundled, epochs=3)
+    monkeypatch.setattr(record, "HISTORY_BYTES", 4 * 3 * 1152)  # one text
+    kept = record.RunRecord("bundled", settings, ["One text.", "Another."])
+    for event in record.watch(bundled, kept.texts, settings):
+        kept.add(event)
+    assert not np.isnan(kept.delta(0, 0)).any()
+    assert np.isnan(kept.delta(0, 1)[:2]).all()
+    assert kept.delta(0, 1)[2] == pytest.approx(kept.last[0][1])
+
+
+def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
+    page = AppTest.from_file(PAGE, default_timeout=60)
+    page.session_state["model"] = "someone/huge-model"
+    page.run()
+    assert not page.exception
+    assert "is not loaded yet" in messages(page)
+    assert any(button.label == "Load it" for button in page.button)

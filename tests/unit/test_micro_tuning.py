@@ -162,8 +162,8 @@ def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> Non
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
-    monkeypatch.setattr(run, "MAX_FOLLOWED_TOKENS", 5)
-    with pytest.raises(SettingsError, match="up to 5 tokens"):
+    monkeypatch.setattr(run, "MAX_FOLLOWED_VALUES", 5)
+    with pytest.raises(SettingsError, match="fewer or shorter texts"):
         micro_tune(tiny, [TEXTS["one chunk"]], with_token_shares=True)
 
 

@@ -172,8 +172,13 @@ def load() -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
 
 
 def shapes() -> dict[str, tuple[int, ...]]:
-    """Shapes of the trained parameters by name, read from the file's header, without torch."""
+    """Shapes of the parameters by name, read from the files' headers, without torch."""
     from safetensors import safe_open
 
-    with safe_open(WEIGHTS, framework="numpy") as file:
-        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    found = {}
+    for path, prefix in ((minilm_folder() / "model.safetensors", "bert."), (WEIGHTS, "")):
+        with safe_open(path, framework="numpy") as file:
+            for name in file.keys():  # noqa: SIM118  the file is no mapping
+                if not prefix or name.startswith("embeddings."):
+                    found[prefix + name] = tuple(file.get_slice(name).get_shape())
+    return found
