@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from neuralviz.errors import TextError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Mode = Literal["line", "blank line", "one"]
 
@@ -18,6 +16,10 @@ TEXT_COLUMNS = ("text", "texts", "sentence", "sentence1", "document", "content",
 
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
+_ONE_COLUMN = "\x1f"  # the separator of a table of one column, in which commas are text
+_NAMED_LINES = 5  # so many lines that were left out are named
+
+csv.field_size_limit(2**31 - 1)  # by itself, the module refuses texts over 131,072 characters
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
 
     Nothing at all gives no texts and no notes.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _unix(text)
     if mode == "one":
         parts = [text]
     elif mode == "line":
@@ -87,10 +89,16 @@ def read_texts(name: str, content: bytes, column: str | None = None) -> ReadText
     elif column is not None:
         raise TextError(f"{name} is not a CSV file, so it has no column “{column}”.")
     else:
-        read = ReadTexts(*_clean(text.splitlines(), blanks="line"))
+        lines = _unix(text).removesuffix("\n").split("\n")
+        read = ReadTexts(*_clean(lines, blanks="line"))
     if not read.texts:
         raise TextError(f"There is no text in {name}.")
     return ReadTexts(read.texts, notes + read.notes, read.ids, read.column, read.columns)
+
+
+def _unix(text: str) -> str:
+    """The text with every end of line as a line feed; other separators are part of a line."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _clean(parts: list[str], blanks: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -120,11 +128,8 @@ def _decode(name: str, content: bytes) -> tuple[str, tuple[str, ...]]:
     try:
         if content.startswith((b"\xff\xfe", b"\xfe\xff")):
             text = content.decode("utf-16")
-        elif b"\0" in content:
-            little = content[1::2].count(0) >= content[::2].count(0)
-            text = content.decode("utf-16-le" if little else "utf-16-be")
         else:
-            text = content.decode("utf-8-sig")
+            text = content.decode(_unmarked_utf16(content) or "utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("cp1252", errors="replace")
         notes = (f"{name} is not in UTF-8; it was read as Windows-1252.",)
@@ -133,46 +138,89 @@ def _decode(name: str, content: bytes) -> tuple[str, tuple[str, ...]]:
     return text, notes
 
 
-def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
-    import pandas as pd
+def _unmarked_utf16(content: bytes) -> str | None:
+    """The kind of UTF-16 that this is, without saying so; None if it is none.
 
-    header = text.lstrip().split("\n", 1)[0]
+    Half of the characters of such a text, or more, have a byte that is zero, always the same one.
+    """
+    first, second = content[::2].count(0), content[1::2].count(0)
+    if len(content) % 2 or max(first, second) < len(content) / 4:
+        return None
+    return "utf-16-le" if second >= first else "utf-16-be"
+
+
+def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
+    header = _unix(text.lstrip()).split("\n", 1)[0]
     separator = max(",;\t", key=header.count)
-    try:
-        table = pd.read_csv(
-            io.StringIO(text),
-            sep=separator if separator in header else "\x1f",  # one column: commas are text
-            dtype=str,
-            keep_default_na=False,
-            index_col=False,
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+    rows = _rows(name, text, separator if separator in header else _ONE_COLUMN)
+    if not rows:
+        return ReadTexts(())
+    columns = _column_names(rows.pop(0)[1])
+    advice = f"put texts that contain “{separator}” in quotation marks."
+    table, too_long = [], []
+    for line, row in rows:
+        if any(field.strip() for field in row[len(columns) :]):
+            too_long.append(f"{line:,}")
+        else:
+            table.append(row + [""] * (len(columns) - len(row)))
+    if too_long and not table:
         raise TextError(
-            f"{name} is not a table that can be read ({reason}); put texts that contain "
-            f"“{separator}” in quotation marks."
-        ) from error
-    table = table.rename(columns=str).fillna("")
-    columns = tuple(table.columns)
+            f"{name} is not a table that can be read: its rows have more fields than its first "
+            f"line; {advice}"
+        )
     if column is None:
-        column = _guess_column(table)
+        column = _guess_column(columns, table)
     elif column not in columns:
         raise TextError(
             f"{name} has no column “{column}”; it has {', '.join(f'“{c}”' for c in columns)}."
         )
-    parts = table[column].tolist()
+    parts = [row[columns.index(column)] for row in table]
     texts, notes = _clean(parts, blanks="row")
+    if too_long:
+        lines = ", ".join(too_long[:_NAMED_LINES]) + " …" * (len(too_long) > _NAMED_LINES)
+        notes += (
+            f"{_count(len(too_long), 'row')} left out for more fields than the first line has "
+            f"(line {lines}); {advice}",
+        )
     ids = None
     if "id" in columns and column != "id":
         used = [bool(_UNREADABLE.sub(" ", part).strip()) for part in parts]
-        ids = tuple(table.loc[used, "id"])
+        place = columns.index("id")
+        ids = tuple(row[place] for row, is_used in zip(table, used, strict=True) if is_used)
     return ReadTexts(texts, notes, ids, column, columns)
 
 
-def _guess_column(table: pd.DataFrame) -> str:
+def _rows(name: str, text: str, separator: str) -> list[tuple[int, list[str]]]:
+    """The rows that are not blank, each with the number of the line it begins in."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows, line = [], 1
+    try:
+        for row in reader:
+            if any(field.strip() for field in row):
+                rows.append((line, row))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise TextError(
+            f"{name} is not a table that can be read: the quotation marks from line {line:,} on "
+            "do not match; write one that is part of a text twice, and the text in quotation marks."
+        ) from error
+    return rows
+
+
+def _column_names(header: list[str]) -> tuple[str, ...]:
+    """A name for every column, no two alike."""
+    names: list[str] = []
+    for number, field in enumerate(header, 1):
+        name = field or f"column {number}"
+        names.append(f"{name} ({number})" if name in names else name)
+    return tuple(names)
+
+
+def _guess_column(columns: tuple[str, ...], table: list[list[str]]) -> str:
     """The column named like one of texts, else the one with the longest texts on average."""
-    by_name = {name.strip().lower(): name for name in reversed(table.columns)}
+    by_name = {name.strip().lower(): name for name in reversed(columns)}
     for name in TEXT_COLUMNS:
         if name in by_name:
             return by_name[name]
-    return max(table.columns, key=lambda name: table[name].str.len().mean())
+    lengths = [sum(len(row[place]) for row in table) for place in range(len(columns))]
+    return columns[lengths.index(max(lengths))]

@@ -40,7 +40,7 @@ def test_what_was_pasted_can_be_pasted_again(texts: list[str]) -> None:
     assert list(split_pasted(*join_pasted(texts)).texts) == texts
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "cp1252"])
 def test_encodings_are_recognised(encoding: str) -> None:
     read = read_texts("a.txt", "Ein Öltröpfchen.\r\n\r\nDéjà vu.".encode(encoding))
     assert read.texts == ("Ein Öltröpfchen.", "Déjà vu.")
@@ -68,13 +68,53 @@ def test_one_column_may_hold_commas() -> None:
     assert (read.texts, read.ids) == (("Hello, you, there", "No comma"), None)
 
 
+def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
+    """A text is never cut at its commas."""
+    content = b"id,text\n1,hello, world of texts\n\n2,bye\n3,bye, all\n"
+    read = read_texts("a.csv", content)
+    assert (read.texts, read.ids) == (("bye",), ("2",))
+    assert read.notes == (
+        "2 rows were left out for more fields than the first line has (line 2, 5); put texts that "
+        "contain “,” in quotation marks.",
+    )
+    with pytest.raises(TextError, match="put texts that contain “,” in quotation marks"):
+        read_texts("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n")
+    many = b"a,b\n1,2\n" + b"1,2,3\n" * 7
+    assert "(line 3, 4, 5, 6, 7 …)" in read_texts("a.csv", many).notes[0]
+
+
+def test_fields_may_be_missing_or_empty_at_the_end_and_names_may_repeat() -> None:
+    read = read_texts("a.csv", b"text,label,,label\r\none,x,,,\r\ntwo\r\n")
+    assert (read.texts, read.notes) == (("one", "two"), ())
+    assert read.columns == ("text", "label", "column 3", "label (4)")
+
+
+def test_a_long_text_in_a_table() -> None:
+    assert len(read_texts("a.csv", b'id,text\n1,"' + b"a, b " * 100_000 + b'"\n').texts[0]) > 4e5
+
+
+@pytest.mark.parametrize("content", [b"A dog\0 barks.\nA cat.\n", b"A dog\0 barks.\nA cat."])
+def test_a_zero_byte_makes_no_chinese(content: bytes) -> None:
+    read = read_texts("a.txt", content)
+    assert read.texts == ("A dog  barks.", "A cat.")
+    assert read.notes == ("1 unreadable character was replaced by blanks.",)
+
+
+def test_lines_end_where_pasted_lines_end() -> None:
+    text = "One\u2028still one\x85\nTwo\rthree\r\nfour\n\n"
+    read = read_texts("a.txt", text.encode())
+    assert read.texts == split_pasted(text).texts == ("One\u2028still one", "Two", "three", "four")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
         ("a.txt", b"", "is empty"),
         ("a.txt", b"\n \n", "is empty"),
         ("a.csv", b"text\n \n", "no text"),
-        ("a.csv", b"a,b\n1,2\n1,2,3,4\n", "not a table"),
+        ("a.csv", b"\xef\xbb\xbf\n", "no text"),
+        ("a.csv", b"a,b\n1,2,3,4\n", "not a table.* put texts that contain “,” in quotation"),
+        ("a.csv", b'a,b\n1,2\n1,"open\n3,4\n', "not a table.* quotation marks from line 3 on"),
         ("a.txt", bytes(range(256)) * 20, "does not look like text"),
     ],
 )
