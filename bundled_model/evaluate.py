@@ -9,6 +9,7 @@ between the human score of a sentence pair and the product of the two sentences'
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,12 @@ from safetensors.torch import load_file
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import neuralviz
 from bundled_model.train import epoch_batches, evaluate, mask_batch, read_passages, windows
 from neuralviz.models import bundled
+from neuralviz.models.loading import assemble
 
 LENGTH = 64
 
@@ -44,10 +48,11 @@ def mean_pooled(model: neuralviz.models.LanguageModel, texts: list[str]) -> np.n
     vectors = []
     for start in range(0, len(texts), 64):
         batch = model.tokenizer(texts[start : start + 64], padding=True, return_tensors="pt")
+        batch = batch.to(model.device)
         with torch.no_grad():
             states = model.network.base_model(**batch).last_hidden_state
         mask = batch["attention_mask"][:, :, None]
-        vectors.append(((states * mask).sum(1) / mask.sum(1)).numpy())
+        vectors.append(((states * mask).sum(1) / mask.sum(1)).cpu().numpy())
     out = np.concatenate(vectors)
     return out / np.linalg.norm(out, axis=1, keepdims=True)
 
@@ -78,8 +83,8 @@ def main() -> None:
         loss, accuracy = held_out(args.passages, tensors, ratio)
         print(f"| {ratio:.0%} masked | {loss:.3f} | {accuracy:.1%} |", flush=True)
 
-    bundled.WEIGHTS = args.weights
-    model = neuralviz.load_model("bundled")
+    network, tokenizer, fingerprint = bundled.load(args.weights)
+    model = assemble("bundled", fingerprint, network, tokenizer)
     pairs = pd.read_csv(args.stsb / f"{args.split}.csv")
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     print(f"\n| STS-B {args.split}, {len(pairs):,} pairs | Spearman |\n| --- | --- |")

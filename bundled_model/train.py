@@ -12,6 +12,8 @@ of that phase can be gone on from at any time.
     python bundled_model/train.py --passages passages.txt.gz --run runs/bundled --steps 6000
     python bundled_model/train.py --passages passages.txt.gz --run runs/bundled \\
         --steps 6000 --decay-steps 2000
+
+A finished run is gone on from with ``--start encoder_and_head.safetensors`` and another ``--run``.
 """
 
 from __future__ import annotations
@@ -251,6 +253,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--passages", type=Path, required=True)
     parser.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log")
+    parser.add_argument(
+        "--start", type=Path, help="weights to go on from in a new run, instead of MiniLM's"
+    )
     parser.add_argument("--steps", type=int, default=6000, help="last step of the constant phase")
     parser.add_argument("--decay-steps", type=int, default=0, help="steps of linear decay after it")
     parser.add_argument("--warmup", type=int, default=100)
@@ -279,7 +284,7 @@ def main() -> None:
     total_tokens = sum(map(len, sequences))
     print(f"{len(sequences):,} windows, {total_tokens:,} tokens; {len(held_out):,} held out")
 
-    model = build(None).to(device).train()
+    model = build(load_file(args.start) if args.start else None).to(device).train()
     model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -289,8 +294,9 @@ def main() -> None:
         parameter.requires_grad_(name in names)
     optimizers = make_optimizers(model, args.lr, args.lr_head)
     weight = model.bert.embeddings.word_embeddings.weight.detach().to(torch.bfloat16)
-    with torch.no_grad():
-        model.cls.predictions.bias.copy_(log_frequencies(sequences, len(tokenizer)))
+    if not args.start:
+        with torch.no_grad():
+            model.cls.predictions.bias.copy_(log_frequencies(sequences, len(tokenizer)))
 
     step = 0
     checkpoint, state_file = args.run / "constant.safetensors", args.run / "optimizers.pt"

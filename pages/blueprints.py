@@ -15,7 +15,7 @@ from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.model_choice import BUNDLED, chosen_model_id, model_or_stop
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import page_header, show_error
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint, TokenizedText
@@ -103,8 +103,7 @@ def _grid(text: str, typed: str) -> Grid | None:
         blueprints = parse_blueprints(typed)
         tokens = _tokenize(model_id, text, reader)
     except NeuralvizError as error:
-        below = " Below is the last grid that worked." if last else ""
-        st.error(f"{error}{below}")
+        show_error(error, "Below is the last grid that worked." if last else "")
         return last
     grid = Grid(tokens, blueprints, reader.encoder.id_to_token(reader.mask_id))
     st.session_state[f"{PAGE}-last"] = grid
@@ -137,7 +136,7 @@ def _show(grid: Grid) -> None:
         show_figure(
             blueprint_grid(inputs, grid.blueprints, tokens, window),
             key="grid",
-            numbers=_numbers(inputs, grid.blueprints, tokens),
+            numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
             name="masking blueprints",
             height=grid_height(inputs, tokens[window.start : window.stop]),
             alt=f"{len(inputs.masked)} inputs of {len(tokens)} tokens, kept and masked",

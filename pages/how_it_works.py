@@ -15,7 +15,7 @@ from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.model_choice import chosen_model_id, model_or_stop
-from neuralviz.ui.page import page_header
+from neuralviz.ui.page import page_header, show_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,8 +94,7 @@ def _walk(texts: list[str]) -> Walkthrough | None:
     try:
         walk = _computed(model.id, model.fingerprint, *texts, model)
     except NeuralvizError as error:
-        below = " Below is the last walk that worked." if last else ""
-        st.error(f"{error}{below}")
+        show_error(error, "Below is the last walk that worked." if last else "")
         return last
     st.session_state[f"{PAGE}-last"] = walk
     return walk

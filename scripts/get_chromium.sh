@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Chromium for the browser tests and screenshots: found, else installed where that is allowed.
-# Without one the browser tests are skipped and say so; this script never fails.
+# Without one the browser tests are skipped and say so; with CI set, a missing one is a failure.
 #
 #   scripts/get_chromium.sh .venv/bin
 set -uo pipefail
@@ -32,4 +32,8 @@ if grep -qs '^ID=debian' /etc/os-release; then
 fi
 "$bin/playwright" install chromium </dev/null
 found && exit 0
+if [ -n "${CI:-}" ]; then
+  echo "Chromium could not be installed, and the tests need it." >&2
+  exit 1
+fi
 echo "Chromium could not be installed: the tests that need a browser will be skipped."

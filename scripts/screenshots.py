@@ -1,6 +1,6 @@
 """Make the README's pictures: start the app, drive it in Chromium, photograph the pages.
 
-python scripts/screenshots.py            # docs/screenshots/*.png, 1440 x 900, light
+python scripts/screenshots.py            # docs/screenshots/*.png, 1440 wide, light
 python scripts/screenshots.py --all DIR  # every page, both widths, light and dark
 """
 
@@ -89,7 +89,7 @@ def main() -> None:
             executable_path=str(own) if own.exists() else shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
         )
-        sizes = SIZES if args.all else {"desktop": (1440, 900)}
+        sizes = SIZES if args.all else {"desktop": (1440, 1300)}
         for size, (width, height) in sizes.items():
             for theme in ("light", "dark") if args.all else ("light",):
                 for name, path in PAGES.items():

@@ -65,19 +65,21 @@ class NeuralEmbedder:
 
     def encode(
         self,
-        sentences: str | Sequence[str],
+        sentences: str | Iterable[str],
         batch_size: int = 32,
         show_progress_bar: bool | None = None,
         convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         normalize_embeddings: bool = True,
     ) -> np.ndarray | Tensor:
         """Embed texts.
 
         Args:
-            sentences: a text, or a sequence of them.
+            sentences: a text, or several: a list, an array, a column of a table.
             batch_size: texts that are tuned on together; it does not change the vectors.
             show_progress_bar: a bar on standard error.
-            convert_to_numpy: a numpy array; ``False`` gives a torch tensor.
+            convert_to_numpy: a numpy array; ``False`` gives a torch tensor, on the CPU.
+            convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
             normalize_embeddings: accepted for the interface's sake: a neural embedding has length
                 1 by definition.
 
@@ -107,7 +109,7 @@ class NeuralEmbedder:
                 out[at] = finished(events).embeddings
                 bar.update(len(at))
         vectors = out[0] if single else out
-        if convert_to_numpy:
+        if convert_to_numpy and not convert_to_tensor:
             return vectors
         import torch
 

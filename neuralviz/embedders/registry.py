@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,10 +22,11 @@ class Embedder(Protocol):
 
     def encode(
         self,
-        sentences: str | Sequence[str],
+        sentences: str | Iterable[str],
         batch_size: int = 32,
         show_progress_bar: bool | None = None,
         convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
         normalize_embeddings: bool = True,
     ) -> np.ndarray | Tensor:
         """[text, dim] vectors of ``sentences``, in the order given."""

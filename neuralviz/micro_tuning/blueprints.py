@@ -13,6 +13,7 @@ from neuralviz.errors import SettingsError
 
 MAX_PERIOD = 512
 MAX_BLUEPRINTS = 32
+MAX_INPUTS = 2048  # of one chunk: a long one has as many inputs as the periods sum to
 
 
 class Blueprint(NamedTuple):
@@ -58,7 +59,7 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
 
     Raises:
         SettingsError: no blueprint, too many, not pairs of whole numbers, or one that keeps
-            nothing, masks nothing, or has a period over 512.
+            nothing, masks nothing, or has a period over 512; or periods that sum to over 2,048.
     """
     checked = []
     for entry in blueprints:
@@ -86,6 +87,12 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
     if len(checked) > MAX_BLUEPRINTS:
         raise SettingsError(
             f"{len(checked)} blueprints are too many; {MAX_BLUEPRINTS} is the most."
+        )
+    n_inputs = sum(blueprint.period for blueprint in checked)
+    if n_inputs > MAX_INPUTS:
+        raise SettingsError(
+            f"The periods of the blueprints sum to {n_inputs:,}, and a long text has as many "
+            f"inputs; {MAX_INPUTS:,} is the most."
         )
     return tuple(checked)
 

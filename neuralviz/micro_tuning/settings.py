@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import SettingsError
@@ -59,7 +60,7 @@ def check_settings(
     return TuningSettings(
         layers=model.check_layers(layers),
         blueprints=check_blueprints(blueprints),
-        epochs=epochs,
+        epochs=int(epochs),
         learning_rate=float(learning_rate),
         weight_decay=float(weight_decay),
         predict_unmasked=bool(predict_unmasked),
@@ -73,17 +74,14 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
         SettingsError: epochs outside 1 … 1000, a learning rate that is not above 0, a negative
             weight decay, or something that is no number.
     """
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or not 1 <= epochs <= MAX_EPOCHS:
+    whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
+    if not whole or not 1 <= epochs <= MAX_EPOCHS:
         raise SettingsError(
             f"Epochs has to be a whole number from 1 to {MAX_EPOCHS}, and {epochs!r} is not: "
             "without an epoch no weight changes and there is no embedding."
         )
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-        ):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise SettingsError(f"The {name} has to be a number, and {value!r} is not.")
     if learning_rate <= 0:
         raise SettingsError(

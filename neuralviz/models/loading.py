@@ -22,9 +22,18 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 BUNDLED = "bundled"
+DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
 NETWORK_SECONDS = 4.0
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 _HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
+_TOKENIZER_FILES = (  # any one of these sets is a tokenizer
+    {"tokenizer.json"},
+    {"vocab.txt"},
+    {"vocab.json", "merges.txt"},
+    {"sentencepiece.bpe.model"},
+    {"spiece.model"},
+    {"spm.model"},
+)
 
 
 def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
@@ -32,7 +41,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
 
     Args:
         model_id: ``bundled``, a hub id such as ``bert-base-uncased``, or a local folder.
-        device: a torch device; by default a GPU when torch sees one, else the CPU.
+        device: ``cpu`` or ``cuda``; by default a CUDA GPU when torch sees one, else the CPU.
 
     Only safetensors are read, and no code from the model's repository is ever run.
 
@@ -46,7 +55,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     else:
         folder, fingerprint = _resolve(model_id)
         network, tokenizer = _load_folder(folder, model_id)
-    return _assemble(model_id, fingerprint, network, tokenizer, device)
+    return assemble(model_id, fingerprint, network, tokenizer, device)
 
 
 def export_model(model: LanguageModel, folder: str | Path) -> Path:
@@ -105,10 +114,10 @@ def _from_hub(model_id: str) -> tuple[Path, str]:
 
     try:
         folder = Path(snapshot_download(model_id, local_files_only=True, allow_patterns=_HUB_FILES))
-        if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
+        if _is_complete(folder):
             return folder, folder.name
-    except (errors.LocalEntryNotFoundError, errors.HFValidationError, OSError, ValueError):
-        pass  # not in the cache: fetch it
+    except (OSError, ValueError, KeyError):  # the hub's own “not in the cache” is an OSError
+        pass
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
             f"{model_id} is not on this machine and the hub is switched off (HF_HUB_OFFLINE); "
@@ -142,6 +151,17 @@ def _from_hub(model_id: str) -> tuple[Path, str]:
             "use the bundled model."
         ) from error
     return folder, folder.name
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether a snapshot holds a whole model; a fetch that broke off leaves a part of one."""
+    files = {path.name for path in folder.iterdir() if path.is_file()}
+    shards = {"model.safetensors"}
+    if shards - files and "model.safetensors.index.json" in files:
+        index = json.loads((folder / "model.safetensors.index.json").read_text("utf-8"))
+        shards = set(index["weight_map"].values())
+    has_tokenizer = any(names <= files for names in _TOKENIZER_FILES)
+    return has_tokenizer and {"config.json", *shards} <= files
 
 
 def _reachable(endpoint: str) -> bool:
@@ -242,12 +262,12 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
     return network, tokenizer
 
 
-def _assemble(
+def assemble(
     model_id: str,
     fingerprint: str,
     network: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
-    device: str | None,
+    device: str | None = None,
 ) -> LanguageModel:
     """Freeze the network and gather what the rest of the program has to know about it."""
     import torch
@@ -276,6 +296,8 @@ def _assemble(
     first, last = special.index(0), len(special) - special[::-1].index(0)
     try:
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if place.type not in DEVICES:
+            raise ModelError(f"The device “{device}” cannot be used; use {' or '.join(DEVICES)}.")
         network = network.to(place).float().eval().requires_grad_(False)
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"The device “{device}” cannot be used: {error}") from error

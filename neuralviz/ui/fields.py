@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.ui.views import load_texts, save_texts
+from neuralviz.ui.texts import open_view, put_in_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
         What is in the fields, as typed.
     """
     keys = field_keys(page, fields)
-    _open_view(page, keys)
+    st.session_state.update(zip(keys, open_view(page) or (), strict=False))
     texts = []
     for column, key, (label, text) in zip(st.columns(len(keys)), keys, fields.items(), strict=True):
         st.session_state.setdefault(key, text)
@@ -49,23 +49,4 @@ def field_keys(page: str, labels: Iterable[str]) -> list[str]:
 
 def keep_texts(page: str, keys: list[str]) -> None:
     """Keep what is in the fields on this machine and put its id into the address."""
-    try:
-        view = save_texts([st.session_state.get(key, "") for key in keys])
-    except OSError:  # a link brings back the settings, then, without the texts
-        return
-    st.session_state[f"{page}-view"] = view
-    st.query_params["view"] = view
-
-
-def _open_view(page: str, keys: list[str]) -> None:
-    """Bring back the texts of the address's view; give the address the view of this visit."""
-    asked, known = st.query_params.get("view"), st.session_state.get(f"{page}-view")
-    if asked and asked != known:
-        st.session_state[f"{page}-view"] = asked
-        texts = load_texts(asked)
-        if texts is None:
-            st.info("The texts of this link are not kept on this machine; here is an example.")
-            return
-        st.session_state.update(zip(keys, texts, strict=False))
-    elif known and not asked:
-        st.query_params["view"] = known
+    put_in_address(page, [st.session_state.get(key, "") for key in keys])

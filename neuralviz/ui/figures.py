@@ -22,7 +22,7 @@ def show_figure(
     figure: go.Figure,
     *,
     key: str,
-    numbers: pd.DataFrame | None,
+    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,
     name: str,
     height: int = 420,
     alt: str = "",
@@ -33,7 +33,8 @@ def show_figure(
 
     Args:
         key: names the figure on the page.
-        numbers: what is drawn, one row a mark; offered as CSV and parquet.
+        numbers: what is drawn, one row a mark, or what makes that table when somebody takes it;
+            offered as CSV and parquet.
         name: file name of everything that is downloaded, without ending.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
@@ -68,16 +69,17 @@ def show_figure(
             "Figure (HTML)", lambda: standalone_html(figure), f"{name}.html", "text/html", key
         )
         if numbers is not None:
+            make = numbers if callable(numbers) else lambda: numbers
             _download(
                 "Numbers (CSV)",
-                lambda: numbers.to_csv(index=False),
+                lambda: make().to_csv(index=False),
                 f"{name}.csv",
                 "text/csv",
                 key,
             )
             _download(
                 "Numbers (parquet)",
-                lambda: numbers.to_parquet(index=False),
+                lambda: make().to_parquet(index=False),
                 f"{name}.parquet",
                 "application/vnd.apache.parquet",
                 key,

@@ -94,4 +94,4 @@ def _load_bundled() -> None:
 
 
 def _device_in_words(kind: str) -> str:
-    return {"cpu": "the CPU", "cuda": "the GPU", "mps": "the GPU"}.get(kind, kind)
+    return {"cpu": "the CPU", "cuda": "the GPU"}.get(kind, kind)

@@ -49,6 +49,6 @@ def plain(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", text)
 
 
-def show_error(error: NeuralvizError) -> None:
-    """Show what is wrong and what to do."""
-    st.error(plain(str(error)))
+def show_error(error: NeuralvizError, then: str = "") -> None:
+    """Show what is wrong and what to do, and ``then`` a sentence on what is shown in its place."""
+    st.error(plain(f"{error} {then}".rstrip()))

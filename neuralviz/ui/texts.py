@@ -46,7 +46,12 @@ def texts_input(
     Returns:
         Texts without blanks and control characters; none when nothing usable was given.
     """
-    _open_view(key)
+    kept = open_view(key)
+    if kept is not None:
+        pasted, mode = join_pasted(kept)
+        st.session_state[f"{key}-pasted"] = pasted
+        st.session_state[f"{key}-mode"] = mode
+        st.session_state[f"{key}-source"] = "Paste"
     st.session_state.setdefault(f"{key}-source", "Example")
     source = st.segmented_control(
         "Texts",
@@ -69,30 +74,34 @@ def texts_input(
 
 
 def put_in_address(key: str, texts: Sequence[str]) -> None:
-    """Keep ``texts`` on this machine and let the address bring them back."""
+    """Keep ``texts`` on this machine and let the address bring them back.
+
+    A session writes over what it kept under ``key`` before, never over the view of a link.
+    """
     try:
-        view = save_texts(texts)
+        view = save_texts(texts, st.session_state.get(f"{key}-own-view"))
     except OSError:
         st.toast("The texts could not be kept on this disk, so the address does not hold them.")
         return
-    st.session_state[f"{key}-view"] = view
+    st.session_state[f"{key}-own-view"] = st.session_state[f"{key}-view"] = view
     st.query_params["view"] = view
 
 
-def _open_view(key: str) -> None:
-    """Put the texts of the address's view into the field to type in, once a session."""
-    view = st.query_params.get("view", "")
-    if not view or st.session_state.get(f"{key}-view") == view:
-        return
-    st.session_state[f"{key}-view"] = view
-    texts = load_texts(view)
+def open_view(key: str) -> list[str] | None:
+    """The texts of the address's view, when they have just been asked for.
+
+    An address without a view gets the one that was last shown under ``key``.
+    """
+    asked, shown = st.query_params.get("view"), st.session_state.get(f"{key}-view")
+    if not asked and shown:
+        st.query_params["view"] = shown
+    if not asked or asked == shown:
+        return None
+    st.session_state[f"{key}-view"] = asked
+    texts = load_texts(asked)
     if texts is None:
         st.toast("The texts of this link are not kept on this machine; here is an example instead.")
-        return
-    pasted, mode = join_pasted(texts)
-    st.session_state[f"{key}-pasted"] = pasted
-    st.session_state[f"{key}-mode"] = mode
-    st.session_state[f"{key}-source"] = "Paste"
+    return texts
 
 
 def _example(key: str, examples: Mapping[str, Sequence[str]]) -> ReadTexts:

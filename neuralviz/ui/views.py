@@ -26,15 +26,22 @@ def home() -> Path:
     return Path(os.environ.get("NEURALVIZ_HOME") or platformdirs.user_data_dir("neuralviz"))
 
 
-def save_texts(texts: Sequence[str]) -> str:
+def save_texts(texts: Sequence[str], view_id: str | None = None) -> str:
     """Keep ``texts`` and return the id of their view; the oldest views beyond 500 are dropped.
+
+    Args:
+        texts: of the view.
+        view_id: of the view to write over; by default a new one.
 
     Raises:
         OSError: the folder cannot be written.
+        ValueError: ``view_id`` is not one.
     """
+    view_id = view_id or secrets.token_urlsafe(9)
+    if not _VIEW_ID.fullmatch(view_id):
+        raise ValueError(f"{view_id!r} is not the id of a view")
     folder = home() / "views"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    view_id = secrets.token_urlsafe(9)
     part = folder / f"{view_id}.part"
     part.write_text(json.dumps(list(texts)), "utf-8")
     part.replace(folder / f"{view_id}.json")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
+def no_browser(reason: str) -> NoReturn:
+    """Skip what needs a browser; where CI is set there has to be one."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -34,7 +41,7 @@ def browser() -> Iterator[Browser]:
         try:
             browser = chromium.launch(executable_path=path, args=flags)
         except Error as error:
-            pytest.skip(f"no Chromium; `playwright install chromium` brings it ({error.message})")
+            no_browser(f"no Chromium; `playwright install chromium` brings it ({error.message})")
         yield browser
         browser.close()
 

@@ -128,6 +128,11 @@ def test_user_text_is_never_run_as_html(page: Page, address: str) -> None:
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     page.wait_for_timeout(1000)
     assert page.evaluate("window.hacked") is None
+    words = page.evaluate(
+        "() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot =>"
+        " [...plot.querySelectorAll('.ytick text, .xtick text')].map(tick => tick.textContent))"
+    )
+    assert {"<", "img", "script", ">", "/", "&", "bold"} <= set(words)  # each word as it is
 
 
 def test_a_blueprint_can_be_changed(page: Page, address: str) -> None:

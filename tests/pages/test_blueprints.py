@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -64,6 +65,31 @@ def test_a_bad_blueprint_keeps_what_was_typed_and_the_last_grid(page, typed):
     assert page.text_input[0].value == typed
     assert counts(page) == before
     assert figures(page) == 1
+
+
+def test_what_is_typed_wrongly_is_shown_as_it_is(page):
+    page.text_input[0].set_value("![a]((2,1)http://e.co/x.png)").run()
+    assert "!\\[a\\]\\(http\\://e.co/x.png\\)" in page.error[0].value
+
+
+def test_the_numbers_are_made_when_they_are_taken(page, monkeypatch):
+    def no_table(*_args, **_kwargs):
+        raise AssertionError("a table was made for the page")
+
+    monkeypatch.setattr(pd.DataFrame, "merge", no_table)
+    page.run()
+    assert figures(page) == 1
+    assert not page.exception
+
+
+def test_edits_write_over_one_file(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    for text in ("One cat.", "Two cats.", "Three cats."):
+        type_text(page, text)
+    assert len(list((tmp_path / "views").iterdir())) == 1
+    again = AppTest.from_file(str(PAGE), default_timeout=60)
+    again.query_params["view"] = page.query_params["view"]
+    assert again.run().text_area[0].value == "Three cats."
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])

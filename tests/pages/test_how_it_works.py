@@ -74,6 +74,20 @@ def test_a_text_that_cannot_be_walked_gets_a_sentence_and_is_kept(page, text, sa
     assert not page.exception
 
 
+def test_an_error_is_shown_as_it_is(page, monkeypatch):
+    from neuralviz.errors import TextError
+    from neuralviz.micro_tuning import walkthrough
+
+    def refuse(*_args):
+        raise TextError("![a](http://e.co/x.png) cannot be walked.")
+
+    monkeypatch.setattr(walkthrough, "walk_through", refuse)
+    page.text_area[0].set_value("Never walked before.").run()
+    assert page.error[0].value == (
+        "!\\[a\\]\\(http\\://e.co/x.png\\) cannot be walked. Below is the last walk that worked."
+    )
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

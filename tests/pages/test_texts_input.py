@@ -84,3 +84,18 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     lost.query_params["view"] = "../../etc/passwd"
     assert given(lost.run()) == '["a","b"]'
     assert "not kept on this machine" in lost.toast[0].value
+
+
+def test_a_session_writes_over_its_own_view_and_over_no_other(
+    page: AppTest, tmp_path: Path
+) -> None:
+    page.button[0].click().run()
+    page.pills(key="t-example").set_value("Two").run()
+    page.button[0].click().run()
+    assert len(list((tmp_path / "views").iterdir())) == 1
+    guest = AppTest.from_function(app, default_timeout=20)
+    guest.query_params["view"] = page.query_params["view"]
+    guest.run().text_area(key="t-pasted").set_value("mine").run()
+    guest.button[0].click().run()
+    assert guest.query_params["view"] != page.query_params["view"]
+    assert len(list((tmp_path / "views").iterdir())) == 2

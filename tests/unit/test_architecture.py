@@ -29,10 +29,8 @@ def sources() -> list[Path]:
 
 
 def everything() -> list[Path]:
-    scripts = [
-        p for name in ("bundled_model", "benchmarks", "tests") for p in (ROOT / name).rglob("*.py")
-    ]
-    return [*sources(), *scripts]
+    folders = ("bundled_model", "benchmarks", "scripts", "tests")
+    return [*sources(), *(path for name in folders for path in (ROOT / name).rglob("*.py"))]
 
 
 def tree_of(path: Path) -> ast.Module:

@@ -194,6 +194,7 @@ def test_what_is_typed_wrongly(typed: str, sentence: str) -> None:
         ([5], "5 is not"),
         ([None], "None is not"),
         ([(1, 1)] * 33, "33 blueprints are too many; 32 is the most"),
+        ([(511, 1)] * 4 + [(1, 1)], "sum to 2,050, .*; 2,048 is the most"),
     ],
 )
 def test_blueprints_that_make_no_sense(blueprints: list, sentence: str) -> None:
@@ -203,7 +204,8 @@ def test_blueprints_that_make_no_sense(blueprints: list, sentence: str) -> None:
         mask_inputs(6, blueprints)
 
 
-def test_the_longest_period_is_allowed() -> None:
+def test_the_longest_period_and_the_most_inputs_are_allowed() -> None:
+    assert len(check_blueprints([(511, 1)] * 4)) == 4
     assert check_blueprints([(511, 1), [np.int64(1), 511]]) == ((511, 1), (1, 511))
 
 

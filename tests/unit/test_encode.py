@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -81,6 +82,7 @@ def test_torch_tensors(embedder) -> None:
     assert vectors.dtype == torch.float32
     np.testing.assert_array_equal(vectors.numpy(), embedder.encode(["The dog barks.", "a"]))
     assert isinstance(embedder.encode("a", convert_to_numpy=False), torch.Tensor)
+    assert isinstance(embedder.encode("a", convert_to_tensor=True), torch.Tensor)
 
 
 def test_callers_of_sentence_transformers(embedder) -> None:
@@ -88,9 +90,12 @@ def test_callers_of_sentence_transformers(embedder) -> None:
     vectors = embedder.encode(["a", "b"])
     np.testing.assert_array_equal(embedder.encode(("a", "b"), show_progress_bar=False), vectors)
     np.testing.assert_array_equal(embedder.encode(np.array(["a", "b"])), vectors)
+    column = pd.Series(["a", "b"], index=[5, 1])
+    np.testing.assert_array_equal(embedder.encode(column), vectors)
+    np.testing.assert_array_equal(embedder.encode(np.str_("a")), vectors[0])
     named = embedder.encode(
         sentences=["a", "b"], batch_size=32, show_progress_bar=False, convert_to_numpy=True,
-        normalize_embeddings=True,
+        convert_to_tensor=False, normalize_embeddings=True,
     )  # fmt: skip
     np.testing.assert_array_equal(named, vectors)
 
@@ -126,6 +131,18 @@ def test_settings_are_checked_at_once(tiny: LanguageModel) -> None:
         neuralviz.NeuralEmbedder(tiny, epochs=0)
     with pytest.raises(SettingsError, match="1-D parameter"):
         neuralviz.NeuralEmbedder(tiny, layers=["nothing"])
+
+
+def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:
+    settings = neuralviz.NeuralEmbedder(
+        tiny, epochs=np.int64(3), learning_rate=np.float32(0.5), weight_decay=np.float64(0)
+    ).settings
+    numbers = (settings.epochs, settings.learning_rate, settings.weight_decay)
+    assert [(type(number), number) for number in numbers] == [(int, 3), (float, 0.5), (float, 0)]
+    for name in ("epochs", "learning_rate", "weight_decay"):
+        for value in (True, np.True_, "1", None, np.nan):
+            with pytest.raises(SettingsError, match="is not"):
+                neuralviz.NeuralEmbedder(tiny, **{name: value})
 
 
 def test_nearby_texts_are_nearer_with_the_bundled_model(bundled: LanguageModel) -> None:

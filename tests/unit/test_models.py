@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -171,10 +172,13 @@ def test_no_code_of_a_model_is_run(folder: Path) -> None:
     assert not ran.exists()
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:77", "mps:3x", ""])
+@pytest.mark.parametrize("device", ["gpu", "cuda:77", "mps:3x", "mps", "meta", ""])
 def test_devices(device: str, folder: Path) -> None:
     if device:
         assert f"“{device}” cannot be used" in sentence_of(folder, device=device)
+        assert device not in ("mps", "meta") or "use cpu or cuda" in sentence_of(
+            folder, device=device
+        )
     else:
         assert load_model(folder, device=device).device.type in ("cpu", "cuda")
 
@@ -309,6 +313,47 @@ def test_a_model_in_the_cache_needs_no_network(bert_folder: Path, monkeypatch) -
     assert (model.id, model.fingerprint) == ("someone/a-model", bert_folder.name)
 
 
+def spoil(folder: Path, what: str) -> None:
+    """Take away what a fetch that broke off would not have brought."""
+    if what == "tokenizer":
+        for path in folder.glob("token*"):
+            path.unlink()
+    elif what == "merges":
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.json").write_text("{}")
+    else:  # the weights lie in two files, and one of them is missing
+        shards = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+        (folder / "model.safetensors").rename(folder / shards[0])
+        if what == "a shard":
+            index = {"weight_map": dict(zip("ab", shards, strict=True))}
+            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize("what", ["tokenizer", "merges", "a shard", "the index"])
+def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
+    what: str, folder: Path, bert_folder: Path, monkeypatch
+) -> None:
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    def snapshot_download(model_id: str, *, local_files_only: bool = False, **_: object) -> str:
+        return str(folder if local_files_only else bert_folder)
+
+    spoil(folder, what)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    assert "is not on this machine and the hub is switched off" in sentence_of("someone/a-model")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(loading, "_reachable", lambda endpoint: True)
+    assert load_model("someone/a-model", device="cpu").fingerprint == bert_folder.name
+
+
+def test_a_cache_with_every_shard_is_whole(folder: Path) -> None:
+    spoil(folder, "a shard")
+    assert not loading._is_complete(folder)
+    (folder / "model-00002-of-00002.safetensors").write_bytes(b"")
+    assert loading._is_complete(folder)
+
+
 # --- the bundled model -------------------------------------------------------------------------
 
 
@@ -382,6 +427,29 @@ def test_a_package_that_is_missing(monkeypatch) -> None:
 def test_bundled_weights_that_are_missing(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(bundled_module, "WEIGHTS", tmp_path / "encoder_and_head.safetensors")
     assert "are missing; reinstall neuralviz" in sentence_of("bundled")
+
+
+def test_other_weights_for_the_bundled_model(bundled: LanguageModel, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(bundled_module.WEIGHTS)
+    tensors["cls.predictions.bias"] += 1
+    save_file(tensors, tmp_path / "others.safetensors")
+    network, _, fingerprint = bundled_module.load(tmp_path / "others.safetensors")
+    assert fingerprint != bundled.fingerprint
+    bias = network.cls.predictions.bias - bundled.network.cls.predictions.bias
+    torch.testing.assert_close(bias, torch.ones_like(bias), atol=0.02, rtol=0)  # half precision
+
+
+def test_the_scripts_of_the_bundled_model_run_from_any_folder(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    script = ROOT / "bundled_model" / "evaluate.py"
+    environment = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, str(script), "--help"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert "--weights" in done.stdout, done.stderr
 
 
 def test_bundled_weights_that_are_spoilt(monkeypatch, tmp_path: Path) -> None:

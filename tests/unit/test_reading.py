@@ -40,7 +40,9 @@ def test_what_was_pasted_can_be_pasted_again(texts: list[str]) -> None:
     assert list(split_pasted(*join_pasted(texts)).texts) == texts
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "cp1252"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]
+)
 def test_encodings_are_recognised(encoding: str) -> None:
     read = read_texts("a.txt", "Ein Öltröpfchen.\r\n\r\nDéjà vu.".encode(encoding))
     assert read.texts == ("Ein Öltröpfchen.", "Déjà vu.")

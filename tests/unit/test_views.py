@@ -34,6 +34,17 @@ def test_an_unknown_or_foul_id_gives_nothing(view_id: str, home: Path) -> None:
     assert views.load_texts(view_id) is None
 
 
+def test_a_view_can_be_written_over(home: Path) -> None:
+    view_id = views.save_texts(["a"])
+    assert views.save_texts(["b"], view_id) == view_id
+    assert views.load_texts(view_id) == ["b"]
+    assert len(list((home / "views").iterdir())) == 1
+    for foul in ("../../secret", "short", "AAAAAAAAAAAA\n"):
+        with pytest.raises(ValueError, match="not the id of a view"):
+            views.save_texts(["b"], foul)
+    assert len(list((home / "views").iterdir())) == 1
+
+
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[1]"])
 def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
     view_id = views.save_texts(["a"])

@@ -149,8 +149,11 @@ def trained_tensors(model: BertForMaskedLM) -> dict[str, torch.Tensor]:
     }
 
 
-def load() -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
+def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
     """Network, tokenizer and fingerprint of the bundled model.
+
+    Args:
+        weights: encoder and head; by default those that are shipped.
 
     Raises:
         ModelError: its weights are missing or not the ones expected.
@@ -158,9 +161,10 @@ def load() -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
     from safetensors import SafetensorError
     from safetensors.torch import load as load_tensors
 
-    if not WEIGHTS.is_file():
-        raise ModelError(f"The bundled weights {WEIGHTS.name} are missing; reinstall neuralviz.")
-    content = WEIGHTS.read_bytes()
+    weights = weights or WEIGHTS
+    if not weights.is_file():
+        raise ModelError(f"The bundled weights {weights.name} are missing; reinstall neuralviz.")
+    content = weights.read_bytes()
     fingerprint = hashlib.sha256(content + MINILM_SHA256.encode()).hexdigest()[:16]
     try:
         tensors = load_tensors(content)
@@ -179,6 +183,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
     for path, prefix in ((minilm_folder() / "model.safetensors", "bert."), (WEIGHTS, "")):
         with safe_open(path, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118  the file is no mapping
-                if not prefix or name.startswith("embeddings."):
+                wanted = name.startswith("embeddings.") and not name.endswith("position_ids")
+                if wanted or not prefix:
                     found[prefix + name] = tuple(file.get_slice(name).get_shape())
     return found

@@ -1,0 +1,79 @@
+"""What the bundled model reaches on real data; needs the folder that NEURALVIZ_DATA names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import neuralviz
+from neuralviz.micro_tuning import tokenize
+from tests.support.plain_loop import plain_embedding, plain_micro_tune
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neuralviz.models import LanguageModel
+
+PASSAGES = 200
+MASKED = 0.15
+LEAST_ACCURACY = 0.30
+PAIRS = 60  # half a minute on two cores
+EPOCHS = 5
+BEHIND_TF_IDF = 0.02  # the most, in Spearman's correlation
+ALIKE = 0.99999  # cosine of one embedding computed in two ways
+
+
+def real(folder: Path, name: str) -> Path:
+    """A file of the data; the test is skipped where it is absent."""
+    if not (folder / name).is_file():
+        pytest.skip(f"needs real data: there is no {name} in NEURALVIZ_DATA")
+    return folder / name
+
+
+def pairs_of(data: Path, n: int) -> pd.DataFrame:
+    return pd.read_csv(real(data, "stsb/dev.csv")).sample(n, random_state=0)
+
+
+def test_it_predicts_masked_tokens_of_passages_it_was_not_trained_on(
+    data: Path, bundled: LanguageModel
+) -> None:
+    from bundled_model.train import epoch_batches, evaluate, mask_batch, read_passages, windows
+
+    _, held_out = read_passages(real(data, "passages/passages.txt.gz"))
+    rng = np.random.default_rng(0)
+    passages = [held_out[i] for i in rng.choice(len(held_out), PASSAGES, replace=False)]
+    sequences = windows(passages, bundled.tokenizer, 64)
+    batches = [
+        mask_batch(batch, bundled.tokenizer, rng, ratio=(MASKED, MASKED))
+        for batch in epoch_batches(sequences, 4096, rng)
+    ]
+    table = bundled.network.get_input_embeddings().weight
+    _, accuracy = evaluate(bundled.network, table, batches, autocast=False)
+    assert accuracy >= LEAST_ACCURACY
+
+
+def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
+    """Better than the same model's mean-pooled states, and not behind counting words."""
+    pytest.importorskip("scipy")
+    pytest.importorskip("sklearn")
+    from bundled_model.evaluate import mean_pooled, spearman, tf_idf
+
+    pairs = pairs_of(data, PAIRS)
+    texts = [*pairs["sentence1"], *pairs["sentence2"]]
+    neural = spearman(neuralviz.NeuralEmbedder(bundled, epochs=EPOCHS).encode(texts), pairs)
+    assert neural > spearman(tf_idf(texts), pairs) - BEHIND_TF_IDF
+    assert neural > spearman(mean_pooled(bundled, texts), pairs)
+
+
+def test_encode_equals_the_plain_loop(data: Path, bundled: LanguageModel) -> None:
+    texts = pairs_of(data, 3)["sentence1"]
+    vectors = neuralviz.NeuralEmbedder(bundled, epochs=EPOCHS).encode(texts)
+    for text, vector in zip(tokenize(bundled, list(texts)), vectors, strict=True):
+        chunks = [text.ids[chunk] for chunk in text.chunks]
+        deltas, _ = plain_micro_tune(
+            bundled.network, bundled.tokenizer, chunks, bundled.head_layers, epochs=EPOCHS
+        )
+        assert plain_embedding(deltas) @ vector >= ALIKE
