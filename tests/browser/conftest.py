@@ -14,7 +14,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Error, sync_playwright
+from playwright.sync_api import Error, expect, sync_playwright
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
+expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
 
 def no_browser(reason: str) -> NoReturn:
@@ -95,7 +96,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("request", lambda request: note_strangers(request.url))
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(60_000)
     yield page
     context.close()
     assert errors == []
