@@ -113,7 +113,7 @@ def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, addres
     tune(page)
     page.get_by_text("place 1 in the queue").wait_for(timeout=MINUTE)
     for _ in range(2):
-        page.get_by_role("button", name="Stop", exact=True).first.click()
+        page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).first.click()
         page.wait_for_timeout(1500)
     expect(page.get_by_text("Stopped.").first).to_be_visible(timeout=MINUTE)
     expect(page.get_by_text("Run 1", exact=True).first).to_be_visible()
