@@ -29,7 +29,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
-from neuralviz.ui.model_choice import BUNDLED, model_or_stop
+from neuralviz.ui.model_choice import BUNDLED, load_for_app, model_or_stop
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 
@@ -176,9 +176,7 @@ def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
         )
 
     def work(job: Job) -> None:
-        from neuralviz.models.shared import shared_model
-
-        model = shared_model(model_id)
+        model = load_for_app(model_id)
         for watched in watch(model, texts, settings):
             job.add(watched)
             if job.should_stop():

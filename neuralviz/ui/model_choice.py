@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from functools import cache
@@ -50,7 +51,7 @@ def model_or_stop(model_id: str) -> LanguageModel:
 
     Nothing but the bundled model is loaded without being asked for: an address can name any model.
     """
-    from neuralviz.models.shared import is_loaded, shared_model
+    from neuralviz.models.shared import is_loaded
 
     if model_id != BUNDLED and not is_loaded(model_id):
         st.info(
@@ -61,11 +62,31 @@ def model_or_stop(model_id: str) -> LanguageModel:
             st.stop()
     try:
         with st.spinner(plain(f"Loading the model “{model_id}” …")):
-            model = shared_model(model_id)
+            model = load_for_app(model_id)
     except NeuralvizError as error:
         show_error(error)
         st.stop()
     _devices[model_id] = _device_in_words(model.device.type)
+    return model
+
+
+def load_for_app(model_id: str) -> LanguageModel:
+    """`shared_model` for a process that serves pages; safe to call from any thread.
+
+    Streamlit collects garbage after every script run, and every tick of a live figure is one. With
+    torch in the process each collection goes through hundreds of thousands of objects and holds
+    Python's lock for longer than a step of tuning takes, so what loading made is set aside.
+
+    Raises:
+        ModelError: it cannot be had; the message says why and what to do.
+    """
+    from neuralviz.models.shared import is_loaded, shared_model
+
+    if is_loaded(model_id):
+        return shared_model(model_id)
+    model = shared_model(model_id)
+    gc.collect()
+    gc.freeze()
     return model
 
 
@@ -83,10 +104,8 @@ def _start_warm_up() -> None:
 
 
 def _load_bundled() -> None:
-    from neuralviz.models.shared import shared_model
-
     try:
-        model = shared_model(BUNDLED)
+        model = load_for_app(BUNDLED)
     except NeuralvizError as error:
         _log.warning("The bundled model was not loaded ahead: %s", error)
     else:
