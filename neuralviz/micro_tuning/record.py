@@ -263,6 +263,16 @@ class RunRecord:
         only_last[self.epochs_done(text) - 1] = self.last[layer][text]
         return only_last
 
+    def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
+        """The ``n`` neurons of a layer that moved most so far, strongest first."""
+        if not self.epochs_done(text):
+            return []
+        return np.argsort(-np.abs(self.last[layer][text]))[:n].tolist()
+
+    def loss_curves(self) -> np.ndarray:
+        """[text, epoch + 1] `loss_curve` of every text."""
+        return np.array([self.loss_curve(i) for i in range(len(self.texts))])
+
     def loss_curve(self, text: int) -> np.ndarray:
         """[epoch + 1] loss after so many epochs of learning, NaN where not known."""
         report = self.reports.get(text)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.theme import OKABE_ITO, escape, shorten, symmetric_range
 
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning.record import RunRecord
-
 MAX_LINES = 8
-STRONGEST = 5
 _LINE_COLOURS = OKABE_ITO[:6]
 
 
@@ -31,18 +26,22 @@ def short_layer_names(names: Sequence[str]) -> list[str]:
     return out
 
 
-def loss_figure(record: RunRecord) -> go.Figure:
-    """Loss of each text over the epochs of learning; of many texts, mean and range."""
+def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
+    """Loss of each text over the epochs of learning; of many texts, mean and range.
+
+    Args:
+        curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known.
+        texts: what the curves are named after.
+    """
     figure = go.Figure()
-    epochs = np.arange(record.settings.epochs + 1)
-    curves = np.array([record.loss_curve(i) for i in range(len(record.texts))])
+    epochs = np.arange(curves.shape[1])
     if len(curves) <= MAX_LINES:
         for i, curve in enumerate(curves):
             figure.add_scatter(
                 x=epochs,
                 y=curve,
                 mode="lines+markers",
-                name=f"{i + 1}. {escape(shorten(record.texts[i], 24))}",
+                name=f"{i + 1}. {escape(shorten(texts[i], 24))}",
                 line={"color": _LINE_COLOURS[i % len(_LINE_COLOURS)], "width": 3,
                       "dash": "solid" if i < len(_LINE_COLOURS) else "dot"},
                 marker={"size": 8},
@@ -67,23 +66,28 @@ def loss_figure(record: RunRecord) -> go.Figure:
             )
     figure.update_layout(
         title="Loss at the masked words",
-        xaxis=_epoch_axis(record),
+        xaxis=_epoch_axis(epochs[-1]),
         yaxis={"title": "cross entropy, nats", "rangemode": "tozero"},
         showlegend=len(curves) > 1,
     )
     return figure
 
 
-def delta_norm_figure(record: RunRecord, text: int) -> go.Figure:
-    """How far each layer has moved from its pretrained weights."""
+def delta_norm_figure(norms: np.ndarray, layers: Sequence[str]) -> go.Figure:
+    """How far each layer has moved from its pretrained weights.
+
+    Args:
+        norms: [epoch, layer] length of the delta after each epoch; NaN where not known.
+        layers: their full names.
+    """
     figure = go.Figure()
-    epochs = np.arange(record.settings.epochs + 1)
-    names = short_layer_names(record.settings.layers)
+    epochs = np.arange(len(norms) + 1)
+    names = short_layer_names(layers)
     few = len(names) <= MAX_LINES
     for i, name in enumerate(names):
         figure.add_scatter(
             x=epochs,
-            y=np.append(0.0, record.delta_norm[:, text, i]),
+            y=np.append(0.0, norms[:, i]),
             mode="lines+markers" if few else "lines",
             name=name,
             line={"color": _layer_colour(i, len(names)), "width": 3 if few else 2},
@@ -92,22 +96,30 @@ def delta_norm_figure(record: RunRecord, text: int) -> go.Figure:
         )
     figure.update_layout(
         title="How far each layer has moved",
-        xaxis=_epoch_axis(record),
+        xaxis=_epoch_axis(epochs[-1]),
         yaxis={"title": "length of the delta", "rangemode": "tozero"},
         showlegend=1 < len(names) <= MAX_LINES,
     )
     return figure
 
 
-def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
-    """The delta of one layer, neurons × epochs, its strongest neurons pointed at."""
-    values = record.delta(layer, text)
-    n_epochs, dim = values.shape
-    low, high = symmetric_range(values)
-    name = short_layer_names(record.settings.layers)[layer]
+def delta_heatmap(
+    deltas: np.ndarray, layer: str, strongest: Sequence[int], moved: np.ndarray
+) -> go.Figure:
+    """The delta of one layer, neurons × epochs, its strongest neurons pointed at.
+
+    Args:
+        deltas: [epoch, dim] the delta after each epoch; NaN where not known.
+        layer: its full name.
+        strongest: numbers of the neurons to point at.
+        moved: [len(strongest)] how far they have moved.
+    """
+    n_epochs, dim = deltas.shape
+    low, high = symmetric_range(deltas)
+    name = short_layer_names([layer])[0]
     figure = go.Figure(
         go.Heatmap(
-            z=np.round(values, 5),
+            z=np.round(deltas, 5),
             y=np.arange(1, n_epochs + 1),
             zmin=low,
             zmax=high,
@@ -115,14 +127,13 @@ def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
             hovertemplate="neuron %{x}<br>after epoch %{y}: %{z:+.4f}<extra></extra>",
         )
     )
-    strongest = strongest_neurons(record, layer, text)
-    if strongest:
+    if len(strongest):
         figure.add_scatter(
-            x=strongest,
+            x=list(strongest),
             y=[n_epochs + 0.5 + n_epochs * 0.06] * len(strongest),
             mode="markers",
             marker={"symbol": "triangle-down", "size": 13, "color": OKABE_ITO[0]},
-            customdata=record.last[layer][text, strongest],
+            customdata=moved,
             hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>one of the strongest</extra>",
             showlegend=False,
             cliponaxis=False,
@@ -138,13 +149,6 @@ def delta_heatmap(record: RunRecord, layer: int, text: int) -> go.Figure:
         },
     )
     return figure
-
-
-def strongest_neurons(record: RunRecord, layer: int, text: int) -> list[int]:
-    """The neurons that moved most so far, strongest first; at most five."""
-    if not record.epochs_done(text):
-        return []
-    return np.argsort(-np.abs(record.last[layer][text]))[:STRONGEST].tolist()
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
@@ -212,8 +216,7 @@ def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
     return figure
 
 
-def _epoch_axis(record: RunRecord) -> dict:
-    n = record.settings.epochs
+def _epoch_axis(n: int) -> dict:
     return {
         "title": "epochs learnt",
         "range": [-0.04 * n, n * 1.04],

@@ -23,14 +23,6 @@ YELLOW = "#F0E442"
 BLACK = "#000000"
 OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
 
-METHOD_COLOURS = {
-    "neural": VERMILLION,
-    "mean-pooled": BLUE,
-    "SBERT-WK": GREEN,
-    "concatenated": PURPLE,
-    "TF-IDF": ORANGE,
-}
-
 FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
 FONT_SIZE = 16  # px: readable from the back of a room
 SMALL_FONT_SIZE = 15

@@ -1,9 +1,11 @@
-"""Long work beside the page: a queue of jobs on threads, each owned by a browser session."""
+"""Long work beside the page: a queue of jobs on threads, each owned by a browser session.
+
+The queue forgets a job when it is over; whoever submitted it holds on to what it made.
+"""
 
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from collections import deque
@@ -24,21 +26,16 @@ _log = logging.getLogger(__name__)
 
 
 class Job:
-    """One piece of work: its events so far, how far it is, and how it ended.
+    """One piece of work: the events nobody has taken yet, and how it ended.
 
-    The worker calls ``add``, ``advance`` and ``should_stop``; anybody may read and ``stop``.
+    The worker calls ``add`` and ``should_stop``; anybody may read and ``stop``.
     Times are seconds since the epoch.
     """
 
-    def __init__(self, label: str, owner: str, owner_is_here: Callable[[], bool]) -> None:
-        self.id = secrets.token_urlsafe(9)
+    def __init__(self, label: str, owner_is_here: Callable[[], bool]) -> None:
         self.label = label
-        self.owner = owner
         self.status: Status = "queued"
         self.error: str | None = None
-        self.count = 0
-        self.total = 0
-        self.submitted = time.time()
         self.started: float | None = None
         self.finished: float | None = None
         self._events: list[Any] = []
@@ -60,11 +57,6 @@ class Job:
         """How long the work has taken so far, or took; 0 before it starts."""
         return (self.finished or time.time()) - self.started if self.started else 0.0
 
-    def events(self, start: int = 0) -> list[Any]:
-        """The events from number ``start`` on."""
-        with self._lock:
-            return self._events[start:]
-
     def take(self) -> list[Any]:
         """The events that have come since the last time; they are not kept."""
         with self._lock:
@@ -75,10 +67,6 @@ class Job:
         """Append an event."""
         with self._lock:
             self._events.append(event)
-
-    def advance(self, count: int, total: int) -> None:
-        """Say how far the work is: ``count`` of ``total``."""
-        self.count, self.total = count, total
 
     def stop(self) -> None:
         """Ask the work to end, or not to begin; what it has added stays."""
@@ -137,53 +125,27 @@ class JobQueue:
 
     Args:
         max_running: one by default, because one run already uses all cores.
-        max_finished: finished jobs kept for a session; the oldest are forgotten first.
-        max_events: events kept in finished jobs of all sessions together, likewise.
     """
 
-    def __init__(
-        self,
-        max_running: int = 1,
-        max_finished: int = 20,
-        max_events: int = 100_000,
-    ) -> None:
+    def __init__(self, max_running: int = 1) -> None:
         self.max_running = max_running
-        self.max_finished = max_finished
-        self.max_events = max_events
         self._lock = threading.Lock()
         self._waiting: deque[tuple[Job, Callable[[Job], None]]] = deque()
         self._running = 0
-        self._jobs: dict[str, Job] = {}  # in the order they were submitted
 
     def submit(
-        self,
-        label: str,
-        work: Callable[[Job], None],
-        owner: str,
-        owner_is_here: Callable[[], bool],
+        self, label: str, work: Callable[[Job], None], owner_is_here: Callable[[], bool]
     ) -> Job:
         """Queue ``work`` and return its job.
 
         ``work`` runs on a thread of its own: it adds events to the job it is given, asks
         ``should_stop`` between steps, and never calls Streamlit.
         """
-        job = Job(label, owner, owner_is_here)
+        job = Job(label, owner_is_here)
         with self._lock:
-            self._forget()
-            self._jobs[job.id] = job
             self._waiting.append((job, work))
             self._start_next()
         return job
-
-    def job(self, job_id: str) -> Job | None:
-        """The job with this id, if it is still kept."""
-        with self._lock:
-            return self._jobs.get(job_id)
-
-    def jobs_of(self, owner: str) -> list[Job]:
-        """The jobs of a session that are still kept, oldest first."""
-        with self._lock:
-            return [job for job in self._jobs.values() if job.owner == owner]
 
     def place_in_queue(self, job: Job) -> int:
         """1 for the next job to start, 0 for one that has started."""
@@ -214,22 +176,6 @@ class JobQueue:
             if job.is_abandoned():
                 job.stop()
         self._waiting = deque(entry for entry in self._waiting if not entry[0].is_over)
-
-    def _forget(self) -> None:
-        """Forget finished jobs: of vanished sessions, and the oldest beyond the limits."""
-        kept: dict[str, int] = {}
-        events = 0
-        for job in reversed(list(self._jobs.values())):
-            if not job.is_over:
-                continue
-            kept[job.owner] = kept.get(job.owner, 0) + 1
-            events += len(job._events)
-            if (
-                job.is_abandoned()
-                or kept[job.owner] > self.max_finished
-                or events > self.max_events
-            ):
-                del self._jobs[job.id]
 
 
 @cache

@@ -23,7 +23,6 @@ from neuralviz.plots.micro_tuning import (
     products_figure,
     shares_figure,
     short_layer_names,
-    strongest_neurons,
 )
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
@@ -183,7 +182,7 @@ def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
                 return
 
     number = runs[-1].number + 1 if runs else 1
-    job = job_queue().submit(f"Run {number}", work, session_id(), is_here(session_id()))
+    job = job_queue().submit(f"Run {number}", work, is_here(session_id()))
     runs.append(Run(number, job, RunRecord(model_id, settings, texts)))
     over = [run for run in runs if run.job.is_over]
     for run in over[: max(0, len(runs) - KEPT_RUNS)]:
@@ -287,18 +286,22 @@ def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None
     places = st.columns(2) if wide else [st.container(), st.container()]
     with places[0]:
         text = _pick_text(record, key)
-        live_figure(loss_figure(record), key=f"{key}-loss", height=380, name="loss")
+        figure = loss_figure(record.loss_curves(), record.texts)
+        live_figure(figure, key=f"{key}-loss", height=380, name="loss")
     with places[1]:
         layer = _pick_layer(record, key)
-        live_figure(
-            delta_norm_figure(record, text), key=f"{key}-norm", height=380, name="delta-norm"
-        )
-    live_figure(delta_heatmap(record, layer, text), key=f"{key}-delta", height=340, name="delta")
+        figure = delta_norm_figure(record.delta_norm[:, text], record.settings.layers)
+        live_figure(figure, key=f"{key}-norm", height=380, name="delta-norm")
+    strongest = record.strongest_neurons(layer, text)
+    moved = record.last[layer][text, strongest]
+    figure = delta_heatmap(
+        record.delta(layer, text), record.settings.layers[layer], strongest, moved
+    )
+    live_figure(figure, key=f"{key}-delta", height=340, name="delta")
     st.caption(
         "Strongest neurons: "
         + ", ".join(
-            f"**{neuron}** ({record.last[layer][text, neuron]:+.3f})"
-            for neuron in strongest_neurons(record, layer, text)
+            f"**{neuron}** ({by:+.3f})" for neuron, by in zip(strongest, moved, strict=True)
         )
     )
     if not live:

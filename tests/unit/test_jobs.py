@@ -1,4 +1,4 @@
-"""The queue: order, stopping, vanished owners, failures, limits."""
+"""The queue: order, stopping, vanished owners, failures."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Gate:
 
 def test_first_come_first_served() -> None:
     queue, gate, order = JobQueue(max_running=1), Gate(), []
-    first = queue.submit("first", gate, "a", here)
-    later = [queue.submit(str(i), lambda job: order.append(job.label), "a", here) for i in range(5)]
+    first = queue.submit("first", gate, here)
+    later = [queue.submit(str(i), lambda job: order.append(job.label), here) for i in range(5)]
     assert gate.begun.wait(5)
     assert [queue.place_in_queue(job) for job in [first, *later]] == [0, 1, 2, 3, 4, 5]
     assert (first.status, later[0].status) == ("running", "queued")
@@ -46,14 +46,14 @@ def test_first_come_first_served() -> None:
     assert all(job.wait(5) for job in later)
     assert order == ["0", "1", "2", "3", "4"]
     assert {job.status for job in [first, *later]} == {"done"}
-    assert first.submitted <= first.started <= first.finished
+    assert first.started <= first.finished
 
 
 def test_a_waiting_job_that_is_stopped_never_runs() -> None:
     queue, gate, ran = JobQueue(max_running=1), Gate(), []
-    queue.submit("first", gate, "a", here)
-    stopped = queue.submit("stopped", lambda job: ran.append(job), "a", here)
-    last = queue.submit("last", lambda job: None, "a", here)
+    queue.submit("first", gate, here)
+    stopped = queue.submit("stopped", lambda job: ran.append(job), here)
+    last = queue.submit("last", lambda job: None, here)
     stopped.stop()
     assert (stopped.status, stopped.is_over) == ("stopped", True)
     assert queue.place_in_queue(last) == 1
@@ -64,11 +64,11 @@ def test_a_waiting_job_that_is_stopped_never_runs() -> None:
 
 def test_a_running_job_that_is_stopped_keeps_its_events() -> None:
     gate = Gate()
-    job = JobQueue().submit("stopped", gate, "a", here)
+    job = JobQueue().submit("stopped", gate, here)
     assert gate.begun.wait(5)
     job.stop()
     assert job.wait(5)
-    assert (job.status, job.events(), job.error) == ("stopped", ["begun"], None)
+    assert (job.status, job.take(), job.error) == ("stopped", ["begun"], None)
 
 
 def test_a_job_that_ends_before_it_hears_of_the_stop_is_done() -> None:
@@ -78,12 +78,12 @@ def test_a_job_that_ends_before_it_hears_of_the_stop_is_done() -> None:
         job.add("ended")
 
     gate = Gate()
-    job = JobQueue().submit("deaf", deaf, "a", here)
+    job = JobQueue().submit("deaf", deaf, here)
     assert gate.begun.wait(5)
     job.stop()
     gate.open.set()
     assert job.wait(5)
-    assert (job.status, job.events()) == ("done", ["ended"])
+    assert (job.status, job.take()) == ("done", ["ended"])
 
 
 @pytest.fixture
@@ -95,31 +95,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 def test_work_ends_with_its_owner() -> None:
     gate = Gate()
-    job = JobQueue().submit("orphan", gate, "a", gone)
+    job = JobQueue().submit("orphan", gate, gone)
     assert job.wait(5)
-    assert (job.status, job.events()) == ("stopped", ["begun"])
+    assert (job.status, job.take()) == ("stopped", ["begun"])
 
 
 @pytest.mark.usefixtures("impatient")
 def test_an_owner_who_comes_back_keeps_the_work() -> None:
     present = threading.Event()
-    job = Job("blinking", "a", present.is_set)
+    job = Job("blinking", present.is_set)
     assert not job.should_stop()
     present.set()
     threading.Event().wait(0.1)
     assert not job.should_stop()
-
-
-@pytest.mark.usefixtures("impatient")
-def test_finished_jobs_of_vanished_owners_are_forgotten() -> None:
-    queue = JobQueue()
-    job = queue.submit("short", lambda job: None, "a", gone)
-    assert job.wait(5)
-    job.is_abandoned()
-    threading.Event().wait(0.1)
-    queue.submit("other", lambda job: None, "b", here)
-    assert queue.jobs_of("a") == []
-    assert queue.job(job.id) is None
 
 
 def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
@@ -128,9 +116,9 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
             job.add("begun")
             raise error
 
-        job = JobQueue().submit("failing", work, "a", here)
+        job = JobQueue().submit("failing", work, here)
         assert job.wait(5)
-        assert (job.status, job.events()) == ("failed", ["begun"])
+        assert (job.status, job.take()) == ("failed", ["begun"])
         return job
 
     assert fail(NeuralvizError("The text is empty.")).error == "The text is empty."
@@ -140,45 +128,38 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     assert "Traceback" in caplog.text
 
 
-def test_finished_jobs_are_limited_by_number_and_by_events() -> None:
-    queue = JobQueue(max_running=1, max_finished=3, max_events=25)
-
-    def ten_events(job: Job) -> None:
-        for i in range(10):
-            job.add(i)
-
-    for owner in ("a", "a", "b"):
-        assert queue.submit(owner, ten_events, owner, here).wait(5)
-    queue.submit("short", lambda job: None, "b", here).wait(5)
-    assert (len(queue.jobs_of("a")), len(queue.jobs_of("b"))) == (1, 2)
-    for i in range(9):
-        queue.submit(str(i), lambda job: None, "b", here).wait(5)
-    assert [job.label for job in queue.jobs_of("b")] == ["5", "6", "7", "8"]
+def test_events_are_taken_once_and_in_order() -> None:
+    job = Job("counting", here)
+    for i in range(5):
+        job.add(i)
+    assert job.take() == [0, 1, 2, 3, 4]
+    job.add(5)
+    assert job.take() == [5]
+    assert job.take() == []
 
 
 def test_many_submit_at_once() -> None:
-    queue, running, most = JobQueue(max_running=3, max_finished=1000), [0], [0]
+    queue, running, most = JobQueue(max_running=3), [0], [0]
+    everything: list[Job] = []
     lock = threading.Lock()
 
     def work(job: Job) -> None:
         with lock:
             running[0] += 1
             most[0] = max(most[0], running[0])
-        job.advance(1, 1)
+        job.add("ran")
         with lock:
             running[0] -= 1
 
-    def submit(owner: str) -> None:
-        for _ in range(20):
-            queue.submit("one of many", work, owner, here)
+    def submit() -> None:
+        everything.extend(queue.submit("one of many", work, here) for _ in range(20))
 
-    threads = [threading.Thread(target=submit, args=(str(i),)) for i in range(8)]
+    threads = [threading.Thread(target=submit) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    everything = [job for i in range(8) for job in queue.jobs_of(str(i))]
     assert all(job.wait(5) for job in everything)
-    assert len({job.id for job in everything}) == 160
+    assert len(everything) == 160
     assert most[0] <= 3
-    assert {(job.status, job.count, job.total) for job in everything} == {("done", 1, 1)}
+    assert {(job.status, *job.take()) for job in everything} == {("done", "ran")}
