@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.micro_tuning import (
     layer_choice,
+    recorded_run,
     run_settings,
     runs_panel,
     say_how_long,
@@ -17,11 +18,7 @@ from neuralviz.ui.page import page_header, show_error
 from neuralviz.ui.texts import put_in_address, texts_input
 
 EXAMPLES = {
-    "Two banks": [
-        "She sat on the bank of the river and watched the boats.",
-        "He rested at the river's edge and looked at the ships.",
-        "The bank has raised its interest rates again.",
-    ],
+    "Two banks": recorded_run().texts,
     "One sentence": [
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
     ],

@@ -7,54 +7,20 @@ python scripts/screenshots.py --all DIR  # every page, both widths, light and da
 from __future__ import annotations
 
 import argparse
-import shutil
-import socket
-import subprocess
-import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from playwright.sync_api import sync_playwright
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.support.app import APP, ROOT, launch_chromium, served
 
+if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-ROOT = Path(__file__).parents[1]
 PAGES = {"micro_tuning": "", "blueprints": "blueprints", "how_it_works": "how_it_works"}
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 FIGURE = ".js-plotly-plot .main-svg"
-
-
-@contextmanager
-def running_app() -> Iterator[str]:
-    """The app on a free port, as users start it; gives its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
-    server = subprocess.Popen(
-        [*command, "--server.headless", "true", "--server.port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://localhost:{port}"
-    try:
-        for _ in range(300):
-            try:
-                urlopen(f"{address}/_stcore/health", timeout=1).close()
-                break
-            except (URLError, OSError):
-                time.sleep(0.2)
-        yield address
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 def tune_live(page: Page) -> None:
@@ -83,12 +49,12 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.all or ROOT / "docs" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
-    with running_app() as address, sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        browser = playwright.chromium.launch(
-            executable_path=str(own) if own.exists() else shutil.which("chromium"),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with (
+        TemporaryDirectory() as home,
+        served(APP, Path(home)) as address,
+        sync_playwright() as playwright,
+    ):
+        browser = launch_chromium(playwright)
         sizes = SIZES if args.all else {"desktop": (1440, 1300)}
         for size, (width, height) in sizes.items():
             for theme in ("light", "dark") if args.all else ("light",):

@@ -197,7 +197,7 @@ def runs_panel() -> None:
     """The runs of this session, two beside each other; before the first, a recorded one."""
     runs: list[Run] = st.session_state.get("runs", [])
     if not runs:
-        _recorded_run()
+        _show_recorded_run()
         return
     if len(runs) > 1:
         st.pills(
@@ -215,17 +215,18 @@ def runs_panel() -> None:
             panel(run, live, wide=len(shown) == 1)
 
 
-def _recorded_run() -> None:
+def _show_recorded_run() -> None:
     st.subheader("A recorded run", anchor=False)
     st.caption(
         "The bundled model on three sentences, as the settings stand at the start. Press **Tune** "
         "to see it learn the texts above, live."
     )
-    _show_record(_read_recorded_run(), "recorded", live=False, wide=True)
+    _show_record(recorded_run(), "recorded", live=False, wide=True)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def _read_recorded_run() -> RunRecord:
+def recorded_run() -> RunRecord:
+    """The default settings on the first example, as ``scripts/record_run.py`` saw it."""
     return RunRecord.load(sample_data() / RECORDED_RUN)
 
 

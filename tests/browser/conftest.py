@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NoReturn
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Error, expect, sync_playwright
 
+from tests.support.app import launch_chromium, served
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
-ROOT = Path(__file__).parents[2]
 expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
 
@@ -35,12 +30,8 @@ def no_browser(reason: str) -> NoReturn:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        chromium = playwright.chromium
-        own = Path(chromium.executable_path)
-        path = str(own) if own.exists() else shutil.which("chromium")
-        flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         try:
-            browser = chromium.launch(executable_path=path, args=flags)
+            browser = launch_chromium(playwright)
         except Error as error:
             no_browser(f"no Chromium; `playwright install chromium` brings it ({error.message})")
         yield browser
@@ -49,37 +40,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
-    """Start a script on a free port, from a folder that is not its own; gives its address."""
-    servers = []
-
-    def start(script: Path) -> str:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        folder = tmp_path_factory.mktemp("served")
-        command = [sys.executable, "-m", "streamlit", "run", str(script)]
-        servers.append(
-            subprocess.Popen(
-                [*command, "--server.headless", "true", "--server.port", str(port)],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "NEURALVIZ_HOME": str(folder)},
-                stdout=(folder / "log").open("w"),
-                stderr=subprocess.STDOUT,
-            )
+    """Serve a script until the tests are over; gives its address."""
+    with ExitStack() as servers:
+        yield lambda script: servers.enter_context(
+            served(script, tmp_path_factory.mktemp("served"))
         )
-        address = f"http://localhost:{port}"
-        for _ in range(300):
-            try:
-                with urlopen(f"{address}/_stcore/health", timeout=1):
-                    return address
-            except (URLError, OSError):
-                time.sleep(0.1)
-        pytest.fail((folder / "log").read_text())
-
-    yield start
-    for server in servers:
-        server.terminate()
-        server.wait(10)
 
 
 @pytest.fixture

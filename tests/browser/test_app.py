@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.support.app import APP
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
-APP = Path(__file__).parents[2] / "app.py"
 PAGES = ("", "blueprints", "how_it_works")
 LOSS = "[aria-label='Loss at the masked words']"
 MINUTE = 60_000

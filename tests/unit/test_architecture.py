@@ -147,7 +147,24 @@ def test_what_is_never_written(path: Path) -> None:
 
 
 def test_workers_never_call_streamlit() -> None:
-    """The modules that work beside the page: what they do must not depend on it."""
-    for part in ("models", "micro_tuning", "embedders", "corpus"):
-        for path in (PACKAGE / part).rglob("*.py"):
-            assert "streamlit" not in path.read_text("utf-8"), relative(path)
+    """Neither what is handed to a queue, nor what it calls in pages and ``ui``."""
+    functions: dict[str, list[ast.FunctionDef]] = {}
+    handed_over: set[str] = set()
+    for path in (*(ROOT / "pages").glob("*.py"), *(PACKAGE / "ui").glob("*.py")):
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.FunctionDef):
+                functions.setdefault(node.name, []).append(node)
+        for call in calls(path):
+            if ast.unparse(call.func).endswith((".submit", "threading.Timer", "threading.Thread")):
+                values = (*call.args, *(keyword.value for keyword in call.keywords))
+                handed_over |= {value.id for value in values if isinstance(value, ast.Name)}
+    reached, todo = set(), handed_over & functions.keys()
+    assert {"work", "_load_bundled"} <= todo
+    while todo:
+        name = todo.pop()
+        reached.add(name)
+        for function in functions[name]:
+            names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+            assert "st" not in names, f"{name} runs on a thread and calls Streamlit"
+            todo |= (names & functions.keys()) - reached
+    assert "load_for_app" in reached

@@ -1,0 +1,78 @@
+"""The app on a free port as users start it, and a Chromium that looks at it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import urlopen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Playwright
+
+ROOT = Path(__file__).parents[2]
+APP = ROOT / "app.py"
+START_SECONDS = 60
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@contextmanager
+def served(script: Path, folder: Path) -> Iterator[str]:
+    """Serve a Streamlit script and give its address.
+
+    Args:
+        script: what is served.
+        folder: an empty one, not the script's own: working folder, log, and where texts are kept.
+
+    Raises:
+        TimeoutError: the server does not answer; the message is its log.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", str(script)]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [*command, "--server.headless", "true", "--server.port", str(port)],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "NEURALVIZ_HOME": str(folder)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        _wait_for(f"http://localhost:{port}/_stcore/health", folder / "log")
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _wait_for(address: str, log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        try:
+            with urlopen(address, timeout=1):
+                return
+        except (URLError, OSError):
+            time.sleep(0.1)
+    raise TimeoutError(log.read_text())
+
+
+def launch_chromium(playwright: Playwright) -> Browser:
+    """Playwright's own Chromium where it is installed, else the system's.
+
+    Raises:
+        playwright.sync_api.Error: there is none.
+    """
+    own = Path(playwright.chromium.executable_path)
+    path = str(own) if own.exists() else shutil.which("chromium")
+    return playwright.chromium.launch(executable_path=path, args=_FLAGS)
