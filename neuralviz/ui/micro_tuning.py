@@ -236,12 +236,12 @@ def _run_panel(run: Run, live: bool, *, wide: bool) -> None:
     if live and run.job.is_over:
         st.rerun()
     job, record = run.job, run.record
-    title, button = st.columns([3, 1], vertical_alignment="center")
-    title.subheader(f"Run {run.number}", anchor=False)
-    if not job.is_over and button.button(
-        "Stop", icon=":material/stop:", key=f"stop-{run.number}", width="stretch"
-    ):
-        job.stop()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(f"Run {run.number}", anchor=False)
+        if st.button(  # stays when the run is over: nothing below it moves
+            "Stop", icon=":material/stop:", key=f"stop-{run.number}", disabled=job.is_over
+        ):
+            job.stop()
     st.caption(plain(_about(record)))
     _state(run)
     if record.started():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,24 @@ if TYPE_CHECKING:
 PAGES = ("", "blueprints", "how_it_works")
 LOSS = "[aria-label='Loss at the masked words']"
 MINUTE = 60_000
+# Labels of a figure beyond its sides, and labels of one axis, titles and legends on each other.
+CLIPPED_OR_OVERLAPPING = """
+() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+    const box = plot.getBoundingClientRect()
+    const labels = names => [...plot.querySelectorAll(names)]
+        .map(label => ({text: label.textContent, at: label.getBoundingClientRect()}))
+        .filter(({at}) => at.width > 0)
+    const clipped = labels('.gtitle, .xtitle, .ytitle, .xtick text, .ytick text, .legendtext')
+        .filter(({at}) => at.left < box.left - 2 || at.right > box.right + 2)
+        .map(({text}) => `clipped: ${text}`)
+    const overlapping = ['.ytick text', '.gtitle, .legendtext, .xtitle', '.legendtext']
+        .map(labels)
+        .flatMap(group => group.flatMap((a, i) => group.slice(i + 1)
+            .filter(b => Math.min(a.at.right, b.at.right) - Math.max(a.at.left, b.at.left) > 2
+                && Math.min(a.at.bottom, b.at.bottom) - Math.max(a.at.top, b.at.top) > 4)
+            .map(b => `overlapping: ${a.text} | ${b.text}`)))
+    return [...clipped, ...overlapping]
+})"""
 
 pytestmark = pytest.mark.browser
 
@@ -113,8 +132,9 @@ def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, addres
     page.get_by_text(re.compile(r"step \d+ of 1000")).wait_for(timeout=2 * MINUTE)
     tune(page)
     page.get_by_text("place 1 in the queue").wait_for(timeout=MINUTE)
-    for _ in range(2):
-        page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).first.click()
+    stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
+    for run in range(2):
+        stops.nth(run).click()
         page.wait_for_timeout(1500)
     expect(page.get_by_text("Stopped.").first).to_be_visible(timeout=MINUTE)
     expect(page.get_by_text("Run 1", exact=True).first).to_be_visible()
@@ -166,14 +186,35 @@ def test_nothing_is_wider_than_the_page(
     page.wait_for_timeout(1000)
     main = "document.querySelector('[data-testid=stMain]')"
     assert page.evaluate(f"{main}.scrollWidth <= {main}.clientWidth")
-    clipped = page.evaluate(
-        """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
-            const box = plot.getBoundingClientRect()
-            return [...plot.querySelectorAll('.gtitle, .xtitle, .ytitle, .xtick text, .ytick text')]
-                .map(label => [label.textContent, label.getBoundingClientRect()])
-                .filter(([, at]) => at.left < box.left - 2 || at.right > box.right + 2)
-                .map(([text]) => text)
-        })"""
-    )
-    assert clipped == []
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_figures_stay_where_they_are_while_a_run_goes_on(
+    browser: Browser, address: str, width: int
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    page.goto(address)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    set_number(page, "Epochs", "40")
+    tune(page)
+    page.get_by_text(re.compile(r"step \d+ of 40")).first.wait_for(timeout=2 * MINUTE)
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    tops = """() => {
+        const top = document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top
+        return [...document.querySelectorAll('.js-plotly-plot')].slice(0, 3).map(figure =>
+            Math.round(figure.getBoundingClientRect().top - top))
+    }"""
+    page.wait_for_function(f"({tops})().length === 3", timeout=MINUTE)
+    seen, over = [page.evaluate(tops)], page.get_by_text("Done in")
+    while not over.is_visible():
+        seen.append(page.evaluate(tops))
+        page.wait_for_timeout(100)
+    page.get_by_text("Which words wrote the embedding").first.wait_for(timeout=MINUTE)
+    seen.append(page.evaluate(tops))
+    assert len(seen) > 5
+    assert len({tuple(tops) for tops in seen}) == 1, [tops for tops, _ in itertools.groupby(seen)]
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
     context.close()
