@@ -91,11 +91,12 @@ class _PerTextModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         axis, text_of = self.rows.row_axis, self.rows.text_of
-        pieces = []
-        for text in torch.unique_consecutive(text_of):
-            at = (text_of == text).nonzero().squeeze(1)
-            own = {part: self.rows.values[name][at[0]] for part, name in self.names.items()}
-            pieces.append(torch.func.functional_call(self.module, own, (x.index_select(axis, at),)))
+        _, counts = torch.unique_consecutive(text_of, return_counts=True)
+        pieces, row = [], 0
+        for piece in x.split(counts.tolist(), dim=axis):
+            own = {part: self.rows.values[name][row] for part, name in self.names.items()}
+            pieces.append(torch.func.functional_call(self.module, own, (piece,)))
+            row += piece.shape[axis]
         return torch.cat(pieces, dim=axis)
 
 

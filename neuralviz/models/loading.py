@@ -8,8 +8,8 @@ import json
 import os
 import re
 import shutil
-import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +123,7 @@ def _from_hub(model_id: str) -> tuple[Path, str]:
             f"{model_id} is not on this machine and the hub is switched off (HF_HUB_OFFLINE); "
             "use the bundled model or a local folder."
         )
-    if not _reachable(constants.ENDPOINT):
+    if not _answers(constants.ENDPOINT):
         raise ModelError(
             f"{model_id} is not on this machine and the hub cannot be reached; connect to the "
             "internet, or use the bundled model or a local folder."
@@ -164,29 +164,21 @@ def _is_complete(folder: Path) -> bool:
     return has_tokenizer and {"config.json", *shards} <= files
 
 
-def _reachable(endpoint: str) -> bool:
-    """Whether the hub (or the proxy on the way to it) takes a connection within a few seconds."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies, proxy_bypass
+def _answers(endpoint: str) -> bool:
+    """Whether the hub says anything at all within a few seconds, an error included."""
+    from huggingface_hub import get_session
 
-    address = urlsplit(endpoint)
-    proxy = getproxies().get(address.scheme)
-    if proxy and address.hostname and not proxy_bypass(address.hostname):
-        address = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    port = address.port or (443 if address.scheme == "https" else 80)
-    found: list[bool] = []
+    answered = threading.Event()
 
-    def connect() -> None:  # in a thread, because looking up a name has no time limit of its own
-        try:
-            with socket.create_connection((address.hostname, port), timeout=NETWORK_SECONDS):
-                found.append(True)
-        except OSError:
-            found.append(False)
+    def ask() -> None:  # in a thread, because looking up a name has no time limit of its own
+        with suppress(Exception):  # whatever the hub's client lets through from its transport
+            get_session().head(endpoint, timeout=NETWORK_SECONDS)
+            answered.set()
 
-    thread = threading.Thread(target=connect, daemon=True)
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(NETWORK_SECONDS)
-    return found == [True]
+    return answered.is_set()
 
 
 def _folder_fingerprint(folder: Path) -> str:

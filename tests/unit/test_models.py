@@ -10,8 +10,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import numpy as np
@@ -23,6 +26,9 @@ from neuralviz.models import LanguageModel, export_model, load_model, loading
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
 from tests.support.models import save_causal, save_family, save_headless
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 
@@ -197,15 +203,18 @@ def test_the_fingerprint_follows_the_content(folder: Path) -> None:
 
 
 @pytest.fixture
-def _online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """The hub switched on, with nothing in its cache and no proxy on the way to it."""
-    from huggingface_hub import constants
+    from huggingface_hub import close_session, constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
+    close_session()  # the next one sees the environment anew
+    yield
+    close_session()
 
 
 def test_a_hub_that_is_switched_off() -> None:
@@ -235,14 +244,25 @@ def test_no_network_is_noticed_within_five_seconds(endpoint: str, monkeypatch) -
 
 
 @pytest.mark.usefixtures("_online")
+def test_a_hub_that_takes_the_connection_and_says_nothing(monkeypatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(loading, "NETWORK_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        start = time.perf_counter()
+        assert "the hub cannot be reached" in sentence_of("someone/a-model")
+        assert time.perf_counter() - start < 2
+
+
+@pytest.mark.usefixtures("_online")
 def test_a_name_server_that_never_answers(monkeypatch) -> None:
+    import huggingface_hub
+
     monkeypatch.setattr(loading, "NETWORK_SECONDS", 0.3)
-
-    def never(*_address: object, **_options: object) -> None:
-        time.sleep(2)
-        raise TimeoutError
-
-    monkeypatch.setattr(socket, "create_connection", never)
+    session = Mock(head=Mock(side_effect=lambda *_, **__: time.sleep(2)))
+    monkeypatch.setattr(huggingface_hub, "get_session", lambda: session)
     start = time.perf_counter()
     assert "the hub cannot be reached" in sentence_of("someone/a-model")
     assert time.perf_counter() - start < 2
@@ -251,11 +271,13 @@ def test_a_name_server_that_never_answers(monkeypatch) -> None:
 @pytest.mark.usefixtures("_online")
 def test_the_proxy_is_what_has_to_be_reached(monkeypatch) -> None:
     """With a proxy set, the hub's own address need not be reachable."""
-    with socket.create_server(("127.0.0.1", 0)) as proxy:
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+    monkeypatch.setattr(loading, "NETWORK_SECONDS", 2.0)
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as proxy:  # answers 501 to anything
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
         monkeypatch.delenv("no_proxy", raising=False)
-        assert loading._reachable("https://192.0.2.1")
-    assert not loading._reachable("https://192.0.2.1")
+        assert loading._answers("http://192.0.2.1")
+        proxy.shutdown()
 
 
 class TransportError(Exception):
@@ -294,7 +316,7 @@ def test_what_the_hub_may_answer(what: str, monkeypatch) -> None:
         raise errors.LocalEntryNotFoundError("not cached") if local_files_only else error
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    monkeypatch.setattr(loading, "_reachable", lambda endpoint: True)
+    monkeypatch.setattr(loading, "_answers", lambda endpoint: True)
     assert sentence in sentence_of("someone/a-model")
 
 
@@ -343,7 +365,7 @@ def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
     assert "is not on this machine and the hub is switched off" in sentence_of("someone/a-model")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(loading, "_reachable", lambda endpoint: True)
+    monkeypatch.setattr(loading, "_answers", lambda endpoint: True)
     assert load_model("someone/a-model", device="cpu").fingerprint == bert_folder.name
 
 
