@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import re
 import shutil
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
-from neuralviz.models import bundled
+from neuralviz.models import bundled, hub
 from neuralviz.models.language_model import LanguageModel, layers_of
 
 if TYPE_CHECKING:
@@ -23,17 +20,7 @@ if TYPE_CHECKING:
 
 BUNDLED = "bundled"
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
-NETWORK_SECONDS = 4.0
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
-_HUB_FILES = ["*.json", "*.txt", "*.model", "model*.safetensors"]
-_TOKENIZER_FILES = (  # any one of these sets is a tokenizer
-    {"tokenizer.json"},
-    {"vocab.txt"},
-    {"vocab.json", "merges.txt"},
-    {"sentencepiece.bpe.model"},
-    {"spiece.model"},
-    {"spm.model"},
-)
 
 
 def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
@@ -64,21 +51,26 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     Raises:
         ModelError: the folder is not empty or cannot be written.
     """
+    from safetensors import SafetensorError
+
     try:
-        folder = Path(folder).expanduser()
+        folder = Path(folder).expanduser().absolute()
+        if folder == Path.cwd():
+            raise ModelError("Choose another folder than the one you are in.")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ModelError(f"{folder} exists and is not an empty folder; choose another.")
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         part.mkdir(parents=True)
         try:
-            model.network.save_pretrained(part)
+            with quiet_transformers():
+                model.network.save_pretrained(part)
             model.tokenizer.save_pretrained(part)
             if folder.exists():
                 folder.rmdir()
             part.replace(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-    except (OSError, RuntimeError) as error:  # RuntimeError: no such home
+    except (OSError, RuntimeError, SafetensorError) as error:  # RuntimeError: no such home
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"Could not write to {folder}: {reason}.") from error
     return folder
@@ -105,80 +97,8 @@ def _resolve(model_id: str) -> tuple[Path, str]:
             f"“{model_id[:80]}” is neither “bundled”, nor a folder, nor a hub id such as "
             "bert-base-uncased."
         )
-    return _from_hub(model_id)
-
-
-def _from_hub(model_id: str) -> tuple[Path, str]:
-    """The hub's snapshot of a model: from the local cache when it is there, else fetched."""
-    from huggingface_hub import constants, errors, snapshot_download
-
-    try:
-        folder = Path(snapshot_download(model_id, local_files_only=True, allow_patterns=_HUB_FILES))
-        if _is_complete(folder):
-            return folder, folder.name
-    except (OSError, ValueError, KeyError):  # the hub's own “not in the cache” is an OSError
-        pass
-    if constants.HF_HUB_OFFLINE:
-        raise ModelError(
-            f"{model_id} is not on this machine and the hub is switched off (HF_HUB_OFFLINE); "
-            "use the bundled model or a local folder."
-        )
-    if not _answers(constants.ENDPOINT):
-        raise ModelError(
-            f"{model_id} is not on this machine and the hub cannot be reached; connect to the "
-            "internet, or use the bundled model or a local folder."
-        )
-    try:
-        folder = Path(snapshot_download(model_id, allow_patterns=_HUB_FILES, etag_timeout=5))
-    except errors.GatedRepoError as error:
-        raise ModelError(
-            f"The hub shows {model_id} only to people it has let in; log in with `hf auth login`."
-        ) from error
-    except errors.RepositoryNotFoundError as error:
-        raise ModelError(f"The hub has no public model {model_id}; check the spelling.") from error
-    except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise ModelError(
-                f"There is no room on the disk for {model_id}; free some and try again."
-            ) from error
-        raise ModelError(
-            f"Fetching {model_id} from the hub broke off ({type(error).__name__}); try again, or "
-            "use the bundled model."
-        ) from error
-    except Exception as error:  # the hub's client raises its transport's own errors too
-        raise ModelError(
-            f"Fetching {model_id} from the hub failed ({type(error).__name__}); try again, or "
-            "use the bundled model."
-        ) from error
+    folder = hub.fetch(model_id)
     return folder, folder.name
-
-
-def _is_complete(folder: Path) -> bool:
-    """Whether a snapshot holds a whole model; a fetch that broke off leaves a part of one."""
-    files = {path.name for path in folder.iterdir() if path.is_file()}
-    shards = {"model.safetensors"}
-    if shards - files and "model.safetensors.index.json" in files:
-        index = json.loads((folder / "model.safetensors.index.json").read_text("utf-8"))
-        shards = set(index["weight_map"].values())
-    has_tokenizer = any(names <= files for names in _TOKENIZER_FILES)
-    return has_tokenizer and {"config.json", *shards} <= files
-
-
-def _answers(endpoint: str) -> bool:
-    """Whether the hub says anything at all within a few seconds, an error included."""
-    from huggingface_hub import get_session
-
-    answered = threading.Event()
-
-    def ask() -> None:  # in a thread, because looking up a name has no time limit of its own
-        with suppress(Exception):  # whatever the hub's client lets through from its transport
-            get_session().head(endpoint, timeout=NETWORK_SECONDS)
-            answered.set()
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(NETWORK_SECONDS)
-    return answered.is_set()
 
 
 def _folder_fingerprint(folder: Path) -> str:
@@ -209,7 +129,10 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
         raise ModelError(f"{model_id} holds no model: there is no config.json in it.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
-    causal = any(name.endswith(("ForCausalLM", "LMHeadModel")) for name in architectures)
+    causal = any(
+        name.endswith(("ForCausalLM", "LMHeadModel")) and not name.endswith("WithLMHeadModel")
+        for name in architectures
+    )
     if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
         if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
             raise ModelError(

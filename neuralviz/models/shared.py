@@ -10,8 +10,9 @@ from neuralviz.models.loading import load_model
 
 KEPT = 2  # models; the one that was used longest ago goes first
 
-_lock = threading.Lock()  # held while loading: two loads at once would take twice the memory
 _models: dict[tuple[str, object], LanguageModel] = {}
+_lock = threading.Lock()  # for looking and putting
+_loading: dict[tuple[str, object], threading.Lock] = {}  # each model is loaded once
 
 
 def shared_model(model_id: str) -> LanguageModel:
@@ -22,13 +23,31 @@ def shared_model(model_id: str) -> LanguageModel:
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
+    key = (model_id, _stamp(model_id))
     with _lock:
-        key = (model_id, _stamp(model_id))
-        model = _models.pop(key, None) or load_model(model_id)
-        _models[key] = model
-        while len(_models) > KEPT:
-            del _models[next(iter(_models))]
+        if key in _models:
+            return _used(key)
+        loading = _loading.setdefault(key, threading.Lock())
+    with loading:
+        with _lock:
+            if key in _models:
+                return _used(key)
+        try:
+            model = load_model(model_id)
+        finally:
+            with _lock:
+                _loading.pop(key, None)
+        with _lock:
+            _models[key] = model
+            while len(_models) > KEPT:
+                del _models[next(iter(_models))]
         return model
+
+
+def _used(key: tuple[str, object]) -> LanguageModel:
+    """A kept model, noted as the one used last."""
+    model = _models[key] = _models.pop(key)
+    return model
 
 
 def is_loaded(model_id: str) -> bool:

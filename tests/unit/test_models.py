@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
 from neuralviz.errors import ModelError
-from neuralviz.models import LanguageModel, export_model, load_model, loading
+from neuralviz.models import LanguageModel, export_model, load_model
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
 from tests.support.models import save_causal, save_family, save_headless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 ROOT = Path(__file__).parents[2]
 
@@ -197,183 +191,6 @@ def test_the_fingerprint_follows_the_content(folder: Path) -> None:
     content[-1] ^= 1
     path.write_bytes(content)
     assert load_model(folder, device="cpu").fingerprint != first
-
-
-# --- the hub -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def _online(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """The hub switched on, with nothing in its cache and no proxy on the way to it."""
-    from huggingface_hub import close_session, constants
-
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    close_session()  # the next one sees the environment anew
-    yield
-    close_session()
-
-
-def test_a_hub_that_is_switched_off() -> None:
-    assert "the hub is switched off" in sentence_of("someone/a-model-not-here")
-
-
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.mark.usefixtures("_online")
-@pytest.mark.parametrize(
-    "endpoint",
-    ["http://127.0.0.1:{port}", "http://192.0.2.1", "http://no-such-host.invalid"],
-    ids=["closed port", "no route", "no name"],
-)
-def test_no_network_is_noticed_within_five_seconds(endpoint: str, monkeypatch) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "ENDPOINT", endpoint.format(port=closed_port()))
-    start = time.perf_counter()
-    said = sentence_of("someone/a-model")
-    assert time.perf_counter() - start < 5
-    assert "the hub cannot be reached" in said
-
-
-@pytest.mark.usefixtures("_online")
-def test_a_hub_that_takes_the_connection_and_says_nothing(monkeypatch) -> None:
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(loading, "NETWORK_SECONDS", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        start = time.perf_counter()
-        assert "the hub cannot be reached" in sentence_of("someone/a-model")
-        assert time.perf_counter() - start < 2
-
-
-@pytest.mark.usefixtures("_online")
-def test_a_name_server_that_never_answers(monkeypatch) -> None:
-    import huggingface_hub
-
-    monkeypatch.setattr(loading, "NETWORK_SECONDS", 0.3)
-    session = Mock(head=Mock(side_effect=lambda *_, **__: time.sleep(2)))
-    monkeypatch.setattr(huggingface_hub, "get_session", lambda: session)
-    start = time.perf_counter()
-    assert "the hub cannot be reached" in sentence_of("someone/a-model")
-    assert time.perf_counter() - start < 2
-
-
-@pytest.mark.usefixtures("_online")
-def test_the_proxy_is_what_has_to_be_reached(monkeypatch) -> None:
-    """With a proxy set, the hub's own address need not be reachable."""
-    monkeypatch.setattr(loading, "NETWORK_SECONDS", 2.0)
-    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as proxy:  # answers 501 to anything
-        threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
-        monkeypatch.delenv("no_proxy", raising=False)
-        assert loading._answers("http://192.0.2.1")
-        proxy.shutdown()
-
-
-class TransportError(Exception):
-    """What the library below the hub's client raises, which is none of the hub's own errors."""
-
-
-def hub_errors() -> dict[str, tuple[Exception, str]]:
-    from huggingface_hub import errors
-
-    answer = Mock(headers={})
-
-    return {
-        "no room": (OSError(errno.ENOSPC, "No space left on device"), "no room on the disk"),
-        "not found": (
-            errors.RepositoryNotFoundError("404", response=answer),
-            "no public model someone/a-model; check the spelling",
-        ),
-        "gated": (errors.GatedRepoError("403", response=answer), "hf auth login"),
-        "broken off": (ConnectionResetError("reset"), "broke off"),
-        "transport": (TransportError("slow"), "failed (TransportError)"),
-        "server": (errors.HfHubHTTPError("500", response=answer), "try again"),
-    }
-
-
-@pytest.mark.usefixtures("_online")
-@pytest.mark.parametrize(
-    "what", ["no room", "not found", "gated", "broken off", "transport", "server"]
-)
-def test_what_the_hub_may_answer(what: str, monkeypatch) -> None:
-    import huggingface_hub
-    from huggingface_hub import errors
-
-    error, sentence = hub_errors()[what]
-
-    def snapshot_download(model_id: str, *, local_files_only: bool = False, **_: object) -> str:
-        raise errors.LocalEntryNotFoundError("not cached") if local_files_only else error
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    monkeypatch.setattr(loading, "_answers", lambda endpoint: True)
-    assert sentence in sentence_of("someone/a-model")
-
-
-def test_a_model_in_the_cache_needs_no_network(bert_folder: Path, monkeypatch) -> None:
-    import huggingface_hub
-
-    asked = []
-
-    def snapshot_download(model_id: str, *, local_files_only: bool = False, **_: object) -> str:
-        asked.append((model_id, local_files_only))
-        return str(bert_folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    model = load_model("someone/a-model", device="cpu")
-    assert asked == [("someone/a-model", True)]
-    assert (model.id, model.fingerprint) == ("someone/a-model", bert_folder.name)
-
-
-def spoil(folder: Path, what: str) -> None:
-    """Take away what a fetch that broke off would not have brought."""
-    if what == "tokenizer":
-        for path in folder.glob("token*"):
-            path.unlink()
-    elif what == "merges":
-        (folder / "tokenizer.json").unlink()
-        (folder / "vocab.json").write_text("{}")
-    else:  # the weights lie in two files, and one of them is missing
-        shards = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
-        (folder / "model.safetensors").rename(folder / shards[0])
-        if what == "a shard":
-            index = {"weight_map": dict(zip("ab", shards, strict=True))}
-            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-@pytest.mark.parametrize("what", ["tokenizer", "merges", "a shard", "the index"])
-def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
-    what: str, folder: Path, bert_folder: Path, monkeypatch
-) -> None:
-    import huggingface_hub
-    from huggingface_hub import constants
-
-    def snapshot_download(model_id: str, *, local_files_only: bool = False, **_: object) -> str:
-        return str(folder if local_files_only else bert_folder)
-
-    spoil(folder, what)
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    assert "is not on this machine and the hub is switched off" in sentence_of("someone/a-model")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(loading, "_answers", lambda endpoint: True)
-    assert load_model("someone/a-model", device="cpu").fingerprint == bert_folder.name
-
-
-def test_a_cache_with_every_shard_is_whole(folder: Path) -> None:
-    spoil(folder, "a shard")
-    assert not loading._is_complete(folder)
-    (folder / "model-00002-of-00002.safetensors").write_bytes(b"")
-    assert loading._is_complete(folder)
 
 
 # --- the bundled model -------------------------------------------------------------------------

@@ -1,0 +1,151 @@
+"""Models from the Hugging Face hub: looked for in the local cache first, then fetched."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NETWORK_SECONDS = 3.0
+_FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
+_TOKENIZER_FILES = (  # any one of these sets is a tokenizer
+    {"tokenizer.json"},
+    {"vocab.txt"},
+    {"vocab.json", "merges.txt"},
+    {"sentencepiece.bpe.model"},
+    {"spiece.model"},
+    {"spm.model"},
+)
+
+
+def fetch(model_id: str) -> Path:
+    """Folder of a model's files in the local cache; what is not in it yet is fetched.
+
+    The folder's name is the commit: it changes when the files do.
+
+    Raises:
+        ModelError: the hub has no such model or is not reached, or there is no room on the disk.
+    """
+    from huggingface_hub import constants, hf_hub_download
+
+    cached = _cached(model_id)
+    if cached is not None:
+        return cached
+    if constants.HF_HUB_OFFLINE:
+        raise ModelError(
+            f"{model_id} is not on this machine and the hub is switched off (HF_HUB_OFFLINE); "
+            "use the bundled model or a local folder."
+        )
+    names = _file_names(model_id)
+    if not names:
+        raise ModelError(f"{model_id} holds no model that can be read: no weights in safetensors.")
+    try:
+        paths = [
+            hf_hub_download(model_id, name, etag_timeout=2 * NETWORK_SECONDS) for name in names
+        ]
+    except Exception as error:  # the hub's client lets through its transport's own errors too
+        raise _explained(model_id, error) from error
+    return Path(paths[0]).parent
+
+
+def _cached(model_id: str) -> Path | None:
+    """The snapshot of a model in the local cache, if a whole one is there."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(model_id, local_files_only=True))
+        return folder if _is_complete(folder) else None
+    except (OSError, ValueError, KeyError):  # the hub's own “not in the cache” is an OSError
+        return None
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether a snapshot holds a whole model; a fetch that broke off leaves a part of one."""
+    files = {path.name for path in folder.iterdir() if path.is_file()}
+    shards = {"model.safetensors"}
+    if shards - files and "model.safetensors.index.json" in files:
+        index = json.loads((folder / "model.safetensors.index.json").read_text("utf-8"))
+        shards = set(index["weight_map"].values())
+    has_tokenizer = any(names <= files for names in _TOKENIZER_FILES)
+    return has_tokenizer and {"config.json", *shards} <= files
+
+
+def _file_names(model_id: str) -> list[str]:
+    """What is fetched of a model, weights last; none when it has no weights in safetensors.
+
+    Asked in a thread: neither looking up a name nor waiting for an answer may take for ever.
+
+    Raises:
+        ModelError: the hub does not answer in time, or has no such model.
+    """
+    from huggingface_hub import HfApi, constants
+
+    answer: list[list[str] | Exception] = []
+
+    def ask() -> None:
+        try:
+            info = HfApi(endpoint=constants.ENDPOINT).model_info(model_id, timeout=NETWORK_SECONDS)
+            answer.append([sibling.rfilename for sibling in info.siblings or ()])
+        except Exception as error:  # handed over to the thread that waits
+            answer.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(NETWORK_SECONDS)
+    found = answer[0] if answer else TimeoutError()
+    if isinstance(found, Exception):
+        if any(_status(cause) is not None for cause in _causes(found)):
+            raise _explained(model_id, found) from found
+        raise ModelError(
+            f"{model_id} is not on this machine and the hub cannot be reached; connect to the "
+            "internet, or use the bundled model or a local folder."
+        ) from found
+    names = [name for name in found if any(fnmatch(name, pattern) for pattern in _FILES)]
+    names = [name for name in names if "/" not in name]
+    weights = [name for name in names if name.endswith(".safetensors")]
+    if "model.safetensors" in weights:
+        weights = ["model.safetensors"]
+    others = [name for name in names if not name.endswith(".safetensors")]
+    return [*sorted(others), *sorted(weights)] if weights else []
+
+
+def _explained(model_id: str, error: Exception) -> ModelError:
+    """The sentence for whatever went wrong while asking the hub or fetching from it."""
+    from huggingface_hub import errors
+
+    causes = list(_causes(error))
+    if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
+        return ModelError(
+            f"The hub shows {model_id} only to people it has let in; log in with `hf auth login`."
+        )
+    if any(_status(cause) in (401, 404) for cause in causes):
+        return ModelError(f"The hub has no public model {model_id}; check the spelling.")
+    if any(
+        getattr(cause, "errno", None) == errno.ENOSPC or "No space left" in str(cause)
+        for cause in causes
+    ):
+        return ModelError(f"There is no room on the disk for {model_id}; free some and try again.")
+    return ModelError(
+        f"Fetching {model_id} from the hub broke off ({type(error).__name__}); try again, or use "
+        "the bundled model."
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what led to it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _status(error: BaseException) -> int | None:
+    """HTTP status that the hub answered with, if that is what the error is about."""
+    return getattr(getattr(error, "response", None), "status_code", None)

@@ -1,0 +1,80 @@
+"""A hub on this machine: serves folders as models the way the Hugging Face hub does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+SILENCE = 30.0  # seconds
+
+
+@contextmanager
+def hub(
+    models: Mapping[str, Path], *, refuses: int | None = None, silent_on: str = "\0"
+) -> Iterator[str]:
+    """Serve ``models`` (id to folder) and give the address.
+
+    Args:
+        models: everything else is answered with 404.
+        refuses: the HTTP status that every file is answered with, instead of the file.
+        silent_on: requests whose path contains it are never answered.
+    """
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def do_GET(self) -> None:
+            if silent_on in self.path:
+                over.wait(SILENCE)
+                return
+            for model_id, folder in models.items():
+                if self.path.split("?")[0].endswith(f"/api/models/{model_id}"):
+                    siblings = [{"rfilename": path.name} for path in sorted(folder.iterdir())]
+                    told = {"id": model_id, "sha": COMMIT, "siblings": siblings}
+                    self.answer(json.dumps(told).encode(), "application/json")
+                    return
+                start = f"/{model_id}/resolve/main/"
+                if self.path.startswith(start) and refuses is None:
+                    path = folder / self.path.removeprefix(start)
+                    if path.is_file():
+                        self.answer(path.read_bytes(), "application/octet-stream")
+                        return
+            self.send_response(404 if refuses is None else refuses)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def answer(self, body: bytes, kind: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()

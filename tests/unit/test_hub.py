@@ -1,0 +1,264 @@
+"""Models from a hub: fetched once, and a sentence for everything that can go wrong on the way."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from neuralviz.errors import ModelError
+from neuralviz.models import hub, load_model
+from tests.support.hub import COMMIT
+from tests.support.hub import hub as local_hub
+from tests.support.models import save_family
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[2]
+MODEL = "someone/a-model"
+
+
+@pytest.fixture(scope="module")
+def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_family("bert", tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def folder(bert_folder: Path, tmp_path: Path) -> Path:
+    """A small model's folder, to be spoilt."""
+    return Path(shutil.copytree(bert_folder, tmp_path / "model"))
+
+
+def sentence_of(model_id: str = MODEL) -> str:
+    """The sentence with which a model is refused."""
+    with pytest.raises(ModelError) as caught:
+        load_model(model_id)
+    return str(caught.value)
+
+
+@pytest.fixture
+def hub_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """Switch the hub on, with nothing in its cache and no proxy; takes the hub's address."""
+    from huggingface_hub import close_session, constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    close_session()  # the next one sees the environment anew
+
+    def lies_at(address: str) -> None:
+        template = address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+
+    yield lies_at
+    close_session()
+
+
+# --- what works --------------------------------------------------------------------------------
+
+
+def test_a_model_is_fetched_once(hub_at, folder: Path) -> None:
+    (folder / "pytorch_model.bin").write_bytes(b"never read")
+    (folder / "README.md").write_text("not needed")
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        model = load_model(MODEL, device="cpu")
+        assert (model.id, model.fingerprint, model.family) == (MODEL, COMMIT, "bert")
+        fetched = {path.name for path in hub.fetch(MODEL).iterdir()}
+        assert "model.safetensors" in fetched
+        assert not fetched & {"pytorch_model.bin", "README.md"}
+    assert load_model(MODEL, device="cpu").fingerprint == COMMIT  # the hub is gone
+
+
+def in_two_files(folder: Path) -> list[str]:
+    """Put the weights into two files and an index; gives the names of the two."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    where = {tensor: names[i % 2] for i, tensor in enumerate(tensors)}
+    for name in names:
+        part = {tensor: value for tensor, value in tensors.items() if where[tensor] == name}
+        save_file(part, folder / name, metadata={"format": "pt"})
+    index = {"metadata": {}, "weight_map": where}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model.safetensors").unlink()
+    return names
+
+
+def test_weights_in_several_files(hub_at, folder: Path) -> None:
+    in_two_files(folder)
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        assert load_model(MODEL, device="cpu").fingerprint == COMMIT
+
+
+@pytest.mark.parametrize("lost", ["tokenizer", "a shard", "the index"])
+def test_a_model_of_which_the_cache_holds_a_part_is_fetched(
+    lost: str, hub_at, folder: Path, monkeypatch
+) -> None:
+    from huggingface_hub import constants
+
+    shards = in_two_files(folder)
+    gone = {"tokenizer": "token*", "a shard": shards[1], "the index": "*.index.json"}[lost]
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        for path in hub.fetch(MODEL).glob(gone):
+            path.unlink()
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        assert "the hub is switched off" in sentence_of()
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        assert load_model(MODEL, device="cpu").fingerprint == COMMIT
+
+
+def test_the_proxy_is_asked(hub_at, monkeypatch) -> None:
+    """With a proxy set, the hub's own address need not be reachable."""
+    monkeypatch.setattr(hub, "NETWORK_SECONDS", 2.0)
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as proxy:  # answers 501 to anything
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        hub_at("http://192.0.2.1")
+        assert "broke off" in sentence_of()
+        proxy.shutdown()
+
+
+# --- what does not -----------------------------------------------------------------------------
+
+
+def test_a_hub_that_is_switched_off() -> None:
+    assert "the hub is switched off" in sentence_of("someone/a-model-not-here")
+
+
+@pytest.mark.parametrize("refuses", [None, 401, 404])
+def test_a_model_that_the_hub_has_not(refuses: int | None, hub_at) -> None:
+    with local_hub({}, refuses=refuses) as address:
+        hub_at(address)
+        assert f"The hub has no public model {MODEL}; check the spelling" in sentence_of()
+
+
+def test_a_hub_that_withholds_the_files(hub_at, folder: Path) -> None:
+    with local_hub({MODEL: folder}, refuses=403) as address:
+        hub_at(address)
+        assert "broke off" in sentence_of()
+
+
+def test_weights_that_could_hold_code_are_not_fetched(hub_at, folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        assert "no weights in safetensors" in sentence_of()
+
+
+class TransportError(Exception):
+    """What the library below the hub's client raises, which is none of the hub's own errors."""
+
+
+def gated() -> Exception:
+    from unittest.mock import Mock
+
+    from huggingface_hub import errors
+
+    return errors.GatedRepoError("403", response=Mock(headers={}, status_code=403))
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "no room on the disk"),
+        (RuntimeError("File system error: No space left on device (os error 28)"), "no room on"),
+        (ConnectionResetError("reset"), "broke off (ConnectionResetError)"),
+        (TransportError("slow"), "broke off (TransportError)"),
+        (gated(), "hf auth login"),
+    ],
+    ids=["disk full", "disk full, said by another library", "reset", "transport", "gated"],
+)
+def test_what_breaks_off_a_fetch(
+    error: Exception, sentence: str, hub_at, folder: Path, monkeypatch
+) -> None:
+    import huggingface_hub
+
+    def hf_hub_download(*_: object, **__: object) -> str:
+        raise error
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        assert sentence in sentence_of()
+
+
+# --- no network --------------------------------------------------------------------------------
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://127.0.0.1:{port}", "http://192.0.2.1", "http://no-such-host.invalid"],
+    ids=["closed port", "no route", "no name"],
+)
+def test_no_network(endpoint: str, hub_at) -> None:
+    hub_at(endpoint.format(port=closed_port()))
+    start = time.perf_counter()
+    assert "the hub cannot be reached" in sentence_of()
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("where", ["", "/api/models"], ids=["at all", "where it matters"])
+def test_a_hub_that_is_silent(where: str, hub_at, folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(hub, "NETWORK_SECONDS", 0.5)
+    with local_hub({MODEL: folder}, silent_on=where) as address:
+        hub_at(address)
+        start = time.perf_counter()
+        assert "the hub cannot be reached" in sentence_of()
+        assert time.perf_counter() - start < 2
+
+
+def test_a_name_server_that_never_answers(hub_at, monkeypatch) -> None:
+    from huggingface_hub import HfApi
+
+    monkeypatch.setattr(hub, "NETWORK_SECONDS", 0.3)
+    monkeypatch.setattr(HfApi, "model_info", lambda *_, **__: time.sleep(2))
+    hub_at("http://no-such-host.invalid")
+    start = time.perf_counter()
+    assert "the hub cannot be reached" in sentence_of()
+    assert time.perf_counter() - start < 1.5
+
+
+def test_no_network_is_noticed_within_five_seconds_of_a_start(folder: Path, tmp_path: Path) -> None:
+    """The imports counted, of which the library's own belong to any program that uses it."""
+    code = (
+        "import time, neuralviz.errors, neuralviz.models.hub; start = time.perf_counter()\n"
+        f"try: neuralviz.models.hub.fetch({MODEL!r})\n"
+        "except neuralviz.errors.NeuralvizError as error: print(error)\n"
+        "print(time.perf_counter() - start)"
+    )
+    with local_hub({}, silent_on="") as address:
+        environment = os.environ | {"HF_ENDPOINT": address, "HF_HUB_CACHE": str(tmp_path)}
+        environment.pop("HF_HUB_OFFLINE", None)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    *said, seconds = done.stdout.splitlines()
+    assert "the hub cannot be reached" in said[-1]
+    assert float(seconds) < 5
