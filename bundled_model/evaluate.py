@@ -44,14 +44,18 @@ def held_out(path: Path, tensors: dict[str, torch.Tensor], ratio: float) -> tupl
 
 
 def mean_pooled(model: neuralviz.models.LanguageModel, texts: list[str]) -> np.ndarray:
-    """[text, d_model] mean of the last block's outputs over all tokens, special ones included."""
+    """[text, d_model] mean of the last block's outputs over all tokens but the special ones."""
     vectors = []
     for start in range(0, len(texts), 64):
-        batch = model.tokenizer(texts[start : start + 64], padding=True, return_tensors="pt")
-        batch = batch.to(model.device)
+        batch = model.tokenizer(
+            texts[start : start + 64],
+            padding=True,
+            return_tensors="pt",
+            return_special_tokens_mask=True,
+        ).to(model.device)
+        mask = (1 - batch.pop("special_tokens_mask"))[:, :, None]  # padding is special too
         with torch.no_grad():
             states = model.network.base_model(**batch).last_hidden_state
-        mask = batch["attention_mask"][:, :, None]
         vectors.append(((states * mask).sum(1) / mask.sum(1)).cpu().numpy())
     out = np.concatenate(vectors)
     return out / np.linalg.norm(out, axis=1, keepdims=True)

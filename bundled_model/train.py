@@ -300,8 +300,11 @@ def main() -> None:
 
     step = 0
     checkpoint, state_file = args.run / "constant.safetensors", args.run / "optimizers.pt"
-    if args.decay_steps and (args.run / "decay.safetensors").exists():
-        checkpoint, state_file = args.run / "decay.safetensors", args.run / "decay_optimizers.pt"
+    decay_file = args.run / "decay_optimizers.pt"
+    if args.decay_steps and decay_file.exists():
+        begun = torch.load(decay_file, weights_only=True)
+        if begun["steps"] == args.steps:  # a decay that began elsewhere is not gone on from
+            checkpoint, state_file = args.run / "decay.safetensors", decay_file
     if checkpoint.exists():
         model.load_state_dict(load_file(checkpoint), strict=False)
         state = torch.load(state_file, weights_only=True)
@@ -351,7 +354,8 @@ def main() -> None:
                 write_beside_and_move(
                     args.run / f"{phase}.safetensors", lambda p, t=tensors: save_file(t, p)
                 )
-                state = {"step": step, "optimizers": [o.state_dict() for o in optimizers]}
+                states = [optimizer.state_dict() for optimizer in optimizers]
+                state = {"step": step, "steps": args.steps, "optimizers": states}
                 name = "optimizers.pt" if phase == "constant" else "decay_optimizers.pt"
                 write_beside_and_move(args.run / name, lambda p, s=state: torch.save(s, p))
             if step >= last:

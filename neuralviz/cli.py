@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from neuralviz import __version__
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import LossWarning, NeuralvizError
 from neuralviz.terminal import printable
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class _Commands(TyperGroup):
             _say(str(error))
             raise typer.Exit(REFUSED) from error
         except KeyboardInterrupt as interrupt:
-            _say("Stopped; nothing was written.")
+            _say("Stopped.")
             raise typer.Exit(INTERRUPTED) from interrupt
 
 
@@ -100,7 +101,10 @@ def open_app(
         str, typer.Option(help="Address to serve at; 0.0.0.0 for everybody on the network.")
     ] = "localhost",
 ) -> None:
-    """Open the app in the browser. Other options go to `streamlit run` as they are."""
+    """Open the app in the browser.
+
+    Other options go to `streamlit run` as they are: `--server.headless true` opens no browser.
+    """
     from neuralviz.paths import app_folder
 
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
@@ -121,8 +125,9 @@ def embed(
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="An option of the method, again and again. neural: layers, blueprints, epochs, "
-            "learning_rate, weight_decay, predict_unmasked.",
+            help="An option of the method, again and again. neural: layers=head (or last_block, or "
+            "names as `neuralviz models layers` lists them), blueprints='(2,1), (1,3)', epochs=10, "
+            "learning_rate=0.01, weight_decay=0.01, predict_unmasked=no.",
         ),
     ] = None,
     model: ModelOption = "bundled",
@@ -133,9 +138,12 @@ def embed(
     """Embed the texts of a file: columns `id`, `text` and `vector`."""
     from neuralviz.corpus.writing import check_destination
     from neuralviz.embedders import make_embedder, read_options
+    from neuralviz.micro_tuning.settings import TuningSettings, check_numbers
 
     check_destination(output)
     values = read_options(method, _split_options(option or []))
+    numbers = ("epochs", "learning_rate", "weight_decay")  # looked at before a download
+    check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))
     read = _read_file(file, column)
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output is the file that is read; give another name.")
@@ -168,6 +176,8 @@ def _read_file(file: Path, column: str | None) -> ReadTexts:
     except OSError as error:
         raise NeuralvizError(f"{file} cannot be read: {error.strerror or error}.") from error
     read = read_texts(file.name, content, column=column)
+    if read.column is not None and column is None:
+        _say(f"The texts are those of the column “{read.column}”; --column takes another one.")
     for note in read.notes:
         _say(note)
     return read
@@ -187,10 +197,17 @@ def _embed(
     from rich.progress import TimeRemainingColumn as Remaining
 
     from neuralviz.corpus.writing import write_vectors
+    from neuralviz.embedders import NeuralEmbedder
     from neuralviz.micro_tuning import tokenize
+    from neuralviz.micro_tuning.plan import count_masked
 
-    tokenize(model, texts)  # an unreadable text is found before the work
+    tokenized = tokenize(model, texts)  # an unreadable text is found before the work
+    if isinstance(embedder, NeuralEmbedder):
+        positions = sum(count_masked(text, embedder.settings) for text in tokenized)
+        if positions * embedder.settings.epochs > MANY_POSITIONS:
+            _say("This may take minutes; Ctrl-C ends it and keeps the batches that are finished.")
     finished: list[np.ndarray] = []
+    n_rose = 0
     stopped = False
     columns = (TextColumn("Embedding"), BarColumn(), MofNCompleteColumn(), Remaining())
     console = _stderr()
@@ -199,16 +216,22 @@ def _embed(
         try:
             for start in range(0, len(texts), batch_size):
                 batch = texts[start : start + batch_size]
-                finished.append(np.asarray(embedder.encode(batch, batch_size=batch_size)))
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always", LossWarning)
+                    finished.append(np.asarray(embedder.encode(batch, batch_size=batch_size)))
+                n_rose += sum(w.message.n for w in caught if isinstance(w.message, LossWarning))
                 progress.advance(task, len(batch))
         except KeyboardInterrupt:
             stopped = True
     if not finished:
-        raise KeyboardInterrupt
+        _say("Stopped before the first batch was finished; nothing was written.")
+        raise typer.Exit(INTERRUPTED)
     vectors = np.concatenate(finished)
     n_texts, dim = vectors.shape
     write_vectors(output, ids[:n_texts], texts[:n_texts], vectors)
     _warn_of_zeros(vectors)
+    if n_rose:
+        _say(str(LossWarning(n_rose, n_texts)))
     if stopped:
         _say(f"Stopped. The first {n_texts:,} of {len(texts):,} texts are kept in {output}.")
         raise typer.Exit(INTERRUPTED)
@@ -236,9 +259,11 @@ def tune(
 ) -> None:
     """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
     from neuralviz.embedders.registry import read_layers
-    from neuralviz.micro_tuning import check_settings, parse_blueprints
+    from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
+    from neuralviz.micro_tuning.settings import check_numbers
 
     pairs = parse_blueprints(blueprints)
+    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)  # before a download
     language_model = _load(model)
     settings = check_settings(
         language_model,
@@ -309,10 +334,10 @@ def _conclude(console: Console, result: MicroTuning) -> None:
              "Lower the learning rate.")  # fmt: skip
     elif result.loss_rose[0]:
         _say("The loss ended above where it started; lower the learning rate.")
-    if result.texts[0].unreadable_share > 0.5:
+    if result.texts[0].looks_foreign:
         _say(
-            "Most words of this text are not in the model's vocabulary; it may be in a language "
-            "that the model has not learnt."
+            "Many words of this text are not in the model's vocabulary, or only in pieces; it may "
+            "be in a language that the model has not learnt."
         )
 
 

@@ -17,3 +17,14 @@ class SettingsError(NeuralvizError):
 
 class ModelError(NeuralvizError):
     """A model that cannot be had or cannot be used: wrong id, no network, no masked-token head."""
+
+
+class LossWarning(UserWarning):
+    """The loss of ``n`` texts of ``of`` did not fall while they were learnt."""
+
+    def __init__(self, n: int, of: int) -> None:
+        self.n = n
+        super().__init__(
+            f"The loss of {n:,} of {of:,} text{'s' * (of != 1)} rose, or ceased to be a number; "
+            "lower the learning rate (the paper's is 0.01)."
+        )

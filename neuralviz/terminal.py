@@ -55,7 +55,12 @@ def curve(values: Sequence[float], n_points: int, width: int, height: int) -> li
 
 
 def bar(share: float, width: int) -> str:
-    """A bar of ``share`` (0 … 1) of ``width`` characters, to an eighth of a character."""
+    """A bar of ``share`` (-1 … 1) of ``width`` characters, to an eighth of a character.
+
+    Negative ones are hatched.
+    """
+    if share < 0:
+        return "░" * round(min(-share, 1.0) * width)
     eighths = round(min(max(share, 0.0), 1.0) * width * 8)
     return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
@@ -129,7 +134,7 @@ def draw_words(result: MicroTuning) -> RenderableType:
         if unknown[at]:
             name.append(" (unknown)", "dim")
         colour = VERMILLION if by_word[at] >= 0 else BLUE
-        length = Text(bar(abs(by_word[at]) / largest, 32), colour)
+        length = Text(bar(by_word[at] / largest, 32), colour)
         table.add_row(name, Text(f"{by_word[at]:6.1%}", justify="right"), length)
     rest = []
     if len(order) > SHOWN_WORDS:

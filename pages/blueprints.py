@@ -101,7 +101,7 @@ def _grid(text: str, typed: str) -> Grid | None:
     last: Grid | None = st.session_state.get(f"{PAGE}-last")
     try:
         blueprints = parse_blueprints(typed)
-        tokens = _tokenize(model_id, text, reader)
+        tokens = _tokenize(getattr(reader, "fingerprint", model_id), text, reader)
     except NeuralvizError as error:
         show_error(error, "Below is the last grid that worked." if last else "")
         return last
@@ -111,7 +111,7 @@ def _grid(text: str, typed: str) -> Grid | None:
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the text …")
-def _tokenize(model_id: str, text: str, _reader: object) -> TokenizedText:
+def _tokenize(fingerprint: str, text: str, _reader: object) -> TokenizedText:
     return tokenize(_reader, [text])[0]
 
 

@@ -134,10 +134,10 @@ def _navigation() -> tuple[int, bool]:
         on_stage = st.toggle(
             "Stage", key="stage", bind="query-params", help="Only the figure, and large."
         )
+        st.session_state.setdefault("step", 1)
         number = st.segmented_control(
             "Step",
             range(1, len(STEPS) + 1),
-            default=1,
             required=True,
             key="step",
             bind="query-params",

@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.micro_tuning import (
     layer_choice,
+    layers_to_choose_from,
     recorded_run,
     run_settings,
     runs_panel,
@@ -46,44 +47,52 @@ page_header(
 
 texts = texts_input("micro-tuning", EXAMPLES, max_texts=1000)
 model_id = chosen_model_id()
-with st.expander("Settings", icon=":material/tune:"):
-    layers = layer_choice(model_id)
-    columns = st.columns(3)
-    blueprints = columns[0].text_input(
-        "Blueprints (keep, mask)",
-        "(2,1), (1,1), (1,2), (1,3)",
-        key="blueprints",
-        bind="query-params",
-        help="Keep so many tokens, mask the next so many, and so on; then shifted. "
-        "The page “Masking blueprints” draws them.",
-    )
-    epochs = columns[1].number_input(
-        "Epochs", value=10, step=1, key="epochs", bind="query-params", help="1 … 1000"
-    )
-    learning_rate = columns[2].number_input(
-        "Learning rate",
-        value=0.01,
-        step=0.005,
-        format="%g",
-        key="learning_rate",
-        bind="query-params",
-        help="Of AdamW; the paper uses 0.01.",
-    )
-    unmasked = st.toggle(
-        "Mask nothing: predict every word",
-        key="unmasked",
-        bind="query-params",
-        help="The paper found that this still works, but less well.",
-    )
+choice = layers_to_choose_from(model_id)
+if choice is not None:
+    with st.expander("Settings", icon=":material/tune:"):
+        layers = layer_choice(model_id, *choice)
+        columns = st.columns(3)
+        blueprints = columns[0].text_input(
+            "Blueprints (keep, mask)",
+            "(2,1), (1,1), (1,2), (1,3)",
+            key="blueprints",
+            bind="query-params",
+            help="Keep so many tokens, mask the next so many, and so on; then shifted. "
+            "The page “Masking blueprints” draws them.",
+        )
+        epochs = columns[1].number_input(
+            "Epochs", value=10, step=1, key="epochs", bind="query-params", help="1 … 1000"
+        )
+        learning_rate = columns[2].number_input(
+            "Learning rate",
+            value=0.01,
+            step=0.005,
+            format="%g",
+            key="learning_rate",
+            bind="query-params",
+            help="Of AdamW; the paper uses 0.01.",
+        )
+        unmasked = st.toggle(
+            "Mask nothing: predict every word",
+            key="unmasked",
+            bind="query-params",
+            help="The paper found that this still works, but less well.",
+        )
 
-settings = None
-try:
-    settings = run_settings(layers, blueprints, epochs, learning_rate, unmasked)
-    say_how_long(texts, settings)
-except NeuralvizError as error:
-    show_error(error)
-ready = bool(texts) and settings is not None
-if st.button("Tune", type="primary", icon=":material/play_arrow:", disabled=not ready) and ready:
-    submit_run(model_id, texts, settings)
-    put_in_address("micro-tuning", texts)
+    settings = None
+    try:
+        settings = run_settings(layers, blueprints or "", epochs, learning_rate, unmasked)
+        say_how_long(texts, settings)
+    except NeuralvizError as error:
+        show_error(error)
+    ready = bool(texts) and settings is not None
+    if not texts:
+        st.caption("Give a text above, and it can be tuned on.")
+    pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", disabled=not ready)
+    if pressed and ready:
+        try:
+            submit_run(model_id, texts, settings)
+            put_in_address("micro-tuning", texts)
+        except NeuralvizError as error:
+            show_error(error)
 runs_panel()

@@ -183,9 +183,10 @@ def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
             f"(line {lines}); {advice}",
         )
     ids = None
-    if "id" in columns and column != "id":
+    id_column = next((name for name in columns if name.strip().lower() == "id"), None)
+    if id_column is not None and column != id_column:
         used = [bool(_UNREADABLE.sub(" ", part).strip()) for part in parts]
-        place = columns.index("id")
+        place = columns.index(id_column)
         ids = tuple(row[place] for row, is_used in zip(table, used, strict=True) if is_used)
     return ReadTexts(texts, notes, ids, column, columns)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import LossWarning, SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished, tokenize
 
 if TYPE_CHECKING:
@@ -88,7 +90,10 @@ class NeuralEmbedder:
 
         Raises:
             TextError: a text is empty; the message says which one.
-            SettingsError: the batch size is below 1.
+            SettingsError: the batch size is not a whole number of at least 1.
+
+        Warns:
+            LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
         from tqdm.auto import tqdm
 
@@ -96,18 +101,23 @@ class NeuralEmbedder:
 
         single = isinstance(sentences, str)
         texts = [sentences] if isinstance(sentences, str) else list(sentences)
-        if batch_size < 1:
-            raise SettingsError("The batch size has to be at least 1.")
+        if not isinstance(batch_size, Integral) or batch_size < 1:
+            raise SettingsError("The batch size has to be a whole number of at least 1.")
         tokenized = tokenize(self.model, texts)
         lengths = np.array([len(text) for text in tokenized], dtype=np.int64)
         order = np.argsort(-lengths, kind="stable")  # the longest first: memory shows early
         out = np.empty((len(texts), self.dim), dtype=np.float32)
+        n_rose = 0
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
             for start in range(0, len(texts), batch_size):
                 at = order[start : start + batch_size]
                 events = tune(self.model, [tokenized[i] for i in at], self.settings)
-                out[at] = finished(events).embeddings
+                result = finished(events)
+                out[at] = result.embeddings
+                n_rose += int((result.diverged | result.loss_rose).sum())
                 bar.update(len(at))
+        if n_rose:
+            warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=2)
         vectors = out[0] if single else out
         if convert_to_numpy and not convert_to_tensor:
             return vectors

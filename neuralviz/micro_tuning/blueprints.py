@@ -111,7 +111,7 @@ def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
         pieces, rest = [piece for piece in re.split(r"[;\n]", body) if piece.strip()], ""
     pairs = []
     for piece in pieces:
-        numbers = re.fullmatch(r"\s*([+-]?\d{1,6})\s*(?:,|\s)\s*([+-]?\d{1,6})\s*", piece)
+        numbers = re.fullmatch(r"\s*([+-]?\d{1,20})\s*(?:,|\s)\s*([+-]?\d{1,20})\s*", piece)
         if not numbers:
             raise SettingsError(
                 f"“{piece.strip()[:40]}” is not a blueprint; write pairs like (2, 1), (1, 3)."

@@ -30,22 +30,24 @@ class TokenShares:
     def by_token(self) -> np.ndarray:
         """[token] share of the delta: its part's projection on the delta, mean over layers.
 
-        Shares and the decay's share sum to 1. A negative share pulled the other way.
+        Layers that did not move are left out. Shares and the decay's share sum to 1, unless nothing
+        moved: then all are 0. A negative share pulled the other way.
         """
-        return np.mean(
-            [self._project(part) for part in zip(self.tokens, self.decay, strict=True)], 0
-        )
+        return self._shares()[:-1]
 
     def of_decay(self) -> float:
         """Weight decay's share of the delta."""
-        return float(1.0 - self.by_token().sum())
+        return float(self._shares()[-1])
 
-    @staticmethod
-    def _project(part: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        tokens, decay = (array.astype(np.float64) for array in part)
-        delta = tokens.sum(axis=0) + decay
-        length = float(delta @ delta)
-        return tokens @ delta / length if length else np.zeros(len(tokens))
+    def _shares(self) -> np.ndarray:
+        """[token + 1] the tokens' shares and, last, the decay's."""
+        of_layers = []
+        for tokens, decay in zip(self.tokens, self.decay, strict=True):
+            parts = np.vstack([tokens, decay]).astype(np.float64)
+            delta = parts.sum(axis=0)
+            if delta.any():
+                of_layers.append(parts @ delta / (delta @ delta))
+        return np.mean(of_layers, axis=0) if of_layers else np.zeros(len(self.tokens[0]) + 1)
 
 
 @dataclass(frozen=True, eq=False)

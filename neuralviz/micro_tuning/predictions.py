@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -62,11 +63,11 @@ def predict_masked(
     settings: TuningSettings,
     deltas: Sequence[np.ndarray] | None,
     top: int = 5,
+    at_most: int | None = None,
 ) -> MaskedPredictions:
     """Predict the masked positions of all inputs that the settings make from a text.
 
-    Logits are made a block of positions at a time. For the beginning of a long text, give it with
-    fewer chunks: ``dataclasses.replace(text, chunks=text.chunks[:1])``.
+    Logits are made a block of positions at a time.
 
     Args:
         model: from `neuralviz.load_model`; only read.
@@ -75,6 +76,7 @@ def predict_masked(
         deltas: per layer of ``settings``, [dim] to be added to its weights; None for the
             pretrained model.
         top: how many of the likeliest tokens to give, 1 … vocabulary size.
+        at_most: of a long text the first so many masked positions; None for all of them.
 
     Raises:
         SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
@@ -83,16 +85,23 @@ def predict_masked(
         raise SettingsError(f"Give from 1 to {model.vocab_size:,} predictions, not {top}.")
     network = per_text_network(model, settings.layers)
     values = _tuned_values(model, settings, deltas)
-    parts, first_input = [], 0
+    parts, n_left, first_input = [], math.inf if at_most is None else at_most, 0
     for chunk in range(len(text.chunks)):
+        if n_left <= 0:
+            break
         for piece in make_pieces(model, [text], settings, chunk):
+            if n_left <= 0:
+                break
+            n_left -= len(piece.row)
             inputs = piece.input_of_row[piece.row] + first_input
             probability, loss, ids, probabilities = _predict(network, piece, values, top)
             parts.append(
                 (inputs, piece.token_of, piece.labels, probability, loss, ids, probabilities)
             )
         first_input = int(inputs[-1]) + 1
-    return MaskedPredictions(*(torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True)))
+    return MaskedPredictions(
+        *(torch.cat(part)[:at_most].cpu().numpy() for part in zip(*parts, strict=True))
+    )
 
 
 def _tuned_values(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ BATCH = 16  # most texts tuned on together while somebody watches
 BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
 MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
-HISTORY_BYTES = 1 << 28  # deltas kept epoch by epoch; of texts beyond it only the last
+HISTORY_BYTES = 1 << 26  # deltas kept epoch by epoch; of texts beyond it only the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,16 +137,10 @@ def _report(model: LanguageModel, index: int, result: MicroTuning, i: int) -> Te
     from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings
-    beginning: list[slice] = []
-    n = 0
-    for chunk in text.chunks:
-        n += count_masked(replace(text, chunks=(chunk,)), settings)
-        if beginning and n > MAX_PREDICTED:
-            break
-        beginning.append(chunk)
-    shown = replace(text, chunks=tuple(beginning))
-    before = predict_masked(model, shown, settings, None)
-    after = predict_masked(model, shown, settings, [delta[i] for delta in result.deltas])
+    deltas = [delta[i] for delta in result.deltas]
+    before = predict_masked(model, text, settings, None, at_most=MAX_PREDICTED)
+    after = predict_masked(model, text, settings, deltas, at_most=MAX_PREDICTED)
+    all_predicted = len(after) == count_masked(text, settings)
     shares = result.shares[i] if result.shares else None
     return TextReport(
         index=index,
@@ -163,7 +157,7 @@ def _report(model: LanguageModel, index: int, result: MicroTuning, i: int) -> Te
             words_before=_in_words(model, before),
             words_after=_in_words(model, after),
         ),
-        loss_after=after.mean_loss if len(text.chunks) == 1 else None,
+        loss_after=after.mean_loss if all_predicted and len(text.chunks) == 1 else None,
     )
 
 
@@ -190,7 +184,7 @@ class RunRecord:
         delta_norm: [epoch, text, layer] after the epoch; NaN where not known yet.
         last: per layer [text, dim] the latest delta, NaN where there is none.
         history: per layer [epoch, text, dim] the delta after each epoch, of as many texts as
-            256 MB hold.
+            64 MB hold.
         reports: by text, once its tuning is over.
         steps_done, steps: of the batch that is being tuned; ``texts_done`` texts are finished.
         diverged: numbers of the texts whose loss or weights ceased to be finite.
@@ -238,7 +232,7 @@ class RunRecord:
 
     def _make_room(self, dims: Sequence[int]) -> None:
         n_texts, epochs = len(self.texts), self.settings.epochs
-        kept = min(n_texts, max(1, HISTORY_BYTES // (4 * epochs * sum(dims))))
+        kept = min(n_texts, HISTORY_BYTES // (4 * epochs * sum(dims)))
         self.last = [np.full((n_texts, dim), np.nan, dtype=np.float32) for dim in dims]
         self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
 
@@ -279,6 +273,13 @@ class RunRecord:
         last = np.nan if report is None or report.loss_after is None else report.loss_after
         return np.append(self.loss[:, text], last)
 
+    def epochs_learnt(self, text: int) -> float:
+        """Epochs of steps that a text has been tuned for: 2.5 half-way through its third."""
+        inside = self.texts_done <= text and 0 < self.steps_done < self.steps
+        if inside and self.epochs_done(text):
+            return self.steps_done / self.steps * self.settings.epochs
+        return float(self.epochs_done(text))
+
     def loss_rose(self, text: int) -> bool:
         """Whether the last known loss is above the first, or no number."""
         known = self.loss[: self.epochs_done(text), text]
@@ -295,7 +296,7 @@ class RunRecord:
 
     def save(self, path: Path) -> None:
         """Write a finished run as one compressed file of plain arrays."""
-        arrays = {
+        arrays: dict[str, Any] = {
             "loss": self.loss,
             "delta_norm": self.delta_norm,
             **{f"deltas_{i}": kept.astype(np.float16) for i, kept in enumerate(self.history)},
@@ -330,7 +331,7 @@ class RunRecord:
             )
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        np.savez_compressed(buffer, **arrays)
         path.write_bytes(buffer.getvalue())
 
     @classmethod

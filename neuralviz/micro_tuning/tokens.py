@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
     from neuralviz.models.bundled import TextReader
 
+FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
+MOSTLY_SPLIT = 0.4
+MOSTLY_UNREADABLE = 0.5
+
 
 @dataclass(frozen=True, eq=False)
 class TokenizedText:
@@ -58,10 +62,7 @@ class TokenizedText:
 
     @property
     def unreadable_share(self) -> float:
-        """Share of words that the vocabulary lacks or can only spell out letter by letter.
-
-        High values mean that the text is not in a language the model was trained on.
-        """
+        """Share of words that the vocabulary lacks or can only spell out letter by letter."""
         n_words = int(self.words.max()) + 1
         letters = np.zeros(n_words)
         pieces = np.zeros(n_words)
@@ -72,6 +73,21 @@ class TokenizedText:
         spelt_out = (letters >= 4) & (letters / pieces < 2)
         unreadable = int((lacking | spelt_out).sum())
         return unreadable / n_words
+
+    @property
+    def split_share(self) -> float:
+        """Share of words that the vocabulary has only in pieces."""
+        return float((np.bincount(self.words) > 1).mean())
+
+    @property
+    def looks_foreign(self) -> bool:
+        """Whether the text is likely in a language that the model was not trained on.
+
+        Half of its words are unreadable, or, of eight words or more, two fifths are in pieces.
+        """
+        n_words = int(self.words.max()) + 1
+        in_pieces = n_words >= FEWEST_WORDS and self.split_share >= MOSTLY_SPLIT
+        return in_pieces or self.unreadable_share >= MOSTLY_UNREADABLE
 
 
 def tokenize(model: LanguageModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:

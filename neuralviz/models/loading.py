@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from neuralviz.models import bundled, hub
 from neuralviz.models.language_model import LanguageModel, layers_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -34,7 +37,8 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
 
     Raises:
         ModelError: the id is wrong, there is no network, no room on the disk, the folder holds
-            no model, the model predicts no masked tokens, or the device does not exist.
+            no model, the model predicts no masked tokens (one that predicts the next token does
+            not), or the device does not exist.
     """
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
@@ -119,7 +123,6 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
-    from transformers.utils import logging
 
     try:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
@@ -148,26 +151,24 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
             f"{model_id} has no weights in safetensors, the only format that is read, because "
             "the others can run code; convert it with `transformers`."
         )
-    previous = logging.get_verbosity()
-    logging.set_verbosity_error()
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        network, info = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        with quiet_transformers():
+            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            config.return_dict = True
+            network, info = AutoModelForMaskedLM.from_pretrained(
+                folder,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except MemoryError as error:
         raise ModelError(f"{model_id} does not fit into this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"{model_id} cannot be loaded: {reason}") from error
-    finally:
-        logging.set_verbosity(previous)
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if missing:
         raise ModelError(
@@ -175,6 +176,22 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
             "may be an encoder without its prediction head. Use a checkpoint that has one."
         )
     return network, tokenizer
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Keep `transformers` from writing progress bars and warnings to the terminal."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def assemble(
@@ -242,9 +259,13 @@ def _spells_everything(encoder: Tokenizer) -> bool:
 
 def _window(network: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> int:
     """Most tokens of one input: what positions and tokenizer both allow."""
-    config = network.config
-    positions = getattr(config, "max_position_embeddings", None) or 512
-    if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
-        positions -= (config.pad_token_id or 0) + 1  # positions are counted from behind padding
+    positions = getattr(network.config, "max_position_embeddings", None) or 512
+    for path, module in network.named_modules():
+        if (
+            path.endswith("position_embeddings")
+            and getattr(module, "padding_idx", None) is not None
+        ):
+            positions -= module.padding_idx + 1  # counted from behind the padding, as RoBERTa does
+            break
     window = min(positions, tokenizer.model_max_length)
     return int(min(window, 8192))

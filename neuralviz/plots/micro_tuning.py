@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 from neuralviz.plots.theme import OKABE_ITO, escape, shorten, symmetric_range
 
 MAX_LINES = 8
+MAX_CELLS = 100_000  # of a heatmap that moves
+FEW_EPOCHS = 12
 _LINE_COLOURS = OKABE_ITO[:6]
 
 
@@ -73,26 +75,29 @@ def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
     return figure
 
 
-def delta_norm_figure(norms: np.ndarray, layers: Sequence[str]) -> go.Figure:
+def delta_norm_figure(norms: np.ndarray, layers: Sequence[str], learnt: float) -> go.Figure:
     """How far each layer has moved from its pretrained weights.
 
     Args:
         norms: [epoch, layer] length of the delta after each epoch; NaN where not known.
         layers: their full names.
+        learnt: epochs that are over; of the last known norm a part of one may be missing.
     """
     figure = go.Figure()
     epochs = np.arange(len(norms) + 1)
+    under_way = int(np.ceil(learnt))
+    x = np.where(epochs == under_way, learnt, epochs)
     names = short_layer_names(layers)
     few = len(names) <= MAX_LINES
     for i, name in enumerate(names):
         figure.add_scatter(
-            x=epochs,
+            x=x,
             y=np.append(0.0, norms[:, i]),
             mode="lines+markers" if few else "lines",
             name=name,
             line={"color": _layer_colour(i, len(names)), "width": 3 if few else 2},
             marker={"size": 8},
-            hovertemplate=f"{escape(name)}<br>after %{{x}} epochs: %{{y:.4f}}<extra></extra>",
+            hovertemplate=f"{escape(name)}<br>after %{{x:.3~g}} epochs: %{{y:.4f}}<extra></extra>",
         )
     figure.update_layout(
         title="How far each layer has moved",
@@ -115,12 +120,14 @@ def delta_heatmap(
         moved: [len(strongest)] how far they have moved.
     """
     n_epochs, dim = deltas.shape
+    n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
+    drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     low, high = symmetric_range(deltas)
     name = short_layer_names([layer])[0]
     figure = go.Figure(
         go.Heatmap(
-            z=np.round(deltas, 5),
-            y=np.arange(1, n_epochs + 1),
+            z=np.round(deltas[drawn], 5),
+            y=drawn + 1,
             zmin=low,
             zmax=high,
             colorbar={"title": {"text": "delta", "side": "right"}},
@@ -139,7 +146,8 @@ def delta_heatmap(
             cliponaxis=False,
         )
     figure.update_layout(
-        title=f"Delta: {escape(name)}",
+        title=f"Delta: {escape(name)}"
+        + (f" ({len(drawn)} of {n_epochs:,} epochs drawn)" if len(drawn) < n_epochs else ""),
         xaxis={"title": "neuron", "range": [-0.5, dim - 0.5], "showgrid": False, "zeroline": False},
         yaxis={
             "title": "epoch",
@@ -221,6 +229,7 @@ def _epoch_axis(n: int) -> dict:
         "title": "epochs learnt",
         "range": [-0.04 * n, n * 1.04],
         "nticks": 12,
+        "dtick": 1 if n <= FEW_EPOCHS else None,
         "tickformat": "d",
     }
 

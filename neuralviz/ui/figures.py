@@ -56,7 +56,7 @@ def show_figure(
             "toImageButtonOptions": {"format": picture.lower(), "filename": name, "scale": 2},
         },
     )
-    with st.popover("Take away", icon=":material/download:", type="tertiary", key=f"{key}-take"):
+    with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
         st.segmented_control(
             "Picture",
             PICTURES,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +30,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
-from neuralviz.ui.model_choice import BUNDLED, load_for_app, model_or_stop
+from neuralviz.ui.model_choice import BUNDLED, load_for_app, model_or_none
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 
@@ -41,11 +43,12 @@ RECORDED_RUN = "recorded_run.npz"
 LIVE_SECONDS = 0.4
 KEPT_RUNS = 8
 MAX_UNFINISHED = 4
+DOUBLE_CLICK_SECONDS = 1.0
+FOLD_EVERY = 100  # events; a page that is not looked at leaves no more of them unfolded
 LONG_WORK_SECONDS = 60
 MASKED_TOKENS_PER_SECOND = 2500  # and epoch; on two cores, the bundled model's head
-SHORT_CHARACTERS = 2000  # texts that are shorter in all need no announcement
+SHORT_WORK = 20_000  # characters times epochs: needs no announcement
 SHOWN_PRODUCTS = 100
-MOSTLY_UNREADABLE = 0.5
 
 
 @dataclass
@@ -53,32 +56,47 @@ class Run:
     """A run of this browser session: its job and what has been seen of it."""
 
     number: int
-    job: Job
     record: RunRecord
+    job: Job = field(init=False)
+    submitted: float = field(default_factory=time.monotonic)
+    _folding: threading.Lock = field(default_factory=threading.Lock)
 
-    def catch_up(self) -> None:
-        """Fold the events that have come since."""
-        for event in self.job.take():
-            self.record.add(event)
+    def catch_up(self, job: Job) -> None:
+        """Fold the job's events that have come since; the page does it, or else the worker."""
+        with self._folding:
+            for event in job.take():
+                self.record.add(event)
 
 
 # --- before a run ------------------------------------------------------------------------------
 
 
-def layer_choice(model_id: str) -> tuple[str, ...]:
+def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
+    """1-D parameters and vocabulary size; of the bundled model without loading it.
+
+    None when the model cannot be had yet; the page has said so.
+    """
+    if model_id == BUNDLED:
+        shapes = bundled.shapes()
+        return layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+    model = model_or_none(model_id)
+    return None if model is None else (model.layers, model.vocab_size)
+
+
+def layer_choice(model_id: str, layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     """Widgets for the layers to tune; the names of the chosen ones."""
-    layers, vocab_size = _layers(model_id)
     presets = _presets(layers, vocab_size)
+    first = next(iter(presets), "Choose")
     preset = st.pills(
         "Layers",
         [*presets, "Choose"],
-        default=next(iter(presets)),
+        default=first,
         required=True,
         key="layers",
         bind="query-params",
     )
     if preset != "Choose":
-        chosen = presets[preset]
+        chosen = presets[preset or first]
         st.caption(plain(", ".join(short_layer_names(chosen))))
         return chosen
     by_name = {layer.name: layer for layer in layers}
@@ -86,7 +104,7 @@ def layer_choice(model_id: str) -> tuple[str, ...]:
         st.multiselect(
             "1-D parameters, by block",
             list(by_name),
-            default=list(presets[next(iter(presets))]),
+            default=list(presets.get(first, ())),
             format_func=lambda name: _in_words(by_name[name]),
             key=f"chosen-layers-{model_id}",
             persist_state="session",
@@ -98,15 +116,6 @@ def layer_choice(model_id: str) -> tuple[str, ...]:
 def _in_words(layer: Layer) -> str:
     place = layer.part if layer.block is None else f"block {layer.block}"
     return f"{place} · {layer.kind} ({layer.size:,})"
-
-
-def _layers(model_id: str) -> tuple[tuple[Layer, ...], int]:
-    """1-D parameters and vocabulary size; of the bundled model without loading it."""
-    if model_id == BUNDLED:
-        shapes = bundled.shapes()
-        return layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
-    model = model_or_stop(model_id)
-    return model.layers, model.vocab_size
 
 
 def _presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, ...]]:
@@ -145,7 +154,7 @@ def run_settings(
 
 def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
     """A sentence on work that will take minutes, before it starts."""
-    if sum(map(len, texts)) < SHORT_CHARACTERS:
+    if sum(map(len, texts)) * settings.epochs < SHORT_WORK:
         return
     reader = bundled.text_reader().encoder
     n_tokens = sum(map(len, reader.encode_batch(list(texts), add_special_tokens=False)))
@@ -163,12 +172,17 @@ def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
 
 
 def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> None:
-    """Queue a run.
+    """Queue a run; the second click of a double click is none.
 
     Raises:
         SettingsError: too many runs of this session are waiting.
     """
     runs: list[Run] = st.session_state.setdefault("runs", [])
+    record = RunRecord(model_id, settings, texts)
+    if runs and time.monotonic() - runs[-1].submitted < DOUBLE_CLICK_SECONDS:
+        last = runs[-1].record
+        if (last.model_id, last.settings, last.texts) == (model_id, settings, record.texts):
+            return
     if sum(not run.job.is_over for run in runs) >= MAX_UNFINISHED:
         raise SettingsError(
             f"{MAX_UNFINISHED} runs of yours are not over yet; stop one or wait for it."
@@ -176,14 +190,16 @@ def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
 
     def work(job: Job) -> None:
         model = load_for_app(model_id)
-        for watched in watch(model, texts, settings):
+        for number, watched in enumerate(watch(model, texts, settings), 1):
             job.add(watched)
+            if number % FOLD_EVERY == 0:
+                run.catch_up(job)
             if job.should_stop():
                 return
 
-    number = runs[-1].number + 1 if runs else 1
-    job = job_queue().submit(f"Run {number}", work, is_here(session_id()))
-    runs.append(Run(number, job, RunRecord(model_id, settings, texts)))
+    run = Run(runs[-1].number + 1 if runs else 1, record)
+    run.job = job_queue().submit(f"Run {run.number}", work, is_here(session_id()))
+    runs.append(run)
     over = [run for run in runs if run.job.is_over]
     for run in over[: max(0, len(runs) - KEPT_RUNS)]:
         runs.remove(run)
@@ -232,7 +248,7 @@ def recorded_run() -> RunRecord:
 
 def _run_panel(run: Run, live: bool, *, wide: bool) -> None:
     """One run; drawn again every few tenths of a second while it goes on."""
-    run.catch_up()
+    run.catch_up(run.job)
     if live and run.job.is_over:
         st.rerun()
     job, record = run.job, run.record
@@ -272,13 +288,22 @@ def _state(run: Run) -> None:
         what = f"step {record.steps_done} of {record.steps}"
         if n > 1:
             what = f"{record.texts_done:,} of {n:,} texts, {what}"
-        st.progress(record.progress, what)
+        st.progress(record.progress, what + _time_left(job.seconds, record.progress))
     elif job.status == "done":
         st.progress(1.0, f"Done in {job.seconds:.1f} s.")
     elif job.status == "stopped":
-        st.progress(record.progress, "Stopped. What was learnt until then is kept.")
+        how_far = f" after {record.progress:.0%}" if record.steps else ""
+        st.progress(record.progress, f"Stopped{how_far}. What was learnt until then is kept.")
     else:
         st.error(plain(job.error or "The run failed."))
+
+
+def _time_left(seconds: float, progress: float) -> str:
+    """How long a run that is under way will still take, once that can be told."""
+    left = seconds / progress - seconds if progress else 0.0
+    if seconds < 5 or left < 10:
+        return ""
+    return f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"
 
 
 def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None:
@@ -291,7 +316,9 @@ def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None
         live_figure(figure, key=f"{key}-loss", height=380, name="loss")
     with places[1]:
         layer = _pick_layer(record, key)
-        figure = delta_norm_figure(record.delta_norm[:, text], record.settings.layers)
+        figure = delta_norm_figure(
+            record.delta_norm[:, text], record.settings.layers, record.epochs_learnt(text)
+        )
         live_figure(figure, key=f"{key}-norm", height=380, name="delta-norm")
     strongest = record.strongest_neurons(layer, text)
     moved = record.last[layer][text, strongest]
@@ -338,14 +365,11 @@ def _warnings(record: RunRecord) -> None:
             f"The loss of text {_numbers(rose)} rose: the learning rate is too high for the model "
             "to learn. The paper's is 0.01."
         )
-    foreign = [
-        i for i, report in record.reports.items()
-        if report.text.unreadable_share >= MOSTLY_UNREADABLE
-    ]  # fmt: skip
+    foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
     if foreign:
         st.warning(
-            f"Most words of text {_numbers(foreign)} are not in the model's vocabulary, or only as "
-            "single letters. Is it in another language? The bundled model is for English and reads "
+            f"Many words of text {_numbers(foreign)} are not in the model's vocabulary, or only in "
+            "pieces. Is it in another language? The bundled model is for English and reads "
             "everything in lower case."
         )
 
@@ -402,7 +426,7 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
         name="word-shares",
         height=400,
     )
-    note = f"Weight decay wrote {report.decay_share:.1%}; words and decay sum to 100 %."
+    note = f"Words and weight decay ({report.decay_share:.1%}) sum to 100 %."
     if lacking.any():
         unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))
         note += f" Marked (?), because the vocabulary does not know them: {shorten(unknown, 200)}."
@@ -454,14 +478,14 @@ def _take_away(record: RunRecord, key: str) -> None:
 
     def embeddings() -> bytes:
         table = {
-            "id": [i + 1 for i in started],
+            "id": [str(i + 1) for i in started],
             "text": [record.texts[i] for i in started],
             "vector": list(record.embeddings()),
         }
         return pd.DataFrame(table).to_parquet(index=False)
 
     with st.popover(
-        "Take away the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
+        "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
     ):
         st.download_button(
             "Embeddings (parquet)", embeddings, "neural-embeddings.parquet",

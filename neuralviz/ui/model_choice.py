@@ -47,25 +47,35 @@ def chosen_model_id() -> str:
 
 
 def model_or_stop(model_id: str) -> LanguageModel:
-    """The model for a page; where it cannot be had, the page says why and ends there.
+    """The model for a page; where it cannot be had, the page says why and ends there."""
+    model = model_or_none(model_id)
+    if model is None:
+        st.stop()
+    return model
+
+
+def model_or_none(model_id: str) -> LanguageModel | None:
+    """The model for a page, or None: then the page has said why, or offered to load it.
 
     Nothing but the bundled model is loaded without being asked for: an address can name any model.
     """
     from neuralviz.models.shared import is_loaded
 
     if model_id != BUNDLED and not is_loaded(model_id):
+        is_path = model_id.startswith(("/", ".", "~"))
         st.info(
-            plain(f"The model “{model_id}” is not loaded yet.")
-            + " If it is not on this machine, it is fetched from the hub: some hundred megabytes."
-        )
+            plain(f"The model “{model_id}” is not loaded yet. ")
+            + ("It is read from this folder of the machine that neuralviz runs on." if is_path else
+               "If it is not on this machine, it is fetched from the hub: some hundred megabytes.")
+        )  # fmt: skip
         if not st.button("Load it", icon=":material/download:"):
-            st.stop()
+            return None
     try:
         with st.spinner(plain(f"Loading the model “{model_id}” …")):
             model = load_for_app(model_id)
     except NeuralvizError as error:
         show_error(error)
-        st.stop()
+        return None
     _devices[model_id] = _device_in_words(model.device.type)
     return model
 

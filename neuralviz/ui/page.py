@@ -28,8 +28,8 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
     st.title(title, anchor=False)
     st.markdown(line)
     with st.expander("How to read this", icon=":material/menu_book:"):
-        st.markdown(formula_md)
         st.markdown(reading_md)
+        st.markdown(formula_md)
         st.caption(source)
 
 

@@ -114,9 +114,9 @@ def test_a_progress_bar_when_asked_for(embedder, capsys) -> None:
     assert "2/2" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("batch_size", [0, -1])
-def test_batches_of_nothing(batch_size: int, embedder) -> None:
-    with pytest.raises(SettingsError, match="batch size has to be at least 1"):
+@pytest.mark.parametrize("batch_size", [0, -1, 1.5])
+def test_batches_of_nothing(batch_size: float, embedder) -> None:
+    with pytest.raises(SettingsError, match="batch size has to be a whole number"):
         embedder.encode(["a"], batch_size=batch_size)
 
 
