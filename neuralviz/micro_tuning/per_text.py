@@ -299,7 +299,10 @@ def per_text_network(
 
 
 def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
-    """Whether two inputs of different lengths give the whole model's logits, and gradients."""
+    """Whether two inputs of different lengths and weights give the whole model's logits.
+
+    And whether gradients come back to the weights.
+    """
     own = model.encoder.encode("a", add_special_tokens=False).ids[:1]
     inputs = [
         [*model.prefix_ids, *own * n, model.mask_id, *model.suffix_ids] for n in (1, 4)
@@ -311,20 +314,29 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
         [[int(at < len(entry)) for at in range(width)] for entry in inputs], device=model.device
     )
     row, column = attention.nonzero(as_tuple=True)
+    parameters = dict(model.network.named_parameters())
+    of_text = [  # each text has weights of its own, as after some steps
+        {
+            name: (parameters[name].detach() * (1 + 0.1 * number) + 0.01 * number)
+            for name in network.names
+            if name != network.output_bias_name
+        }
+        for number in range(len(inputs))
+    ]
     with torch.no_grad():
         expected = torch.cat(
             [
-                model.network(torch.tensor([entry], device=model.device)).logits[0]
-                for entry in inputs
+                torch.func.functional_call(
+                    model.network, own, (torch.tensor([entry], device=model.device),)
+                ).logits[0]
+                for own, entry in zip(of_text, inputs, strict=True)
             ]
         )
-    parameters = dict(model.network.named_parameters())
     head_only = network.cut == HEAD_ONLY
     text_of = row if head_only else torch.arange(len(inputs), device=model.device)
     values = {
-        name: parameters[name].detach().expand(len(text_of), -1).clone().requires_grad_()
-        for name in network.names
-        if name != network.output_bias_name
+        name: torch.stack([of_text[int(text)][name] for text in text_of]).requires_grad_()
+        for name in of_text[0]
     }
     below = network.below(ids, attention)
     with torch.enable_grad():

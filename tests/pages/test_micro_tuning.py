@@ -232,3 +232,24 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert not page.exception
     assert "is not loaded yet" in messages(page)
     assert any(button.label == "Load it" for button in page.button)
+    assert any("recorded" in heading.value for heading in page.subheader)  # what was there stays
+
+
+def test_an_address_without_a_preset_of_layers(bundled) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=60)
+    page.query_params["layers"] = ""
+    page.run()
+    assert not page.exception
+
+
+def test_the_second_click_of_a_double_click_is_no_second_run(page: AppTest, monkeypatch) -> None:
+    from neuralviz.ui import micro_tuning
+
+    monkeypatch.setattr(micro_tuning, "DOUBLE_CLICK_SECONDS", 600)
+    tune(page)
+    tune(page)
+    assert len(page.session_state["runs"]) == 1
+    monkeypatch.setattr(micro_tuning, "DOUBLE_CLICK_SECONDS", 0)
+    tune(page)
+    assert len(page.session_state["runs"]) == 2
+    assert not page.exception

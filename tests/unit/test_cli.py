@@ -131,6 +131,14 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_written(
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
 
 
+def test_a_learning_rate_that_is_too_high_is_said(run: Callable[..., Result]):
+    Path("texts.txt").write_text("The boats came back.\nNobody was there.\n")
+    options = ["--option", "learning_rate=1e6", "--option", "epochs=3"]
+    result = run("embed", "texts.txt", "-o", "out.parquet", "--batch-size", "1", *options)
+    assert result.exit_code == 0
+    assert "The loss of 2 of 2 texts rose" in result.stderr
+
+
 def test_an_interrupted_run_keeps_the_finished_batches(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):

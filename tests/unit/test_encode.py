@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import neuralviz
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import LossWarning, SettingsError, TextError
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import LanguageModel
 from tests.support.models import SENTENCES, TEXTS
@@ -151,3 +151,14 @@ def test_nearby_texts_are_nearer_with_the_bundled_model(bundled: LanguageModel) 
     )
     assert vectors.shape == (3, 1152)
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.1
+
+
+def test_a_loss_that_rises_is_said(tiny: LanguageModel) -> None:
+    wild = neuralviz.NeuralEmbedder(tiny, epochs=3, learning_rate=1e6)
+    with pytest.warns(LossWarning, match="The loss of 2 of 2 texts rose"):
+        wild.encode(SENTENCES[:2])
+
+
+def test_a_loss_that_falls_needs_no_words(embedder, recwarn) -> None:
+    embedder.encode(SENTENCES[:2])
+    assert not [warning for warning in recwarn if warning.category is LossWarning]

@@ -144,7 +144,9 @@ def test_shares_of_known_parts() -> None:
     np.testing.assert_allclose(shares.by_token(), [0.75, 0.5])
     assert shares.of_decay() == pytest.approx(-0.25)
     still = TokenShares(tokens=(np.zeros((2, 2)),), decay=(np.zeros(2),))
-    assert np.isfinite(still.by_token()).all()
+    assert (still.by_token().tolist(), still.of_decay()) == ([0, 0], 0)
+    both = TokenShares(tokens=(moved, np.zeros((2, 2))), decay=(np.array([-1.0, 0]), np.zeros(2)))
+    np.testing.assert_allclose([*both.by_token(), both.of_decay()], [0.75, 0.5, -0.25])
 
 
 def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> None:

@@ -8,15 +8,17 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
 from neuralviz.errors import ModelError
-from neuralviz.models import LanguageModel, export_model, load_model
+from neuralviz.models import LanguageModel, export_model, load_model, loading, shared
 from neuralviz.models import bundled as bundled_module
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
 from tests.support.models import save_causal, save_family, save_headless
@@ -193,6 +195,48 @@ def test_the_fingerprint_follows_the_content(folder: Path) -> None:
     assert load_model(folder, device="cpu").fingerprint != first
 
 
+# --- shared by everybody -----------------------------------------------------------------------
+
+
+def test_loading_one_model_keeps_nobody_from_another(folder: Path, monkeypatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    real = shared.load_model
+
+    def slow(model_id: str) -> LanguageModel:
+        begun.set()
+        assert go_on.wait(30)
+        return real(model_id)
+
+    monkeypatch.setattr(shared, "_models", {})
+    other = Path(shutil.copytree(folder, folder.with_name("other")))
+    kept = shared.shared_model(str(folder))
+    monkeypatch.setattr(shared, "load_model", slow)
+    found: list[LanguageModel] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(shared.shared_model(str(other))))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    assert begun.wait(30)
+    assert shared.shared_model(str(folder)) is kept
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert found[0] is found[1]  # loaded once
+
+
+def test_positions_counted_from_behind_padding() -> None:
+    from transformers import RobertaPreLayerNormConfig, RobertaPreLayerNormForMaskedLM
+
+    config = RobertaPreLayerNormConfig(
+        vocab_size=99, hidden_size=8, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=8, max_position_embeddings=64, pad_token_id=1,
+    )  # fmt: skip
+    network = RobertaPreLayerNormForMaskedLM(config)
+    assert loading._window(network, Mock(model_max_length=10**30)) == 62
+
+
 # --- the bundled model -------------------------------------------------------------------------
 
 
@@ -326,6 +370,13 @@ def test_an_export_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:
     again = load_model(tmp_path / "empty", device="cpu")
     for one, other in zip(model.network.parameters(), again.network.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_an_export_into_the_working_folder(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ModelError, match="another folder than the one you are in"):
+        export_model(load_model(folder, device="cpu"), ".")
 
 
 def test_an_export_overwrites_nothing(folder: Path, tmp_path: Path) -> None:

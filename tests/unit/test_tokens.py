@@ -201,3 +201,18 @@ def test_what_a_byte_level_vocabulary_can_read(small_model) -> None:
     assert read(model, " ".join(SENTENCES[:3])).unreadable_share < 0.5
     assert read(model, RUSSIAN).unreadable_share > 0.6
     assert read(model, CHINESE).unreadable_share >= 0.5  # two of four: the marks can be read
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("Die Katze schläft den ganzen Nachmittag auf dem warmen Fensterbrett.", True),
+        ("Kissa nukkui koko iltapäivän lämpimällä ikkunalaudalla ja heräsi vasta illalla.", True),
+        ("Кошка весь день спала на тёплом подоконнике.", True),
+        ("القطة نامت طوال اليوم على النافذة", True),
+        ("The cat slept all afternoon on the warm sill of the kitchen window.", False),
+        ("The neuroscientist photographed bioluminescent jellyfish.", False),
+    ],
+)
+def test_texts_in_other_languages(text: str, foreign: bool, bundled: LanguageModel) -> None:
+    assert read(bundled, text).looks_foreign is foreign
