@@ -106,6 +106,7 @@ class _Given(nn.Module):
     def __init__(self, attention_type: str | None = None) -> None:
         super().__init__()
         self.output: Tensor | None = None
+        self.seen: Tensor | None = None  # what the module that it stands for was last given
         self.tuple_size: int | None = None  # where the module returns a tuple, the output first
         if attention_type is not None:
             self.attention_type = attention_type  # ModernBERT asks each block for it
@@ -180,6 +181,7 @@ class PerTextNetwork:
         self._tune_modules(network, names)
         _replace(network, output_path, nn.Identity())
         self._given = _Given()  # in the network when something is reused
+        self._watched: nn.Module | None = None  # for `below`, made when it is first needed
         if self.cut == HEAD_ONLY:
             self._given = _GivenEncoder()
             _replace(network, network.base_model_prefix, self._given)
@@ -223,22 +225,28 @@ class PerTextNetwork:
             return None
         if self.cut == HEAD_ONLY:
             return self._whole.base_model(input_ids=ids, attention_mask=attention)[0]
+        if self._watched is None:
+            self._watched = self._watch_block_at_the_cut()
+        self._watched(input_ids=ids, attention_mask=attention)
+        return self._given.seen
+
+    def _watch_block_at_the_cut(self) -> nn.Module:
+        """A copy of the base model that notes what its block at the cut is given."""
         network = _sharing_copy(self._whole.base_model)
         # named within the base model, which the whole network's path begins with
         path = self._blocks_path.removeprefix(f"{self._whole.base_model_prefix}.")
         block = network.get_submodule(path)[self.cut]
-        given, seen = self._given, {}
+        given = self._given
 
         def note_input(_module: nn.Module, args: tuple, kwargs: dict) -> None:
-            seen["input"] = args[0] if args else kwargs["hidden_states"]
+            given.seen = args[0] if args else kwargs["hidden_states"]
 
         def note_output(_module: nn.Module, _args: tuple, output: object) -> None:
             given.tuple_size = len(output) if isinstance(output, tuple) else None
 
         block.register_forward_pre_hook(note_input, with_kwargs=True)
         block.register_forward_hook(note_output)
-        network(input_ids=ids, attention_mask=attention)
-        return seen["input"]
+        return network
 
     def at_positions(self, vectors: Tensor, values: dict[str, Tensor], text_of: Tensor) -> Tensor:
         """Head-only: [position, width] encoder outputs to [position, width] output-layer inputs.
