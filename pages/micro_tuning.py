@@ -50,7 +50,7 @@ model_id = chosen_model_id()
 choice = layers_to_choose_from(model_id)
 if choice is not None:
     with st.expander("Settings", icon=":material/tune:"):
-        layers = layer_choice(model_id, *choice)
+        layers = layer_choice(*choice)
         columns = st.columns(3)
         blueprints = columns[0].text_input(
             "Blueprints (keep, mask)",

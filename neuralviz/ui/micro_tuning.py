@@ -83,7 +83,7 @@ def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None
     return None if model is None else (model.layers, model.vocab_size)
 
 
-def layer_choice(model_id: str, layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
+def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     """Widgets for the layers to tune; the names of the chosen ones."""
     presets = _presets(layers, vocab_size)
     first = next(iter(presets), "Choose")
@@ -106,8 +106,8 @@ def layer_choice(model_id: str, layers: Sequence[Layer], vocab_size: int) -> tup
             list(by_name),
             default=list(presets.get(first, ())),
             format_func=lambda name: _in_words(by_name[name]),
-            key=f"chosen-layers-{model_id}",
-            persist_state="session",
+            key="chosen-layers",
+            bind="query-params",
             help="Attention's key biases cannot change what the model says: their delta is noise.",
         )
     )

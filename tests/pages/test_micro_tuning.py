@@ -235,6 +235,16 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert any("recorded" in heading.value for heading in page.subheader)  # what was there stays
 
 
+def test_an_address_with_chosen_layers(bundled) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=60)
+    page.query_params["layers"] = "Choose"
+    page.query_params["chosen-layers"] = ["block 2 · output.dense.bias (384)", "no such layer"]
+    page.run()
+    assert not page.exception
+    tune(page)
+    assert last_run(page).record.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
+
+
 def test_an_address_without_a_preset_of_layers(bundled) -> None:
     page = AppTest.from_file(PAGE, default_timeout=60)
     page.query_params["layers"] = ""
