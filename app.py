@@ -13,6 +13,8 @@ st.set_page_config(
     layout="wide",
     menu_items={"About": "**neuralviz**: see what a language model learns from a text."},
 )
+# Streamlit leaves a fifth of a projected page empty above the title.
+st.html("<style>[data-testid=stMainBlockContainer] { padding-top: 3.2rem; }</style>")
 page = st.navigation(
     [
         st.Page(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 PAGE = "walk"
+STAGE_HEIGHT = 500  # px; with title and sentence it fits a projected page
 FIELDS = ("First text", "Second text")
 PAIRS = {
     "Alike": ("A dog chased the ball across the park.", "The dog ran after a ball in the park."),
@@ -135,7 +136,7 @@ def _navigation() -> tuple[int, bool]:
             "Stage", key="stage", bind="query-params", help="Only the figure, and large."
         )
         st.session_state.setdefault("step", 1)
-        number = st.segmented_control(
+        number = st.pills(
             "Step",
             range(1, len(STEPS) + 1),
             required=True,
@@ -176,7 +177,7 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440)
         key=f"{PAGE}-{key}",
         numbers=numbers,
         name=f"how it works {key}",
-        height=max(height, 620) if stage else height,
+        height=max(height, STAGE_HEIGHT) if stage else height,
         alt=key,
     )
 

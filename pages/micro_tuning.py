@@ -49,7 +49,8 @@ texts = texts_input("micro-tuning", EXAMPLES, max_texts=1000)
 model_id = chosen_model_id()
 choice = layers_to_choose_from(model_id)
 if choice is not None:
-    with st.expander("Settings", icon=":material/tune:"):
+    button, below = st.columns([1, 7])
+    with below.expander("Settings", icon=":material/tune:"):
         layers = layer_choice(*choice)
         columns = st.columns(3)
         blueprints = columns[0].text_input(
@@ -88,7 +89,9 @@ if choice is not None:
     ready = bool(texts) and settings is not None
     if not texts:
         st.caption("Give a text above, and it can be tuned on.")
-    pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", disabled=not ready)
+    pressed = button.button(
+        "Tune", type="primary", icon=":material/play_arrow:", disabled=not ready, width="stretch"
+    )
     if pressed and ready:
         try:
             submit_run(model_id, texts, settings)

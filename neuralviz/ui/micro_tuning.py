@@ -61,6 +61,11 @@ class Run:
     submitted: float = field(default_factory=time.monotonic)
     _folding: threading.Lock = field(default_factory=threading.Lock)
 
+    def has_just_begun(self) -> bool:
+        """Whether the next click on *Tune* may be the second of a double click."""
+        age = time.monotonic() - self.submitted
+        return age < DOUBLE_CLICK_SECONDS and not self.job.is_over
+
     def catch_up(self, job: Job) -> None:
         """Fold the job's events that have come since; the page does it, or else the worker."""
         with self._folding:
@@ -179,7 +184,7 @@ def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
     """
     runs: list[Run] = st.session_state.setdefault("runs", [])
     record = RunRecord(model_id, settings, texts)
-    if runs and time.monotonic() - runs[-1].submitted < DOUBLE_CLICK_SECONDS:
+    if runs and runs[-1].has_just_begun():
         last = runs[-1].record
         if (last.model_id, last.settings, last.texts) == (model_id, settings, record.texts):
             return
