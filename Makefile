@@ -39,7 +39,7 @@ format: $(VENV)/.dev ## put the code into its one format
 screenshots: $(VENV)/.dev browser ## make the pictures of the README anew
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
-benchmarks: $(VENV)/.dev ## measure the speed on this machine
+benchmarks: $(VENV)/.dev browser ## measure the speed on this machine
 	@for script in benchmarks/*.py; do $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
 hooks: $(VENV)/.dev ## run style and type checks before every commit
