@@ -32,7 +32,7 @@ from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.model_choice import BUNDLED, load_for_app, model_or_none
 from neuralviz.ui.page import plain
-from neuralviz.ui.session import is_here, session_id
+from neuralviz.ui.session import is_here, is_served, session_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 RECORDED_RUN = "recorded_run.npz"
 LIVE_SECONDS = 0.4
+FIRST_FIGURES_SECONDS = 2.0
 KEPT_RUNS = 8
 MAX_UNFINISHED = 4
 DOUBLE_CLICK_SECONDS = 1.0
@@ -242,7 +243,24 @@ def _show_recorded_run() -> None:
         "The bundled model on three sentences, as the settings stand at the start. Press **Tune** "
         "to see it learn the texts above, live."
     )
-    _show_record(recorded_run(), "recorded", live=False, wide=True)
+    text = _show_record(recorded_run(), "recorded", wide=True)
+    _let_the_browser_draw()
+    _after(recorded_run(), "recorded", text)
+
+
+def _let_the_browser_draw() -> None:
+    """Hold back what comes next until the first figures can be seen, once a session.
+
+    What lies below them (a table, figures that do not move) makes the browser load megabytes of
+    script, and it would do that first.
+    """
+    if "has-drawn" in st.session_state or not is_served():
+        return
+    place = st.empty()
+    for _ in range(round(FIRST_FIGURES_SECONDS / 0.1)):
+        time.sleep(0.1)
+        place.empty()  # a click ends the wait here
+    st.session_state["has-drawn"] = True
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -266,7 +284,10 @@ def _run_panel(run: Run, live: bool, *, wide: bool) -> None:
     st.caption(plain(_about(record)))
     _state(run)
     if record.started():
-        _show_record(record, f"run-{run.number}", live=live, wide=wide)
+        key = f"run-{run.number}"
+        text = _show_record(record, key, wide=wide)
+        if not live:
+            _after(record, key, text)
 
 
 def _about(record: RunRecord) -> str:
@@ -311,8 +332,11 @@ def _time_left(seconds: float, progress: float) -> str:
     return f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"
 
 
-def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None:
-    """Everything known of a run; ``wide`` puts figures beside each other."""
+def _show_record(record: RunRecord, key: str, *, wide: bool) -> int:
+    """What a run shows while it goes on, and the text that is looked at.
+
+    ``wide`` puts figures beside each other.
+    """
     _warnings(record)
     places = st.columns(2) if wide else [st.container(), st.container()]
     with places[0]:
@@ -337,8 +361,7 @@ def _show_record(record: RunRecord, key: str, *, live: bool, wide: bool) -> None
             f"**{neuron}** ({by:+.3f})" for neuron, by in zip(strongest, moved, strict=True)
         )
     )
-    if not live:
-        _after(record, key, text)
+    return text
 
 
 def _pick_text(record: RunRecord, key: str) -> int:
