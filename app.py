@@ -14,7 +14,7 @@ st.set_page_config(
     menu_items={"About": "**neuralviz**: see what a language model learns from a text."},
 )
 # Streamlit leaves a fifth of a projected page empty above the title.
-st.html("<style>[data-testid=stMainBlockContainer] { padding-top: 3.2rem; }</style>")
+st.html("<style>[data-testid=stMainBlockContainer] { padding-top: 4.2rem; }</style>")
 page = st.navigation(
     [
         st.Page(

@@ -143,6 +143,7 @@ def _navigation() -> tuple[int, bool]:
             key="step",
             bind="query-params",
             label_visibility="collapsed",
+            wrap=True,  # on a phone
         )
     buttons.button(
         "Back",

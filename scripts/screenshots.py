@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
 PAGES = {"micro_tuning": "", "blueprints": "blueprints", "how_it_works": "how_it_works"}
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
+MODEL_IS_LOADED = 8_000  # ms after opening, in the background
 FIGURE = ".js-plotly-plot .main-svg"
 
 
 def tune_live(page: Page) -> None:
     """Press *Tune* on the micro-tuning page and wait for the end of the run."""
+    page.wait_for_timeout(MODEL_IS_LOADED)
     page.get_by_role("button", name="Tune", exact=True).click()
+    page.mouse.move(0, 0)
     page.get_by_text("Done in").wait_for(timeout=180_000)
 
 
