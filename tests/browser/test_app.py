@@ -136,7 +136,9 @@ def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, addres
     for run in range(2):
         stops.nth(run).click()
         page.wait_for_timeout(1500)
-    expect(page.get_by_text("Stopped.").first).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("What was learnt until then is kept.").first).to_be_visible(
+        timeout=MINUTE
+    )
     expect(page.get_by_text("Run 1", exact=True).first).to_be_visible()
     expect(page.get_by_text("Run 2", exact=True).first).to_be_visible()
 

@@ -115,7 +115,7 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
         ("PNG", "Download plot as a PNG", "two bars.png", b"\x89PNG"),
         ("SVG", "Download plot", "two bars.svg", b"<svg"),
     ]:
-        figures.get_by_role("button", name="Download").click()
+        figures.get_by_role("button", name="Download", exact=True).click()
         figures.get_by_role("radio", name=chosen).click()
         figures.keyboard.press("Escape")
         chart.hover()
@@ -124,7 +124,7 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
         assert picture.value.suggested_filename == name
         assert content(picture.value).startswith(start)
 
-    figures.get_by_role("button", name="Download").click()
+    figures.get_by_role("button", name="Download", exact=True).click()
     files = {}
     for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (parquet)"):
         with figures.expect_download() as file:

@@ -138,7 +138,8 @@ def assert_alike(result, index: int, expected: tuple) -> None:
     deltas, losses = expected
     assert result.embeddings[index] @ plain_embedding(deltas) >= ALIKE
     for ours, theirs in zip(result.deltas, deltas, strict=True):
-        assert np.linalg.norm(ours[index]) == pytest.approx(np.linalg.norm(theirs), rel=1e-3)
+        # AdamW makes steps of one size: a neuron whose gradient is all rounding moves at random
+        assert np.linalg.norm(ours[index]) == pytest.approx(np.linalg.norm(theirs), rel=1e-2)
     np.testing.assert_allclose(result.loss[:, index], losses.mean(axis=1), rtol=1e-4)
 
 
