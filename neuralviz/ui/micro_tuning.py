@@ -358,7 +358,7 @@ def _show_record(record: RunRecord, key: str, *, wide: bool) -> int:
     st.caption(
         "Strongest neurons: "
         + ", ".join(
-            f"**{neuron}** ({by:+.3f})" for neuron, by in zip(strongest, moved, strict=True)
+            f"**{neuron}** ({by:+.3g})" for neuron, by in zip(strongest, moved, strict=True)
         )
     )
     return text
