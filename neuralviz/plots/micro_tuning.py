@@ -153,7 +153,7 @@ def delta_heatmap(
             "title": "epoch",
             "range": [0.5, n_epochs * 1.12 + 0.5],
             "showgrid": False,
-            "tickvals": sorted({1, *range(5, n_epochs + 1, max(5, n_epochs // 25 * 5)), n_epochs}),
+            "tickvals": _epochs_to_name(n_epochs),
         },
     )
     return figure
@@ -232,6 +232,13 @@ def _epoch_axis(n: int) -> dict:
         "dtick": 1 if n <= FEW_EPOCHS else None,
         "tickformat": "d",
     }
+
+
+def _epochs_to_name(n: int) -> list[int]:
+    """The first epoch, the last, and round numbers between them that stay apart from both."""
+    step = next((step for step in (5, 10, 20, 50, 100) if n <= 8 * step), 200)
+    between = [epoch for epoch in range(step, n, step) if n - epoch > step // 2]
+    return sorted({1, *between, n})
 
 
 def _layer_colour(i: int, n: int) -> str:

@@ -30,3 +30,18 @@ def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> Non
     assert np.size(drawn.z) <= max(MAX_CELLS, 2 * dim)
     assert drawn.y[-1] == n_epochs  # the last one is always there
     np.testing.assert_allclose(drawn.z[:, 0], np.array(drawn.y) - 1)
+
+
+@pytest.mark.parametrize(
+    ("n_epochs", "named"),
+    [
+        (1, [1]),
+        (3, [1, 3]),
+        (10, [1, 5, 10]),
+        (12, [1, 5, 12]),
+        (1000, [1, 200, 400, 600, 800, 1000]),
+    ],
+)
+def test_epochs_beside_a_heatmap_stay_apart(n_epochs: int, named: list[int]) -> None:
+    figure = delta_heatmap(np.ones((n_epochs, 8)), LAYER, [], np.array([]))
+    assert list(figure.layout.yaxis.tickvals) == named
