@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,3 +40,14 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Lan
 def tiny(small_model: Callable[[str], LanguageModel]) -> LanguageModel:
     """The small BERT."""
     return small_model("bert")
+
+
+@pytest.fixture(scope="session")
+def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_family("bert", tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def folder(bert_folder: Path, tmp_path: Path) -> Path:
+    """A small model's folder, to be spoilt."""
+    return Path(shutil.copytree(bert_folder, tmp_path / "model"))

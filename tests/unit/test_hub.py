@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,24 +20,12 @@ from neuralviz.errors import ModelError
 from neuralviz.models import hub, load_model
 from tests.support.hub import COMMIT
 from tests.support.hub import hub as local_hub
-from tests.support.models import save_family
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 MODEL = "someone/a-model"
-
-
-@pytest.fixture(scope="module")
-def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_family("bert", tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture
-def folder(bert_folder: Path, tmp_path: Path) -> Path:
-    """A small model's folder, to be spoilt."""
-    return Path(shutil.copytree(bert_folder, tmp_path / "model"))
 
 
 def sentence_of(model_id: str = MODEL) -> str:

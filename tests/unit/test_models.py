@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_family("bert", tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture
-def folder(bert_folder: Path, tmp_path: Path) -> Path:
-    """A small model's folder, to be spoilt."""
-    return Path(shutil.copytree(bert_folder, tmp_path / "model"))
-
-
 def sentence_of(model_id: str | Path, **options: str) -> str:
     """The sentence with which a model is refused."""
     with pytest.raises(ModelError) as caught:
