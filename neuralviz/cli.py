@@ -198,8 +198,8 @@ def _embed(
 
     from neuralviz.corpus.writing import write_vectors
     from neuralviz.embedders import NeuralEmbedder
-    from neuralviz.micro_tuning import tokenize
     from neuralviz.micro_tuning.plan import count_masked
+    from neuralviz.models import tokenize
 
     tokenized = tokenize(model, texts)  # an unreadable text is found before the work
     if isinstance(embedder, NeuralEmbedder):
@@ -280,9 +280,9 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     from rich.live import Live
 
     from neuralviz import terminal
-    from neuralviz.micro_tuning import tokenize
     from neuralviz.micro_tuning.plan import count_masked
     from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
+    from neuralviz.models import tokenize
 
     console = Console(highlight=False)
     (tokens,) = tokenize(model, [text])

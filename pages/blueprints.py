@@ -9,7 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints, tokenize
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
+from neuralviz.models import tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
@@ -18,8 +19,9 @@ from neuralviz.ui.model_choice import BUNDLED, chosen_model_id, model_or_stop
 from neuralviz.ui.page import page_header, show_error
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning import Blueprint, TokenizedText
+    from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
+    from neuralviz.models import TokenizedText
 
 PAGE = "grid"
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import LossWarning, SettingsError
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished, tokenize
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
+from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
     from torch import Tensor

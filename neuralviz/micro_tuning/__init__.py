@@ -22,7 +22,6 @@ from neuralviz.micro_tuning.events import (
     neural_embeddings,
 )
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
-from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
@@ -34,7 +33,6 @@ __all__ = [
     "MaskedPredictions",
     "MicroTuning",
     "TokenShares",
-    "TokenizedText",
     "TuningEvent",
     "TuningSettings",
     "check_blueprints",
@@ -45,7 +43,6 @@ __all__ = [
     "neural_embeddings",
     "parse_blueprints",
     "predict_masked",
-    "tokenize",
 ]
 
 _NEEDS_TORCH = {

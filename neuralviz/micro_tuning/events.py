@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.micro_tuning.tokens import TokenizedText
+from neuralviz.models.tokens import TokenizedText
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.micro_tuning.settings import TuningSettings
-    from neuralviz.micro_tuning.tokens import TokenizedText
     from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
 
 TOKENS_PER_PIECE = 4096
 

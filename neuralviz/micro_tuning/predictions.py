@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning.plan import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
-    from neuralviz.micro_tuning.tokens import TokenizedText
     from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.events import MicroTuning, TuningEvent, neural_embeddings
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
+from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.predictions import MaskedPredictions

@@ -16,7 +16,7 @@ from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
 from neuralviz.micro_tuning.plan import Piece, make_pieces
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
-from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
+from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,7 +16,7 @@ from neuralviz.micro_tuning.per_text import per_text_network
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
 from neuralviz.micro_tuning.run import Gradients, PreparedInputs, micro_tune
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.micro_tuning.tokens import TokenizedText, tokenize
+from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import neuralviz
-from neuralviz.micro_tuning import tokenize
+from neuralviz.models import tokenize
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.micro_tuning import tokenize
+from neuralviz.models import tokenize
 from neuralviz.models.bundled import text_reader
 
 PAGE = Path(__file__).parents[2] / "pages" / "blueprints.py"

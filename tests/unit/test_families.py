@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import ModelError
-from neuralviz.micro_tuning import micro_tune, tokenize
-from neuralviz.models import LanguageModel
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.language_model import Layer
 from tests.support.models import FAMILIES, REFUSED, TEXTS, WINDOW
 from tests.support.plain_loop import plain_embedding, plain_micro_tune

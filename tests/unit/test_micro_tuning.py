@@ -18,11 +18,10 @@ from neuralviz.micro_tuning import (
     micro_tune,
     neural_embeddings,
     run,
-    tokenize,
 )
 from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import PerTextNetwork
-from neuralviz.models import LanguageModel
+from neuralviz.models import LanguageModel, tokenize
 from tests.support.models import SENTENCES, TEXTS
 
 ALIKE = 0.99999

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import check_settings, mask_inputs, predict_masked, tokenize
+from neuralviz.micro_tuning import check_settings, mask_inputs, predict_masked
+from neuralviz.models import tokenize
 
 TEXT = "The cat sat on the mat and purred."
 OUTPUT_BIAS = "cls.predictions.bias"

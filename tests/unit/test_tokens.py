@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralviz.micro_tuning import TokenizedText, tokenize
-from neuralviz.micro_tuning.tokens import _chunks
-from neuralviz.models import LanguageModel
+from neuralviz.models import LanguageModel, TokenizedText, tokenize
+from neuralviz.models.tokens import _chunks
 from tests.support.models import SENTENCES
 
 FAMILIES = ("bert", "roberta", "modernbert")  # word pieces, bytes trimmed, bytes with blanks
