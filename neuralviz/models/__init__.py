@@ -1,15 +1,18 @@
 """Language models, loaded once and frozen."""
 
-from neuralviz.models.language_model import LanguageModel, Layer
-from neuralviz.models.loading import BUNDLED, export_model, load_model
+from neuralviz.models.language_model import LanguageModel, Layer, TextModel
+from neuralviz.models.loading import BUNDLED, MINILM, export_model, load_model, load_text_model
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 __all__ = [
     "BUNDLED",
+    "MINILM",
     "LanguageModel",
     "Layer",
+    "TextModel",
     "TokenizedText",
     "export_model",
     "load_model",
+    "load_text_model",
     "tokenize",
 ]

@@ -1,4 +1,4 @@
-"""A frozen masked language model, and what of it can be micro-tuned."""
+"""Frozen models: what reads texts, and what of a masked language model can be micro-tuned."""
 
 from __future__ import annotations
 
@@ -108,22 +108,21 @@ def last_block_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModel:
-    """A masked language model, loaded once, frozen, in eval mode, shared by everybody.
+class TextModel:
+    """A transformer that reads texts and gives a vector for every token at every layer.
 
-    Nobody changes it: micro-tuned weights are tensors of their own.
+    Loaded once, frozen, in eval mode, shared by everybody. Nobody changes it.
 
     Attributes:
-        id: ``bundled``, a hub id, or a folder.
+        id: ``bundled``, ``all-MiniLM-L6-v2``, a hub id, or a folder.
         fingerprint: revision or content hash of the weights; part of every cache key.
         network: the ``transformers`` model, float32.
         tokenizer: the ``transformers`` tokenizer, for exports and special tokens.
         encoder: the tokenizer's own backend, without padding, truncation or special tokens.
         prefix_ids, suffix_ids: special tokens around a text.
-        mask_id, pad_id: ids of ``[MASK]`` and of padding.
+        pad_id: id of padding.
         unknown_id: id of ``[UNK]``, or None where every string can be spelt.
         window: most tokens of one input, special tokens included.
-        layers: every 1-D parameter.
     """
 
     id: str
@@ -133,11 +132,9 @@ class LanguageModel:
     encoder: Tokenizer
     prefix_ids: tuple[int, ...]
     suffix_ids: tuple[int, ...]
-    mask_id: int
     pad_id: int
     unknown_id: int | None
     window: int
-    layers: tuple[Layer, ...] = field(repr=False)
 
     @property
     def device(self) -> torch.device:
@@ -148,13 +145,38 @@ class LanguageModel:
         return self.network.config.model_type
 
     @property
-    def vocab_size(self) -> int:
-        return self.network.get_output_embeddings().weight.shape[0]
+    def n_blocks(self) -> int:
+        """Transformer blocks; with the embedding output there is one layer of vectors more."""
+        return int(self.network.config.num_hidden_layers)
+
+    @property
+    def d_model(self) -> int:
+        """Values of a token's vector."""
+        return int(self.network.config.hidden_size)
 
     @property
     def room(self) -> int:
         """Most tokens of a chunk: the window without the special tokens."""
         return self.window - len(self.prefix_ids) - len(self.suffix_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel(TextModel):
+    """A masked language model: a `TextModel` that predicts masked tokens and can be micro-tuned.
+
+    Micro-tuned weights are tensors of their own.
+
+    Attributes:
+        mask_id: id of ``[MASK]``.
+        layers: every 1-D parameter.
+    """
+
+    mask_id: int
+    layers: tuple[Layer, ...] = field(repr=False)
+
+    @property
+    def vocab_size(self) -> int:
+        return self.network.get_output_embeddings().weight.shape[0]
 
     @property
     def head_layers(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Load a masked language model once, frozen: the bundled one, from a hub, or from a folder."""
+"""Load a model once, frozen: one that comes with neuralviz, from a hub, or from a folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import os
 import re
 import shutil
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled, hub
-from neuralviz.models.language_model import LanguageModel, layers_of
+from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 BUNDLED = "bundled"
+MINILM = "all-MiniLM-L6-v2"  # the sentence encoder that needs no network
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
@@ -43,10 +45,51 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
         network, tokenizer, fingerprint = bundled.load()
+    elif model_id == MINILM:
+        raise ModelError(
+            f"{MINILM} encodes sentences and predicts no masked tokens; micro-tuning needs a "
+            "masked language model such as “bundled”, which was trained from it."
+        )
     else:
-        folder, fingerprint = _resolve(model_id)
-        network, tokenizer = _load_folder(folder, model_id)
+        folder, fingerprint = resolve(model_id)
+        _check_masked(model_id, *_read_config(folder, model_id))
+        network, tokenizer = _load_folder(folder, model_id, "AutoModelForMaskedLM")
     return assemble(model_id, fingerprint, network, tokenizer, device)
+
+
+def load_text_model(model_id: str | Path = MINILM, device: str | None = None) -> TextModel:
+    """Load a model for the vectors it gives at its layers, frozen and in eval mode.
+
+    Args:
+        model_id: ``all-MiniLM-L6-v2``, ``bundled``, a hub id, or a local folder of any encoder or
+            of a model that predicts the next token.
+        device: as of `load_model`.
+
+    Returns:
+        A `LanguageModel` where the checkpoint predicts masked tokens.
+
+    Raises:
+        ModelError: as of `load_model`; encoder-decoder models are refused.
+    """
+    model_id = str(model_id).strip()
+    if model_id == BUNDLED:
+        return load_model(model_id, device)
+    if model_id == MINILM:
+        network, tokenizer, fingerprint = bundled.load_minilm()
+        return _assemble_text_model(
+            model_id, bundled.MINILM_SHA256[:16], network, tokenizer, device
+        )
+    folder, fingerprint = resolve(model_id)
+    model_type, architectures = _read_config(folder, model_id)
+    if any(name.endswith("ForMaskedLM") for name in architectures):
+        return load_model(model_id, device)
+    network, tokenizer = _load_folder(folder, model_id, "AutoModel")
+    if network.config.is_encoder_decoder:
+        raise ModelError(
+            f"{model_id} ({model_type[:40]}) is an encoder with a decoder; its layers cannot be "
+            "followed here. Use an encoder, or a model that predicts the next token."
+        )
+    return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
 
 
 def export_model(model: LanguageModel, folder: str | Path) -> Path:
@@ -80,7 +123,7 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     return folder
 
 
-def _resolve(model_id: str) -> tuple[Path, str]:
+def resolve(model_id: str) -> tuple[Path, str]:
     """Folder that holds the model's files, and the fingerprint of what is in it."""
     if not model_id:
         raise ModelError("Give “bundled”, a hub id such as bert-base-uncased, or a folder.")
@@ -116,36 +159,47 @@ def _folder_fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    import torch
-    from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
+def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
+    """The model's type and the names of its architectures."""
+    try:
+        settings = json.loads((folder / "config.json").read_text("utf-8"))
+        return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
+    except FileNotFoundError as error:
+        raise ModelError(f"{model_id} holds no model: there is no config.json in it.") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
+
+
+def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
+    """Refuse what does not predict masked tokens."""
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
-    try:
-        settings = json.loads((folder / "config.json").read_text("utf-8"))
-        model_type = str(settings["model_type"])
-        architectures = [str(name) for name in settings.get("architectures") or ()]
-    except FileNotFoundError as error:
-        raise ModelError(f"{model_id} holds no model: there is no config.json in it.") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
     causal = any(
         name.endswith(("ForCausalLM", "LMHeadModel")) and not name.endswith("WithLMHeadModel")
         for name in architectures
     )
-    if model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES or causal:
-        if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
-            raise ModelError(
-                f"{model_id} predicts the next token ({model_type}); micro-tuning needs a model "
-                "that predicts masked tokens, such as bert-base-uncased."
-            )
+    if model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not causal:
+        return
+    if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         raise ModelError(
-            f"{model_id} ({model_type[:40]}) does not predict masked tokens; micro-tuning "
-            "needs a masked language model such as bert-base-uncased."
+            f"{model_id} predicts the next token ({model_type}); micro-tuning needs a model "
+            "that predicts masked tokens, such as bert-base-uncased."
         )
+    raise ModelError(
+        f"{model_id} ({model_type[:40]}) does not predict masked tokens; micro-tuning "
+        "needs a masked language model such as bert-base-uncased."
+    )
+
+
+def _load_folder(
+    folder: Path, model_id: str, kind: Literal["AutoModelForMaskedLM", "AutoModel"]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    import torch
+    import transformers
+
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{model_id} has no weights in safetensors, the only format that is read, because "
@@ -153,9 +207,9 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
         )
     try:
         with quiet_transformers():
-            config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+            config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             config.return_dict = True
-            network, info = AutoModelForMaskedLM.from_pretrained(
+            network, info = getattr(transformers, kind).from_pretrained(
                 folder,
                 config=config,
                 dtype=torch.float32,
@@ -163,14 +217,18 @@ def _load_folder(folder: Path, model_id: str) -> tuple[PreTrainedModel, PreTrain
                 trust_remote_code=False,
                 output_loading_info=True,
             )
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except MemoryError as error:
         raise ModelError(f"{model_id} does not fit into this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
         raise ModelError(f"{model_id} cannot be loaded: {reason}") from error
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
-    if missing:
+    if kind == "AutoModel":  # a pooler is not used
+        missing = [name for name in missing if not name.startswith("pooler.")]
+        if missing:
+            raise ModelError(f"{model_id} lacks weights, for example {missing[0]}.")
+    elif missing:
         raise ModelError(
             f"{model_id} lacks weights of a masked language model, for example {missing[0]}: it "
             "may be an encoder without its prediction head. Use a checkpoint that has one."
@@ -201,16 +259,35 @@ def assemble(
     tokenizer: PreTrainedTokenizerFast,
     device: str | None = None,
 ) -> LanguageModel:
-    """Freeze the network and gather what the rest of the program has to know about it."""
+    """Freeze a masked language model and gather what the rest of the program has to know of it."""
     import torch
-    from tokenizers import Tokenizer
 
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise ModelError(f"The tokenizer of {model_id} has no mask token; micro-tuning needs one.")
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"{model_id} has no fast tokenizer (tokenizer.json), which is needed.")
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
         raise ModelError(f"The output layer of {model_id} is of a kind that cannot be tuned.")
+    reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
+    shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
+    return LanguageModel(
+        **{entry.name: getattr(reader, entry.name) for entry in fields(reader)},
+        mask_id=tokenizer.mask_token_id,
+        layers=layers_of(shapes, network.base_model_prefix),
+    )
+
+
+def _assemble_text_model(
+    model_id: str,
+    fingerprint: str,
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    device: str | None,
+) -> TextModel:
+    """Freeze the network and see how its tokenizer reads a text."""
+    import torch
+    from tokenizers import Tokenizer
+
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(f"{model_id} has no fast tokenizer (tokenizer.json), which is needed.")
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
         raise ModelError(f"{model_id} holds no vocabulary: its tokenizer.json is missing.")
     if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
@@ -233,8 +310,7 @@ def assemble(
         network = network.to(place).float().eval().requires_grad_(False)
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"The device “{device}” cannot be used: {error}") from error
-    shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}
-    return LanguageModel(
+    return TextModel(
         id=model_id,
         fingerprint=fingerprint,
         network=network,
@@ -242,11 +318,9 @@ def assemble(
         encoder=encoder,
         prefix_ids=tuple(probe["input_ids"][:first]),
         suffix_ids=tuple(probe["input_ids"][last:]),
-        mask_id=tokenizer.mask_token_id,
         pad_id=tokenizer.pad_token_id or 0,
         unknown_id=None if _spells_everything(encoder) else tokenizer.unk_token_id,
         window=_window(network, tokenizer),
-        layers=layers_of(shapes, network.base_model_prefix),
     )
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from neuralviz.models.language_model import LanguageModel
-from neuralviz.models.loading import load_model
+from neuralviz.models.language_model import LanguageModel, TextModel
+from neuralviz.models.loading import load_model, load_text_model
 
-KEPT = 2  # models; the one that was used longest ago goes first
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-_models: dict[tuple[str, object], LanguageModel] = {}
+KEPT = 3  # models; the one that was used longest ago goes first
+
+_models: dict[tuple[str, object], TextModel] = {}
 _lock = threading.Lock()  # for looking and putting
 _loading: dict[tuple[str, object], threading.Lock] = {}  # each model is loaded once
 
@@ -23,6 +27,16 @@ def shared_model(model_id: str) -> LanguageModel:
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
+    model = _shared(model_id, load_model)
+    return model if isinstance(model, LanguageModel) else load_model(model_id)  # which refuses it
+
+
+def shared_text_model(model_id: str) -> TextModel:
+    """Like `shared_model`, for any model that `load_text_model` loads."""
+    return _shared(model_id, load_text_model)
+
+
+def _shared(model_id: str, load: Callable[[str], TextModel]) -> TextModel:
     key = (model_id, _stamp(model_id))
     with _lock:
         if key in _models:
@@ -33,7 +47,7 @@ def shared_model(model_id: str) -> LanguageModel:
             if key in _models:
                 return _used(key)
         try:
-            model = load_model(model_id)
+            model = load(model_id)
         finally:
             with _lock:
                 _loading.pop(key, None)
@@ -44,7 +58,7 @@ def shared_model(model_id: str) -> LanguageModel:
         return model
 
 
-def _used(key: tuple[str, object]) -> LanguageModel:
+def _used(key: tuple[str, object]) -> TextModel:
     """A kept model, noted as the one used last."""
     model = _models[key] = _models.pop(key)
     return model

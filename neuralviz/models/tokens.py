@@ -11,8 +11,8 @@ import numpy as np
 from neuralviz.errors import TextError
 
 if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
     from neuralviz.models.bundled import TextReader
+    from neuralviz.models.language_model import TextModel
 
 FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
 MOSTLY_SPLIT = 0.4
@@ -90,7 +90,7 @@ class TokenizedText:
         return in_pieces or self.unreadable_share >= MOSTLY_UNREADABLE
 
 
-def tokenize(model: LanguageModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:
+def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:
     """Tokenise texts and cut those longer than the model's window into chunks.
 
     Strings that look like special tokens (``[MASK]``) are read as the characters they are.

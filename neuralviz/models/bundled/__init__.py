@@ -19,9 +19,10 @@ from neuralviz.errors import ModelError
 if TYPE_CHECKING:
     import torch
     from tokenizers import Tokenizer
-    from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 
 WINDOW = 512  # most tokens of one input, special tokens included
+MINILM_WINDOW = 256  # of the sentence encoder, as published
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = Path(__file__).with_name("encoder_and_head.safetensors")
 _OUTPUT = "cls.predictions.decoder."  # tied to the word embeddings and to cls.predictions.bias
@@ -42,11 +43,28 @@ def minilm_folder() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
-def load_minilm_tokenizer() -> PreTrainedTokenizerFast:
+def load_minilm_tokenizer(window: int = WINDOW) -> PreTrainedTokenizerFast:
     """The tokenizer of all-MiniLM-L6-v2: WordPiece, uncased, 30,522 words, no truncation."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(minilm_folder(), model_max_length=WINDOW)
+    return AutoTokenizer.from_pretrained(minilm_folder(), model_max_length=window)
+
+
+def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
+    """Network, tokenizer and fingerprint of all-MiniLM-L6-v2, the sentence encoder.
+
+    Raises:
+        ModelError: its weights are missing or not the published ones.
+    """
+    import torch
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig.from_pretrained(minilm_folder())
+    with torch.device("meta"):
+        network = BertModel(config, add_pooling_layer=False)
+    _assign_buffers(network)
+    network.load_state_dict(minilm_tensors(), strict=False, assign=True)
+    return network.eval(), load_minilm_tokenizer(MINILM_WINDOW), MINILM_SHA256[:16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +151,18 @@ def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
 
     with torch.device("meta"):
         model = BertForMaskedLM(config)
-    embeddings = model.bert.embeddings  # buffers that no file holds
-    positions = torch.arange(config.max_position_embeddings).expand(1, -1)
+    _assign_buffers(model.bert)
+    return model
+
+
+def _assign_buffers(network: BertModel) -> None:
+    """Give a network made without memory the buffers that no file holds."""
+    import torch
+
+    embeddings = network.embeddings
+    positions = torch.arange(network.config.max_position_embeddings).expand(1, -1)
     embeddings.position_ids = positions
     embeddings.token_type_ids = torch.zeros_like(positions)
-    return model
 
 
 def trained_tensors(model: BertForMaskedLM) -> dict[str, torch.Tensor]:
