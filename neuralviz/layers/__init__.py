@@ -1,0 +1,5 @@
+"""The vectors of a text at every layer of a model, and what can be made and seen of them."""
+
+from neuralviz.layers.sbert_wk import SbertWkSettings, Variant
+
+__all__ = ["SbertWkSettings", "Variant"]

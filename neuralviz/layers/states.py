@@ -1,0 +1,144 @@
+"""Forward passes: the vectors of every token of many texts at every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.models import TextModel, TokenizedText
+
+TOKENS_PER_BATCH = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class LayerStates:
+    """The vectors of some inputs, a row each: a text, or a chunk of one that is too long.
+
+    Attributes:
+        vectors: [layer, row, token, d_model]; layer 0 is the embedding output, the last layer what
+            the model gives.
+        attention: [row, token] true where there is a token, not padding.
+        text_of_row: [row] index of the text.
+        is_last: [row] whether it is the text's last chunk.
+        n_prefix, n_suffix: special tokens before and behind the text's own in every row.
+    """
+
+    vectors: Tensor
+    attention: Tensor
+    text_of_row: Tensor
+    is_last: Tensor
+    n_prefix: int
+    n_suffix: int
+
+    @property
+    def lengths(self) -> Tensor:
+        """[row] tokens, special ones included."""
+        return self.attention.sum(dim=1)
+
+    @property
+    def without_suffix(self) -> Tensor:
+        """[row, token] true at the special tokens before the text and at its own."""
+        at = torch.arange(self.attention.shape[1], device=self.attention.device)
+        return at < (self.lengths - self.n_suffix)[:, None]
+
+    @property
+    def own(self) -> Tensor:
+        """[row, token] true at the text's own tokens."""
+        at = torch.arange(self.attention.shape[1], device=self.attention.device)
+        return self.without_suffix & (at >= self.n_prefix)
+
+
+def layer_states(
+    model: TextModel, texts: Sequence[TokenizedText], tokens_per_batch: int = TOKENS_PER_BATCH
+) -> Iterator[LayerStates]:
+    """Run texts through the model, those of like length together.
+
+    Args:
+        model: any; it is only read.
+        texts: tokenised by the same model; a long one comes as several rows, maybe in several
+            batches.
+        tokens_per_batch: padded tokens of a batch, unless one row alone has more.
+    """
+    rows = [
+        _Row(
+            [*model.prefix_ids, *text.ids[chunk].tolist(), *model.suffix_ids],
+            text=index,
+            is_last=chunk == text.chunks[-1],
+        )
+        for index, text in enumerate(texts)
+        for chunk in text.chunks
+    ]
+    rows.sort(key=lambda row: -len(row.ids))  # the longest first: memory shows early
+    batch: list[_Row] = []
+    for row in rows:
+        if batch and len(batch[0].ids) * (len(batch) + 1) > tokens_per_batch:
+            yield _forward(model, batch)
+            batch = []
+        batch.append(row)
+    if batch:
+        yield _forward(model, batch)
+
+
+class _Row(NamedTuple):
+    ids: list[int]
+    text: int
+    is_last: bool
+
+
+@torch.no_grad()
+def _forward(model: TextModel, batch: list[_Row]) -> LayerStates:
+    width = len(batch[0].ids)
+    ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
+    attention = np.zeros_like(ids)
+    for number, row in enumerate(batch):
+        ids[number, : len(row.ids)] = row.ids
+        attention[number, : len(row.ids)] = 1
+    there = torch.as_tensor(attention, device=model.device)
+    out = model.network.base_model(
+        input_ids=torch.as_tensor(ids, device=model.device),
+        attention_mask=there,
+        output_hidden_states=True,
+    )
+    return LayerStates(
+        vectors=torch.stack(out.hidden_states),
+        attention=there.bool(),
+        text_of_row=torch.as_tensor([row.text for row in batch], device=model.device),
+        is_last=torch.as_tensor([row.is_last for row in batch], device=model.device),
+        n_prefix=len(model.prefix_ids),
+        n_suffix=len(model.suffix_ids),
+    )
+
+
+Pooling = Callable[[LayerStates], "tuple[Tensor, Tensor]"]
+"""Weighted sums over the tokens of each row, [row, dim], and the sums of the weights, [row]."""
+
+
+def pool_texts(
+    model: TextModel, texts: Sequence[TokenizedText], poolings: Sequence[Pooling]
+) -> list[np.ndarray]:
+    """One vector a text for each way of pooling, all from the same forward passes.
+
+    Returns:
+        For each pooling, [text, dim] float32: weighted means over the tokens of a text.
+    """
+    sums: list[np.ndarray] = []
+    weights = np.zeros((len(poolings), len(texts)))
+    for states in layer_states(model, texts):
+        text_of_row = states.text_of_row.cpu().numpy()
+        for number, pooling in enumerate(poolings):
+            row_sums, row_weights = (values.double().cpu().numpy() for values in pooling(states))
+            if len(sums) <= number:
+                sums.append(np.zeros((len(texts), row_sums.shape[1])))
+            np.add.at(sums[number], text_of_row, row_sums)
+            np.add.at(weights[number], text_of_row, row_weights)
+    return [
+        (total / weight[:, None]).astype(np.float32)
+        for total, weight in zip(sums, weights, strict=False)
+    ]
