@@ -133,7 +133,7 @@ def _show(grid: Grid) -> None:
         least = 70 + 22 * len(window)
         st.html(
             "<style>.st-key-blueprint-grid {overflow-x: auto} .st-key-blueprint-grid "
-            f".stElementContainer:has(.stPlotlyChart) {{min-width: {least}px}}</style>"
+            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
         )
         show_figure(
             blueprint_grid(inputs, grid.blueprints, tokens, window),

@@ -45,7 +45,7 @@ page_header(
     "Vasilyev & Bohannon, Neural Embeddings for Text, section 2, Equation 1 and Appendix A.",
 )
 
-texts = texts_input("micro-tuning", EXAMPLES, max_texts=1000)
+texts = texts_input("micro-tuning", EXAMPLES, max_texts=1000).texts
 model_id = chosen_model_id()
 choice = layers_to_choose_from(model_id)
 if choice is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from neuralviz.errors import TextError
@@ -32,6 +33,7 @@ class ReadTexts:
         ids: one a text, if the file has a column ``id``.
         column: the CSV column that was read.
         columns: the CSV columns that can be read.
+        labels: the other CSV columns, one value a text.
     """
 
     texts: tuple[str, ...]
@@ -39,6 +41,16 @@ class ReadTexts:
     ids: tuple[str, ...] | None = None
     column: str | None = None
     columns: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def first(self, n: int) -> ReadTexts:
+        """The same with the first ``n`` texts alone."""
+        return replace(
+            self,
+            texts=self.texts[:n],
+            ids=None if self.ids is None else self.ids[:n],
+            labels={name: values[:n] for name, values in self.labels.items()},
+        )
 
 
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
@@ -93,7 +105,7 @@ def read_texts(name: str, content: bytes, column: str | None = None) -> ReadText
         read = ReadTexts(*_clean(lines, blanks="line"))
     if not read.texts:
         raise TextError(f"There is no text in {name}.")
-    return ReadTexts(read.texts, notes + read.notes, read.ids, read.column, read.columns)
+    return replace(read, notes=notes + read.notes)
 
 
 def _unix(text: str) -> str:
@@ -182,13 +194,16 @@ def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
             f"{_count(len(too_long), 'row')} left out for more fields than the first line has "
             f"(line {lines}); {advice}",
         )
-    ids = None
-    id_column = next((name for name in columns if name.strip().lower() == "id"), None)
-    if id_column is not None and column != id_column:
-        used = [bool(_UNREADABLE.sub(" ", part).strip()) for part in parts]
-        place = columns.index(id_column)
-        ids = tuple(row[place] for row, is_used in zip(table, used, strict=True) if is_used)
-    return ReadTexts(texts, notes, ids, column, columns)
+    used = [
+        row for row, part in zip(table, parts, strict=True) if _UNREADABLE.sub(" ", part).strip()
+    ]
+    labels = {
+        name: tuple(row[place] for row in used)
+        for place, name in enumerate(columns)
+        if name != column
+    }
+    ids = next((labels[name] for name in labels if name.strip().lower() == "id"), None)
+    return ReadTexts(texts, notes, ids, column, columns, labels)
 
 
 def _rows(name: str, text: str, separator: str) -> list[tuple[int, list[str]]]:
@@ -211,8 +226,8 @@ def _rows(name: str, text: str, separator: str) -> list[tuple[int, list[str]]]:
 def _column_names(header: list[str]) -> tuple[str, ...]:
     """A name for every column, no two alike."""
     names: list[str] = []
-    for number, field in enumerate(header, 1):
-        name = field or f"column {number}"
+    for number, title in enumerate(header, 1):
+        name = title or f"column {number}"
         names.append(f"{name} ({number})" if name in names else name)
     return tuple(names)
 

@@ -1,21 +1,19 @@
-"""Figures that can be taken away: the picture, and the numbers in it."""
+"""Figures that can be taken away: the picture, the page it stands on, and the numbers in it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from neuralviz.plots.theme import standalone_html, style
-from neuralviz.ui.session import is_dark
+from neuralviz.plots.theme import standalone_html
+from neuralviz.ui.live_figure import live_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
     import plotly.graph_objects as go
-
-PICTURES = ("PNG", "SVG")
 
 
 def show_figure(
@@ -26,45 +24,25 @@ def show_figure(
     name: str,
     height: int = 420,
     alt: str = "",
-) -> None:
-    """Draw a ``figure`` that does not move, with the means to take it away below it.
-
-    What moves, or wants clicks, is drawn by ``live_figure``.
+    on_click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore",
+) -> dict[str, Any] | None:
+    """`live_figure` with the means to take it away below it.
 
     Args:
+        figure: to draw.
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when somebody takes it;
             offered as CSV and parquet.
         name: file name of everything that is downloaded, without ending.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
+        on_click: as of `live_figure`.
+
+    Returns:
+        The click that caused this run, if any.
     """
-    style(figure, is_dark())
-    figure.update_layout(height=height)
-    if "Mobi" in (st.context.headers.get("User-Agent") or ""):
-        figure.update_layout(dragmode=False)  # a finger on the figure scrolls the page
-    picture = st.session_state.get(f"{key}-picture", PICTURES[0])
-    st.plotly_chart(
-        figure,
-        theme=None,
-        width="stretch",
-        alt=alt or figure.layout.title.text or name,
-        key=f"{key}-{picture}",  # a chart keeps the config it was made with
-        config={
-            "displaylogo": False,
-            "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-            "toImageButtonOptions": {"format": picture.lower(), "filename": name, "scale": 2},
-        },
-    )
+    click = live_figure(figure, key=key, height=height, on_click=on_click, alt=alt, name=name)
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
-        st.segmented_control(
-            "Picture",
-            PICTURES,
-            default=PICTURES[0],
-            required=True,
-            key=f"{key}-picture",
-            help="What the camera in the figure's own toolbar saves.",
-        )
         _download(
             "Figure (HTML)", lambda: standalone_html(figure), f"{name}.html", "text/html", key
         )
@@ -84,6 +62,8 @@ def show_figure(
                 "application/vnd.apache.parquet",
                 key,
             )
+        st.caption("PNG and SVG: the buttons at the figure's top right.")
+    return click
 
 
 def _download(

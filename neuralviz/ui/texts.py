@@ -27,11 +27,11 @@ _read = st.cache_data(max_entries=8, show_spinner=False)(read_texts)
 
 def texts_input(
     key: str,
-    examples: Mapping[str, Sequence[str]],
+    examples: Mapping[str, Sequence[str] | ReadTexts],
     max_texts: int = 1000,
     *,
     height: int = 140,
-) -> list[str]:
+) -> ReadTexts:
     """Ask for texts: an example (the first at the start), pasted ones, or a file.
 
     What was typed or uploaded stays when another source is chosen or another page is visited. A
@@ -39,12 +39,13 @@ def texts_input(
 
     Args:
         key: names the input; shared by pages that should share the texts.
-        examples: texts by the name they are offered under.
+        examples: texts, with labels or without, by the name they are offered under.
         max_texts: the first so many are used, and it says so.
         height: px of the field to type in.
 
     Returns:
-        Texts without blanks and control characters; none when nothing usable was given.
+        Texts without blanks and control characters; none when nothing usable was given. What was
+        left out has been said.
     """
     kept = open_view(key)
     if kept is not None:
@@ -70,7 +71,7 @@ def texts_input(
         st.caption(plain(note))
     if len(read.texts) > max_texts:
         st.caption(f"{len(read.texts):,} texts were given; the first {max_texts:,} are used.")
-    return list(read.texts[:max_texts])
+    return read.first(max_texts)
 
 
 def put_in_address(key: str, texts: Sequence[str]) -> None:
@@ -104,7 +105,7 @@ def open_view(key: str) -> list[str] | None:
     return texts
 
 
-def _example(key: str, examples: Mapping[str, Sequence[str]]) -> ReadTexts:
+def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> ReadTexts:
     name = st.pills(
         "Example",
         list(examples),
@@ -114,9 +115,10 @@ def _example(key: str, examples: Mapping[str, Sequence[str]]) -> ReadTexts:
         label_visibility="collapsed",
         persist_state="session",
     )
-    texts = tuple(examples[name])
-    st.text("\n".join(texts))
-    return ReadTexts(texts)
+    example = examples[name]
+    read = example if isinstance(example, ReadTexts) else ReadTexts(tuple(example))
+    st.text("\n".join(read.texts))
+    return read
 
 
 def _pasted(key: str, height: int) -> ReadTexts:

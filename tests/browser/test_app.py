@@ -160,7 +160,7 @@ def test_user_text_is_never_run_as_html(page: Page, address: str) -> None:
 
 def test_a_blueprint_can_be_changed(page: Page, address: str) -> None:
     page.goto(f"{address}/blueprints")
-    chart = page.locator(".stPlotlyChart .main-svg").first
+    chart = page.locator(".js-plotly-plot .main-svg").first
     chart.wait_for(timeout=MINUTE)
     field = page.get_by_role("textbox", name=re.compile("blueprints", re.IGNORECASE)).first
     before = page.inner_text("[data-testid=stMain]")

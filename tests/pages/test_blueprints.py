@@ -19,7 +19,7 @@ def page():
 
 
 def figures(page):
-    return len(page.get("plotly_chart"))
+    return len(page.get("bidi_component"))
 
 
 def counts(page):

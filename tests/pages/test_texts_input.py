@@ -13,8 +13,8 @@ def app() -> None:
 
     from neuralviz.ui.texts import put_in_address, texts_input
 
-    texts = texts_input("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3)
-    st.json(texts)
+    texts = texts_input("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3).texts
+    st.json(list(texts))
     if st.button("keep"):
         put_in_address("t", texts)
 
