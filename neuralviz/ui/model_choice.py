@@ -6,7 +6,7 @@ import gc
 import logging
 import threading
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 
@@ -15,13 +15,17 @@ from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
+    from collections.abc import Callable
+
+    from neuralviz.models import LanguageModel, TextModel
 
 BUNDLED = "bundled"
+MINILM = "all-MiniLM-L6-v2"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the cores
 
 _log = logging.getLogger(__name__)
+M = TypeVar("M", bound="TextModel")
 _devices: dict[str, str] = {}
 
 
@@ -57,11 +61,24 @@ def model_or_stop(model_id: str) -> LanguageModel:
 def model_or_none(model_id: str) -> LanguageModel | None:
     """The model for a page, or None: then the page has said why, or offered to load it.
 
-    Nothing but the bundled model is loaded without being asked for: an address can name any model.
+    Nothing but what comes with neuralviz is loaded without being asked for: an address can name
+    any model.
     """
+    return _or_none(model_id, load_for_app)
+
+
+def text_model_or_stop(model_id: str) -> TextModel:
+    """`model_or_stop` for any model whose layers can be followed, sentence encoders included."""
+    model = _or_none(model_id, load_text_model_for_app)
+    if model is None:
+        st.stop()
+    return model
+
+
+def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     from neuralviz.models.shared import is_loaded
 
-    if model_id != BUNDLED and not is_loaded(model_id):
+    if model_id not in (BUNDLED, MINILM) and not is_loaded(model_id):
         is_path = model_id.startswith(("/", ".", "~"))
         st.info(
             plain(f"The model “{model_id}” is not loaded yet. ")
@@ -72,7 +89,7 @@ def model_or_none(model_id: str) -> LanguageModel | None:
             return None
     try:
         with st.spinner(plain(f"Loading the model “{model_id}” …")):
-            model = load_for_app(model_id)
+            model = load(model_id)
     except NeuralvizError as error:
         show_error(error)
         return None
@@ -83,18 +100,37 @@ def model_or_none(model_id: str) -> LanguageModel | None:
 def load_for_app(model_id: str) -> LanguageModel:
     """`shared_model` for a process that serves pages; safe to call from any thread.
 
-    Streamlit collects garbage after every script run, and every tick of a live figure is one. With
-    torch in the process each collection goes through hundreds of thousands of objects and holds
-    Python's lock for longer than a step of tuning takes, so what loading made is set aside.
+    Raises:
+        ModelError: it cannot be had; the message says why and what to do.
+    """
+    from neuralviz.models.shared import shared_model
+
+    return _load_aside(model_id, shared_model)
+
+
+def load_text_model_for_app(model_id: str) -> TextModel:
+    """`shared_text_model` for a process that serves pages; safe to call from any thread.
 
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
-    from neuralviz.models.shared import is_loaded, shared_model
+    from neuralviz.models.shared import shared_text_model
+
+    return _load_aside(model_id, shared_text_model)
+
+
+def _load_aside(model_id: str, load: Callable[[str], M]) -> M:
+    """Load a model and set aside what loading made.
+
+    Streamlit collects garbage after every script run, and every tick of a live figure is one. With
+    torch in the process each collection goes through hundreds of thousands of objects and holds
+    Python's lock for longer than a step of tuning takes.
+    """
+    from neuralviz.models.shared import is_loaded
 
     if is_loaded(model_id):
-        return shared_model(model_id)
-    model = shared_model(model_id)
+        return load(model_id)
+    model = load(model_id)
     gc.collect()
     gc.freeze()
     return model
