@@ -1,6 +1,24 @@
 """Embedders: texts in, vectors out, all in the shape of ``SentenceTransformer.encode``."""
 
+from neuralviz.embedders.base import EmbeddedBatch, Embedder
+from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.neural import NeuralEmbedder
-from neuralviz.embedders.registry import METHODS, Embedder, make_embedder, read_options
+from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
+from neuralviz.embedders.registry import METHODS, EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
+from neuralviz.embedders.tuned import TunedOutputEmbedder
 
-__all__ = ["METHODS", "Embedder", "NeuralEmbedder", "make_embedder", "read_options"]
+__all__ = [
+    "METHODS",
+    "ConcatenatedEmbedder",
+    "EmbeddedBatch",
+    "Embedder",
+    "EmbedderSpec",
+    "NeuralEmbedder",
+    "PooledEmbedder",
+    "SbertWkEmbedder",
+    "SentenceTransformerEmbedder",
+    "TunedOutputEmbedder",
+    "embedder_spec",
+    "make_embedder",
+]

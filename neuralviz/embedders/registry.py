@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
-from neuralviz.embedders.neural import NeuralEmbedder
+from neuralviz.embedders.concatenated import ConcatenatedEmbedder
+from neuralviz.embedders.neural import NeuralEmbedder, neural_1
+from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
+from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
+from neuralviz.embedders.tuned import TunedOutputEmbedder
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import parse_blueprints
+from neuralviz.micro_tuning import TuningSettings, parse_blueprints
+from neuralviz.micro_tuning.settings import check_numbers
+from neuralviz.models import (
+    BUNDLED,
+    MINILM,
+    load_model,
+    load_sentence_transformer,
+    load_text_model,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
+    from neuralviz.embedders.base import Embedder
+    from neuralviz.layers.pooling import PoolingName
 
-    from neuralviz.models import LanguageModel
+ModelKind = Literal["masked", "text", "sentence-transformer"]
+Loaders = Mapping[ModelKind, Callable[[str], Any]]
+JOIN = "+"
 
-
-class Embedder(Protocol):
-    """Texts in, vectors out, in the shape of ``SentenceTransformer.encode``."""
-
-    def encode(
-        self,
-        sentences: str | Iterable[str],
-        batch_size: int = 32,
-        show_progress_bar: bool | None = None,
-        convert_to_numpy: bool = True,
-        convert_to_tensor: bool = False,
-        normalize_embeddings: bool = True,
-    ) -> np.ndarray | Tensor:
-        """[text, dim] vectors of ``sentences``, in the order given."""
-        ...
+LOADERS: Loaders = {
+    "masked": load_model,
+    "text": load_text_model,
+    "sentence-transformer": load_sentence_transformer,
+}
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,15 @@ class Option:
         name: the argument of the embedder.
         expects: what a person has to type, e.g. ``a whole number``.
         read: the value from what was typed; raises ValueError or `SettingsError`.
+        default: what is typed by default.
+        choices: the values, where they can be listed.
     """
 
     name: str
     expects: str
     read: Callable[[str], Any]
+    default: str
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,11 +63,34 @@ class Method:
 
     Attributes:
         make: called with a model and the options.
+        line: what it does, in a line.
+        kind: the models that it takes.
+        model_id: the one it takes by default.
         options: those it takes.
     """
 
     make: Callable[..., Embedder]
-    options: tuple[Option, ...]
+    line: str
+    kind: ModelKind
+    model_id: str
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True)
+class EmbedderSpec:
+    """All that has to be said to make an embedder.
+
+    Attributes:
+        method: its name; of a concatenation, the parts' names joined by ``+``.
+        model_id: the model; empty for a concatenation.
+        options: pairs of name and value, in the order of the names.
+        parts: of a concatenation.
+    """
+
+    method: str
+    model_id: str
+    options: tuple[tuple[str, Any], ...] = ()
+    parts: tuple[EmbedderSpec, ...] = ()
 
 
 def read_layers(text: str) -> str | tuple[str, ...]:
@@ -67,55 +99,214 @@ def read_layers(text: str) -> str | tuple[str, ...]:
     return names[0] if names in {("head",), ("last_block",)} else names
 
 
+def _read_layer_numbers(text: str) -> str | tuple[int, ...]:
+    return text if text in ("last", "all") else tuple(int(part) for part in text.split(","))
+
+
 def _read_yes_or_no(text: str) -> bool:
     return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}[
         text.lower()
     ]
 
 
+def _read_choice(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(text)
+    return text
+
+
+def _read_layer_start(text: str) -> int | None:
+    return None if text == "default" else int(text)
+
+
+YES_OR_NO = ("yes", "no")
+VARIANTS = ("authors", "paper")  # of SBERT-WK
+_layer = Option(
+    "layer", "numbers with commas between them, last or all", _read_layer_numbers, "last"
+)
+_blueprints = Option(
+    "blueprints", "pairs like (2, 1), (1, 3)", parse_blueprints, "(2, 1), (1, 1), (1, 2), (1, 3)"
+)
+_learning_rate = Option("learning_rate", "a number", float, "0.01")
+_weight_decay = Option("weight_decay", "a number", float, "0.01")
+
+
+def _special_tokens(default: str) -> Option:
+    return Option("special_tokens", "yes or no", _read_yes_or_no, default, YES_OR_NO)
+
+
+def _epochs(default: str) -> Option:
+    return Option("epochs", "a whole number", int, default)
+
+
+def _pooled(pooling: PoolingName, line: str, *more: Option) -> Method:
+    return Method(partial(PooledEmbedder, pooling=pooling), line, "text", MINILM, (_layer, *more))
+
+
+def _tuned(pooling: Literal["cls", "mean"], difference: bool, line: str) -> Method:
+    return Method(
+        partial(TunedOutputEmbedder, pooling=pooling, difference=difference),
+        line,
+        "masked",
+        BUNDLED,
+        (_blueprints, _epochs("5"), _learning_rate, _weight_decay),
+    )
+
+
+def _sentence_transformer(loaded: tuple[Any, str]) -> Embedder:
+    encoder, fingerprint = loaded
+    return SentenceTransformerEmbedder(encoder, fingerprint)
+
+
 METHODS: dict[str, Method] = {
-    "neural": Method(
-        make=NeuralEmbedder,
-        options=(
-            Option("layers", "head, last_block or names of layers", read_layers),
-            Option("blueprints", "pairs like (2, 1), (1, 3)", parse_blueprints),
-            Option("epochs", "a whole number", int),
-            Option("learning_rate", "a number", float),
-            Option("weight_decay", "a number", float),
-            Option("predict_unmasked", "yes or no", _read_yes_or_no),
+    "mean": _pooled(
+        "mean", "Mean of the token vectors, special tokens included.", _special_tokens("yes")
+    ),
+    "cls": _pooled("cls", "The vector of the first special token."),
+    "sep": _pooled("sep", "The vector of the special token behind the text."),
+    "last": _pooled("last", "The vector of the text's own last token."),
+    "sbert-wk": Method(
+        SbertWkEmbedder,
+        "Token vectors weighed by how they move through the layers.",
+        "text",
+        MINILM,
+        (
+            Option(
+                "variant", "authors or paper", partial(_read_choice, choices=VARIANTS),
+                "authors", VARIANTS,
+            ),
+            Option("layer_start", "a whole number or default", _read_layer_start, "default"),
+            Option("window", "a whole number", int, "2"),
+            Option("omega", "a number from 0 to 1", float, "0.5"),
         ),
     ),
-}
+    "neural": Method(
+        NeuralEmbedder,
+        "The change of weights that learning the text causes.",
+        "masked",
+        BUNDLED,
+        (
+            Option("layers", "head, last_block or names of layers", read_layers, "head"),
+            _blueprints,
+            _epochs("10"),
+            _learning_rate,
+            _weight_decay,
+            Option("predict_unmasked", "yes or no", _read_yes_or_no, "no", YES_OR_NO),
+        ),
+    ),
+    "neural-1": Method(
+        neural_1,
+        "The neural embedding of the last block's output bias alone.",
+        "masked",
+        BUNDLED,
+        (_blueprints, _epochs("5"), _learning_rate, _weight_decay),
+    ),
+    "avg": Method(
+        partial(PooledEmbedder, pooling="mean", name="avg", special_tokens=False),
+        "Mean of the masked model's vectors of the text's own tokens, untuned.",
+        "text",
+        BUNDLED,
+        (_layer,),
+    ),
+    "cls-tuned": _tuned("cls", False, "The first special token's vector after micro-tuning."),
+    "avg-tuned": _tuned("mean", False, "Mean of the own tokens' vectors after micro-tuning."),
+    "cls-diff": _tuned("cls", True, "How micro-tuning changes the first special token's vector."),
+    "avg-diff": _tuned("mean", True, "How micro-tuning changes the mean of the own tokens."),
+    "sentence-transformer": Method(
+        _sentence_transformer,
+        "Any model of sentence-transformers, with its own pooling.",
+        "sentence-transformer",
+        MINILM,
+    ),
+}  # fmt: skip
 
 
-def read_options(method: str, typed: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a method's options from what was typed.
+def embedder_spec(
+    method: str, typed: Mapping[str, str] | None = None, model_id: str | None = None
+) -> EmbedderSpec:
+    """What to make, from a method's name and what was typed for its options.
+
+    Args:
+        method: one of `METHODS`, or several joined by ``+``.
+        typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
+            option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method.
+        model_id: the model for all parts; by default each method's own.
 
     Raises:
         SettingsError: there is no such method, it has no such option, or a value cannot be read.
     """
-    if method not in METHODS:
-        raise SettingsError(f"There is no method “{method}”; there is {', '.join(METHODS)}.")
-    options = {option.name: option for option in METHODS[method].options}
-    values = {}
-    for name, text in typed.items():
-        if name not in options:
+    names = [name.strip() for name in method.split(JOIN)]
+    for name in names:
+        if name not in METHODS:
             raise SettingsError(
-                f"The method {method} has no option “{name}”; it has {', '.join(options)}."
+                f"There is no method “{name[:40]}”; there is {', '.join(METHODS)}, and several "
+                f"joined by {JOIN}."
             )
+    if len(set(names)) != len(names):
+        raise SettingsError("A method is named twice; joining it with itself adds nothing.")
+    values: dict[str, dict[str, str]] = {name: {} for name in names}
+    general = {key: text for key, text in (typed or {}).items() if "." not in key}
+    for key, text in general.items():
+        takers = [name for name in names if key == "model" or key in _options(name)]
+        if not takers:
+            raise SettingsError(_no_such_option(names[0], key))
+        for name in takers:
+            values[name][key] = text
+    for key, text in (typed or {}).items():
+        name, dot, option = key.partition(".")
+        if not dot:
+            continue
+        if name not in names:
+            raise SettingsError(f"The option {key} is for the method “{name}”, which is not used.")
+        if option != "model" and option not in _options(name):
+            raise SettingsError(_no_such_option(name, option))
+        values[name][option] = text
+    specs = tuple(_single_spec(name, values[name], model_id) for name in names)
+    return specs[0] if len(specs) == 1 else EmbedderSpec(JOIN.join(names), "", parts=specs)
+
+
+def _options(method: str) -> dict[str, Option]:
+    return {option.name: option for option in METHODS[method].options}
+
+
+def _no_such_option(method: str, name: str) -> str:
+    has = ", ".join([*_options(method), "model"])
+    return f"The method {method} has no option “{name[:40]}”; it has {has}."
+
+
+def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
+    values = {}
+    options = _options(method)
+    for name, text in typed.items():
+        if name == "model":
+            continue
         try:
             values[name] = options[name].read(text)
         except (ValueError, KeyError) as error:
             raise SettingsError(
                 f"The option {name} has to be {options[name].expects}, and “{text[:40]}” is not."
             ) from error
-    return values
+    numbers = ("epochs", "learning_rate", "weight_decay")  # looked at before a download
+    if "epochs" in options:
+        check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))
+    chosen = typed.get("model") or model_id or METHODS[method].model_id
+    return EmbedderSpec(method, chosen, tuple(sorted(values.items())))
 
 
-def make_embedder(method: str, model: LanguageModel, options: Mapping[str, Any]) -> Embedder:
-    """The embedder of a method on ``model``.
+def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embedder:
+    """The embedder that a spec describes, or a method's with its defaults.
+
+    Args:
+        spec: from `embedder_spec`, or a method's name.
+        loaders: where models come from, by kind.
 
     Raises:
-        SettingsError: the values make no sense; see the embedder.
+        ModelError: a model cannot be had.
+        SettingsError: the values make no sense for the model.
     """
-    return METHODS[method].make(model, **options)
+    if isinstance(spec, str):
+        spec = embedder_spec(spec)
+    if spec.parts:
+        return ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])
+    method = METHODS[spec.method]
+    return method.make(loaders[method.kind](spec.model_id), **dict(spec.options))

@@ -1,5 +1,1 @@
 """The vectors of a text at every layer of a model, and what can be made and seen of them."""
-
-from neuralviz.layers.sbert_wk import SbertWkSettings, Variant
-
-__all__ = ["SbertWkSettings", "Variant"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -56,7 +56,11 @@ class LayerStates:
 
 
 def layer_states(
-    model: TextModel, texts: Sequence[TokenizedText], tokens_per_batch: int = TOKENS_PER_BATCH
+    model: TextModel,
+    texts: Sequence[TokenizedText],
+    tokens_per_batch: int = TOKENS_PER_BATCH,
+    *,
+    network: Callable[..., Any] | None = None,
 ) -> Iterator[LayerStates]:
     """Run texts through the model, those of like length together.
 
@@ -65,7 +69,9 @@ def layer_states(
         texts: tokenised by the same model; a long one comes as several rows, maybe in several
             batches.
         tokens_per_batch: padded tokens of a batch, unless one row alone has more.
+        network: runs in place of the model's own.
     """
+    network = network or model.network.base_model
     rows = [
         _Row(
             [*model.prefix_ids, *text.ids[chunk].tolist(), *model.suffix_ids],
@@ -79,11 +85,11 @@ def layer_states(
     batch: list[_Row] = []
     for row in rows:
         if batch and len(batch[0].ids) * (len(batch) + 1) > tokens_per_batch:
-            yield _forward(model, batch)
+            yield _forward(model, network, batch)
             batch = []
         batch.append(row)
     if batch:
-        yield _forward(model, batch)
+        yield _forward(model, network, batch)
 
 
 class _Row(NamedTuple):
@@ -93,7 +99,7 @@ class _Row(NamedTuple):
 
 
 @torch.no_grad()
-def _forward(model: TextModel, batch: list[_Row]) -> LayerStates:
+def _forward(model: TextModel, network: Callable[..., Any], batch: list[_Row]) -> LayerStates:
     width = len(batch[0].ids)
     ids = np.full((len(batch), width), model.pad_id, dtype=np.int64)
     attention = np.zeros_like(ids)
@@ -101,7 +107,7 @@ def _forward(model: TextModel, batch: list[_Row]) -> LayerStates:
         ids[number, : len(row.ids)] = row.ids
         attention[number, : len(row.ids)] = 1
     there = torch.as_tensor(attention, device=model.device)
-    out = model.network.base_model(
+    out = network(
         input_ids=torch.as_tensor(ids, device=model.device),
         attention_mask=there,
         output_hidden_states=True,
@@ -121,16 +127,22 @@ Pooling = Callable[[LayerStates], "tuple[Tensor, Tensor]"]
 
 
 def pool_texts(
-    model: TextModel, texts: Sequence[TokenizedText], poolings: Sequence[Pooling]
+    model: TextModel,
+    texts: Sequence[TokenizedText],
+    poolings: Sequence[Pooling],
+    *,
+    network: Callable[..., Any] | None = None,
 ) -> list[np.ndarray]:
     """One vector a text for each way of pooling, all from the same forward passes.
+
+    ``network`` runs in place of the model's own.
 
     Returns:
         For each pooling, [text, dim] float32: weighted means over the tokens of a text.
     """
     sums: list[np.ndarray] = []
     weights = np.zeros((len(poolings), len(texts)))
-    for states in layer_states(model, texts):
+    for states in layer_states(model, texts, network=network):
         text_of_row = states.text_of_row.cpu().numpy()
         for number, pooling in enumerate(poolings):
             row_sums, row_weights = (values.double().cpu().numpy() for values in pooling(states))

@@ -122,7 +122,7 @@ class _GivenEncoder(_Given):
         return BaseModelOutput(last_hidden_state=self.output)
 
 
-def _sharing_copy(network: nn.Module) -> nn.Module:
+def sharing_copy(network: nn.Module) -> nn.Module:
     """A copy of the module tree on the very same tensors."""
     shared = [*network.parameters(), *network.buffers(), network.config]
     return copy.deepcopy(network, {id(thing): thing for thing in shared})
@@ -158,7 +158,7 @@ class PerTextNetwork:
         self.names = names
         self.rows = TunedRows()
         self._whole = model.network
-        network = _sharing_copy(model.network)
+        network = sharing_copy(model.network)
         output = network.get_output_embeddings()
         self.output_weight = output.weight.detach()
         frozen_bias = None if output.bias is None else output.bias.detach()
@@ -232,7 +232,7 @@ class PerTextNetwork:
 
     def _watch_block_at_the_cut(self) -> nn.Module:
         """A copy of the base model that notes what its block at the cut is given."""
-        network = _sharing_copy(self._whole.base_model)
+        network = sharing_copy(self._whole.base_model)
         # named within the base model, which the whole network's path begins with
         path = self._blocks_path.removeprefix(f"{self._whole.base_model_prefix}.")
         block = network.get_submodule(path)[self.cut]

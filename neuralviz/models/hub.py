@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import threading
 from fnmatch import fnmatch
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 NETWORK_SECONDS = 3.0
 _FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
+_OF_A_MODULE = re.compile(r"\d+_\w+/(config\.json|model\.safetensors)")  # sentence-transformers
 _TOKENIZER_FILES = (  # any one of these sets is a tokenizer
     {"tokenizer.json"},
     {"vocab.txt"},
@@ -108,13 +110,18 @@ def _file_names(model_id: str) -> list[str]:
             f"{model_id} is not on this machine and the hub cannot be reached; connect to the "
             "internet, or use the bundled model or a local folder."
         ) from found
-    names = [name for name in found if any(fnmatch(name, pattern) for pattern in _FILES)]
-    names = [name for name in names if "/" not in name]
+    names = [
+        name
+        for name in found
+        if _OF_A_MODULE.fullmatch(name)
+        or ("/" not in name and any(fnmatch(name, pattern) for pattern in _FILES))
+    ]
     weights = [name for name in names if name.endswith(".safetensors")]
     if "model.safetensors" in weights:
-        weights = ["model.safetensors"]
+        weights = [name for name in weights if "/" in name or name == "model.safetensors"]
     others = [name for name in names if not name.endswith(".safetensors")]
-    return [*sorted(others), *sorted(weights)] if weights else []
+    # files of the folder itself first: the folder of the first one is the model's
+    return sorted([*others, *weights], key=lambda n: ("/" in n, n in weights, n)) if weights else []
 
 
 def _explained(model_id: str, error: Exception) -> ModelError:

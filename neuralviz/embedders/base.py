@@ -1,0 +1,231 @@
+"""What every embedder does in the same way: reads texts, goes through them in batches, converts."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralviz.errors import LossWarning, ModelError, SettingsError, TextError
+from neuralviz.models import tokenize
+
+if TYPE_CHECKING:
+    from mteb.models.model_meta import ModelMeta
+    from torch import Tensor
+
+    from neuralviz.models import TextModel, TokenizedText
+
+BATCH_SIZE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedBatch:
+    """Some texts that are done.
+
+    Attributes:
+        at: [text] their places among all texts.
+        vectors: [text, dim] float32.
+        loss_rose: [text] true where micro-tuning was no learning: the loss rose, or ceased to be a
+            number.
+    """
+
+    at: np.ndarray
+    vectors: np.ndarray
+    loss_rose: np.ndarray
+
+
+class Embedder(ABC):
+    """Texts in, vectors out, in the shape of ``SentenceTransformer.encode``.
+
+    MTEB and BERTopic take any embedder for one of their encoders.
+
+    Attributes:
+        name: of the method, for labels.
+    """
+
+    name: str
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Values of one vector."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> tuple[Any, ...]:
+        """All that the vectors depend on besides the text: method, model, settings."""
+
+    @abstractmethod
+    def _read(self, texts: Sequence[str]) -> Sequence[Any]:
+        """What `_embed` takes for each text, none of which is blank."""
+
+    @abstractmethod
+    def _embed(self, read: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors, and [text] whether the loss rose."""
+
+    def _length(self, read: Any) -> int:
+        """How long a text is for the model; texts of like length go together."""
+        return len(read)
+
+    def embed_in_batches(
+        self, texts: Sequence[str], batch_size: int = BATCH_SIZE, *, normalize: bool = True
+    ) -> Iterator[EmbeddedBatch]:
+        """Embed texts batch by batch, the longest first: memory and time show early.
+
+        The vectors do not depend on the batches.
+
+        Raises:
+            TextError, SettingsError: as of `encode`, with the first batch.
+            ModelError: a vector holds something that is no finite number.
+        """
+        if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
+            raise SettingsError("The batch size has to be a whole number of at least 1.")
+        for number, text in enumerate(texts, 1):
+            if not isinstance(text, str):
+                raise TextError(f"Text {number} is not a string but {type(text).__name__}.")
+            if not text.strip():
+                which = f"Text {number}" if len(texts) > 1 else "The text"
+                raise TextError(f"{which} is empty; give it at least one word.")
+        read = self._read(texts)
+        order = np.argsort([-self._length(entry) for entry in read], kind="stable")
+        for start in range(0, len(texts), int(batch_size)):
+            at = order[start : start + int(batch_size)]
+            vectors, loss_rose = self._embed([read[i] for i in at])
+            broken = ~np.isfinite(vectors).all(axis=1)
+            if broken.any():
+                raise ModelError(
+                    f"The vector of text {at[broken].min() + 1} ({self.name}) holds something that "
+                    "is no finite number: the model's weights are broken, or the learning rate is "
+                    "far too high."
+                )
+            if normalize:
+                vectors = unit_vectors(vectors)
+            yield EmbeddedBatch(at, vectors.astype(np.float32, copy=False), loss_rose)
+
+    def encode(
+        self,
+        sentences: str | Iterable[Any],
+        batch_size: int = BATCH_SIZE,
+        show_progress_bar: bool | None = None,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = True,
+        *,
+        task_metadata: object = None,
+        task_name: object = None,
+        hf_split: object = None,
+        hf_subset: object = None,
+        prompt_type: object = None,
+    ) -> np.ndarray | Tensor:
+        """Embed texts.
+
+        Args:
+            sentences: a text, or several: a list, an array, a column of a table, or the batches
+                with a ``text`` each that MTEB hands to an encoder.
+            batch_size: texts that go together; it does not change the vectors.
+            show_progress_bar: a bar on standard error.
+            convert_to_numpy: a numpy array; ``False`` gives a torch tensor, on the CPU.
+            convert_to_tensor: a torch tensor, whatever ``convert_to_numpy`` says.
+            normalize_embeddings: vectors of length 1; those of zeros stay so. A neural embedding
+                has length 1 by definition.
+            task_metadata, task_name, hf_split, hf_subset, prompt_type: said by MTEB; no method
+                here treats tasks or prompts differently.
+
+        Returns:
+            [text, dim] float32 in the order given, or [dim] for a single string.
+
+        Raises:
+            TextError: a text is empty or no string; the message says which one.
+            SettingsError: the batch size is not a whole number of at least 1.
+            ModelError: a vector holds something that is no finite number.
+
+        Warns:
+            LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
+        """
+        from tqdm.auto import tqdm
+
+        single = isinstance(sentences, str)
+        texts = [sentences] if isinstance(sentences, str) else list(_each_text(sentences))
+        out = np.zeros((len(texts), self.dim), dtype=np.float32)
+        n_rose = 0
+        with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:
+            for batch in self.embed_in_batches(texts, batch_size, normalize=normalize_embeddings):
+                out[batch.at] = batch.vectors
+                n_rose += int(batch.loss_rose.sum())
+                bar.update(len(batch.at))
+        if n_rose:
+            warnings.warn(LossWarning(n_rose, len(texts)), stacklevel=2)
+        vectors = out[0] if single else out
+        if convert_to_numpy and not convert_to_tensor:
+            return vectors
+        import torch
+
+        return torch.from_numpy(vectors)
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Values of one vector, by the name that sentence encoders use."""
+        return self.dim
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Tensor:
+        """[a, b] cosines of [a, dim] and [b, dim] vectors; 0 for a vector of zeros."""
+        a, b = _unit_tensors(embeddings1, embeddings2)
+        return a @ b.T
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Tensor:
+        """[a] cosines of the rows of two [a, dim] arrays; 0 for a vector of zeros."""
+        a, b = _unit_tensors(embeddings1, embeddings2)
+        return (a * b).sum(dim=1)
+
+    @property
+    def mteb_model_meta(self) -> ModelMeta:
+        """What MTEB files results under; needs the package ``mteb``."""
+        import hashlib
+
+        from mteb.models.model_meta import ModelMeta
+
+        revision = hashlib.sha256(repr(self.identity).encode()).hexdigest()[:16]
+        named = {"name": f"neuralviz/{self.name}", "revision": revision, "embed_dim": self.dim}
+        return ModelMeta.create_empty(overwrites=named)
+
+
+class ModelEmbedder(Embedder):
+    """An embedder that reads texts with a model's tokenizer."""
+
+    def __init__(self, model: TextModel, name: str) -> None:
+        self.model = model
+        self.name = name
+
+    def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
+        return tokenize(self.model, texts)
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """[text, dim] vectors of length 1; those of zeros stay so."""
+    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
+    scaled = vectors / np.where(peak > 0, peak, 1)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(length > 0, length, 1)
+
+
+def _each_text(sentences: Iterable[Any]) -> Iterator[Any]:
+    for entry in sentences:
+        if isinstance(entry, Mapping):
+            if "text" not in entry:
+                raise TextError("A batch without texts cannot be embedded.")
+            texts = entry["text"]
+            yield from [texts] if isinstance(texts, str) else texts
+        else:
+            yield entry
+
+
+def _unit_tensors(*several: Any) -> Iterator[Tensor]:
+    import torch
+
+    for vectors in several:
+        there = torch.atleast_2d(torch.as_tensor(vectors)).cpu()
+        yield torch.nn.functional.normalize(there.float(), dim=1)

@@ -1,0 +1,114 @@
+"""What a model says of a text after it was micro-tuned on it (neural paper, Appendix G)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from neuralviz.embedders.base import ModelEmbedder
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning import MicroTuning
+    from neuralviz.models import LanguageModel, TokenizedText
+
+
+class TunedOutputEmbedder(ModelEmbedder):
+    """Output of the tuned model on the unmasked text: *cls-tuned*, *avg-tuned*, *-diff*.
+
+    The last block's output layers are tuned on each text, then the text is read as it is.
+
+    Args:
+        model: from `neuralviz.load_model`.
+        pooling: ``cls``, or ``mean`` over the text's own tokens, at the last layer.
+        difference: tuned minus plain.
+        blueprints, epochs, learning_rate, weight_decay: of micro-tuning.
+        name: for labels.
+
+    Raises:
+        SettingsError: a setting makes no sense, or the model has no blocks to tune.
+    """
+
+    model: LanguageModel
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        pooling: Literal["cls", "mean"],
+        difference: bool,
+        blueprints: Sequence[Sequence[int]] = DEFAULT_BLUEPRINTS,
+        epochs: int = APPENDIX_G_EPOCHS,
+        learning_rate: float = 0.01,
+        weight_decay: float = 0.01,
+        name: str = "",
+    ) -> None:
+        from neuralviz.layers.pooling import make_pooling
+
+        kind = "diff" if difference else "tuned"
+        super().__init__(model, name or f"{'cls' if pooling == 'cls' else 'avg'}-{kind}")
+        self.difference = difference
+        if not model.last_block_layers:
+            raise SettingsError(f"The model {model.id} has no blocks whose layers can be tuned.")
+        self.settings = check_settings(
+            model,
+            layers="last_block",
+            blueprints=blueprints,
+            epochs=epochs,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+        )
+        self._pooling_name = pooling
+        self._pooling = make_pooling(model, pooling, (model.n_blocks,), special_tokens=False)
+
+    @property
+    def dim(self) -> int:
+        """Values of one vector: the width of the model."""
+        return self.model.d_model
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        how = (self._pooling_name, self.difference, self.settings)
+        return "tuned", self.model.id, self.model.fingerprint, how
+
+    def _embed(self, read: Sequence[TokenizedText]) -> tuple[np.ndarray, np.ndarray]:
+        from neuralviz.layers.states import pool_texts
+        from neuralviz.micro_tuning.run import tune
+
+        result = finished(tune(self.model, read, self.settings))
+        tuned = self._outputs(result)
+        if self.difference:
+            (plain,) = pool_texts(self.model, read, [self._pooling])
+            tuned = tuned - plain
+        return tuned, result.diverged | result.loss_rose
+
+    def _outputs(self, result: MicroTuning) -> np.ndarray:
+        """[text, d_model] outputs of a copy of the model that has each text's weights in turn."""
+        import torch
+
+        from neuralviz.layers.states import pool_texts
+        from neuralviz.micro_tuning.per_text import sharing_copy
+
+        network = sharing_copy(self.model.network.base_model)
+        prefix = f"{self.model.network.base_model_prefix}."
+        original = dict(self.model.network.named_parameters())
+        outputs = []
+        for number, text in enumerate(result.texts):
+            weights = {
+                name.removeprefix(prefix): original[name]
+                + torch.as_tensor(deltas[number], device=self.model.device)
+                for name, deltas in zip(result.settings.layers, result.deltas, strict=True)
+            }
+            forward = partial(_call_with, network, weights)
+            outputs += pool_texts(self.model, [text], [self._pooling], network=forward)
+        return np.concatenate(outputs)
+
+
+def _call_with(network: Any, weights: dict[str, Any], **inputs: Any) -> Any:
+    from torch.func import functional_call
+
+    return functional_call(network, weights, (), inputs)

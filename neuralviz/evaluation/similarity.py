@@ -1,0 +1,157 @@
+"""Products of the same texts' vectors by several methods, and where the methods part ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+from scipy.stats import rankdata
+
+from neuralviz.errors import NeuralvizError
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How similar a method finds texts.
+
+    Attributes:
+        method: its label.
+        texts: in the order of rows and columns.
+        products: [text, text] of vectors of length 1, -1 … 1; 0 with a vector of zeros, NaN where a
+            text has no vector yet.
+        zeros: [text] true where the vector is all zeros.
+    """
+
+    method: str
+    texts: tuple[str, ...]
+    products: np.ndarray
+    zeros: np.ndarray
+
+    @property
+    def done(self) -> np.ndarray:
+        """[text] true where the text has a vector."""
+        return np.isfinite(np.diagonal(self.products))
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """[text, text] place of each pair among all pairs that are done, 1 for the most similar.
+
+        Equal products share the best of their places. NaN on the diagonal and for what is not done.
+        """
+        ranks = np.full(self.products.shape, np.nan)
+        i, j = pair_indices(len(self.texts))
+        values = self.products[i, j]
+        known = np.isfinite(values)
+        places = rankdata(-values[known], method="min")
+        ranks[i[known], j[known]] = ranks[j[known], i[known]] = places
+        return ranks
+
+    @property
+    def of_pairs(self) -> np.ndarray:
+        """[pair] products of the pairs of different texts, in the order of `pair_indices`."""
+        return self.products[pair_indices(len(self.texts))]
+
+    def in_order(self, order: Sequence[int] | np.ndarray) -> Similarity:
+        """The same with texts, rows and columns in another order."""
+        order = np.asarray(order, dtype=int)
+        return Similarity(
+            self.method,
+            tuple(self.texts[i] for i in order),
+            self.products[np.ix_(order, order)],
+            self.zeros[order],
+        )
+
+
+def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Similarity:
+    """The products of texts.
+
+    Args:
+        method: its label.
+        texts: one a vector.
+        vectors: [text, dim] of any length; rows of NaN for texts that have none yet.
+
+    Raises:
+        NeuralvizError: a vector is infinite, or NaN in part.
+    """
+    vectors = np.asarray(vectors, dtype=np.float64)
+    missing = np.isnan(vectors).all(axis=1)
+    if not np.isfinite(vectors[~missing]).all():
+        raise NeuralvizError(
+            f"The vectors of {method} hold something that is no finite number; they cannot be "
+            "compared."
+        )
+    peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
+    zeros = peak[:, 0] == 0
+    scaled = vectors / np.where(zeros[:, None], 1, peak)
+    units = scaled / np.where(zeros, 1, np.linalg.norm(scaled, axis=1))[:, None]
+    products = np.clip(units @ units.T, -1, 1)
+    products[missing] = products[:, missing] = np.nan
+    return Similarity(method, tuple(texts), products.astype(np.float32), zeros)
+
+
+def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
+    """First and second text of every pair of different texts, the first before the second."""
+    return np.triu_indices(n_texts, k=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Disagreements:
+    """Pairs of texts, those on which methods disagree most first.
+
+    Attributes:
+        first, second: [pair] numbers of the texts.
+        products: [pair, method].
+        ranks: [pair, method] places among all pairs, 1 for the most similar.
+        spread: [pair] 0 … 1, how far the places are apart: largest minus smallest, over the number
+            of pairs.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    products: np.ndarray
+    ranks: np.ndarray
+    spread: np.ndarray
+
+
+def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
+    """The pairs whose places differ most between methods, of those that every method has done.
+
+    Places, not products, are compared: methods spread their products differently.
+    """
+    i, j = pair_indices(len(similarities[0].texts))
+    products = np.stack([s.products[i, j] for s in similarities], axis=1)
+    known = np.isfinite(products).all(axis=1)
+    i, j, products = i[known], j[known], products[known]
+    places = [rankdata(-of_method, method="average") for of_method in products.T]
+    ranks = np.stack([s.ranks[i, j] for s in similarities], axis=1)
+    apart = np.ptp(np.stack(places, axis=1), axis=1) if len(i) else np.zeros(0)
+    spread = apart / max(len(i), 1)
+    order = np.argsort(-spread, kind="stable")
+    return Disagreements(i[order], j[order], products[order], ranks[order], spread[order])
+
+
+def order_by_cluster(similarity: Similarity) -> np.ndarray:
+    """[text] an order in which similar texts stand beside each other.
+
+    Average linkage on 1 − product, leaves in the order that puts the nearest side by side. Texts
+    that have no vector yet come last, in their own order.
+    """
+    done = np.flatnonzero(similarity.done)
+    rest = np.flatnonzero(~similarity.done)
+    if len(done) < 3:
+        return np.concatenate([done, rest])
+    distances = 1 - similarity.products[np.ix_(done, done)].astype(np.float64)
+    np.fill_diagonal(distances, 0)
+    condensed = squareform(np.maximum(distances, 0), checks=False)
+    tree = linkage(condensed, "average", optimal_ordering=True)
+    return np.concatenate([done[leaves_list(tree)], rest])
+
+
+def order_by_label(labels: Sequence[str]) -> np.ndarray:
+    """[text] an order in which texts of one label stand together, labels as they first come."""
+    first = {label: place for place, label in reversed(list(enumerate(labels)))}
+    return np.argsort([first[label] for label in labels], kind="stable")
