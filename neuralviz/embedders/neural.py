@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neuralviz.embedders.base import ModelEmbedder
+import numpy as np
+
+from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neuralviz.models import LanguageModel, TokenizedText
 
 APPENDIX_G_EPOCHS = 5
@@ -71,6 +71,15 @@ class NeuralEmbedder(ModelEmbedder):
     @property
     def identity(self) -> tuple[Any, ...]:
         return "neural", self.model.id, self.model.fingerprint, self.settings
+
+    def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """[layer] products of two embeddings' deltas, layer by layer.
+
+        Their mean is the product of the embeddings, where every layer has moved.
+        """
+        ends = np.cumsum(self.layer_sizes)[:-1]
+        parts = zip(np.split(first, ends), np.split(second, ends), strict=True)
+        return np.array([a @ b for a, b in (unit_vectors(np.stack(pair)) for pair in parts)])
 
     def _embed(self, read: Sequence[TokenizedText]) -> tuple[np.ndarray, np.ndarray]:
         from neuralviz.micro_tuning.run import tune

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
-from scipy.stats import rankdata
 
 from neuralviz.errors import NeuralvizError
 
@@ -42,6 +39,8 @@ class Similarity:
 
         Equal products share the best of their places. NaN on the diagonal and for what is not done.
         """
+        from scipy.stats import rankdata
+
         ranks = np.full(self.products.shape, np.nan)
         i, j = pair_indices(len(self.texts))
         values = self.products[i, j]
@@ -122,6 +121,8 @@ def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
 
     Places, not products, are compared: methods spread their products differently.
     """
+    from scipy.stats import rankdata
+
     i, j = pair_indices(len(similarities[0].texts))
     products = np.stack([s.products[i, j] for s in similarities], axis=1)
     known = np.isfinite(products).all(axis=1)
@@ -140,6 +141,9 @@ def order_by_cluster(similarity: Similarity) -> np.ndarray:
     Average linkage on 1 − product, leaves in the order that puts the nearest side by side. Texts
     that have no vector yet come last, in their own order.
     """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
     done = np.flatnonzero(similarity.done)
     rest = np.flatnonzero(~similarity.done)
     if len(done) < 3:

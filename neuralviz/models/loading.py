@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,10 +14,9 @@ from typing import TYPE_CHECKING, Literal
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled, hub
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
+from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -172,10 +170,11 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
 
 def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
     """Refuse what does not predict masked tokens."""
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-    )
+    with quiet_transformers():
+        from transformers.models.auto.modeling_auto import (
+            MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+            MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        )
 
     causal = any(
         name.endswith(("ForCausalLM", "LMHeadModel")) and not name.endswith("WithLMHeadModel")
@@ -198,7 +197,6 @@ def _load_folder(
     folder: Path, model_id: str, kind: Literal["AutoModelForMaskedLM", "AutoModel"]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     import torch
-    import transformers
 
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
@@ -207,6 +205,8 @@ def _load_folder(
         )
     try:
         with quiet_transformers():
+            import transformers
+
             config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
             config.return_dict = True
             network, info = getattr(transformers, kind).from_pretrained(
@@ -234,22 +234,6 @@ def _load_folder(
             "may be an encoder without its prediction head. Use a checkpoint that has one."
         )
     return network, tokenizer
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Keep `transformers` from writing progress bars and warnings to the terminal."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def assemble(

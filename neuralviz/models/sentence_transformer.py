@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
-from neuralviz.models.loading import MINILM, quiet_transformers, resolve
+from neuralviz.models.loading import MINILM, resolve
+from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -37,10 +38,10 @@ def load_sentence_transformer(
     else:
         folder, fingerprint = resolve(model_id)
     _check(folder, model_id)
-    from sentence_transformers import SentenceTransformer
-
     try:
         with quiet_transformers():
+            from sentence_transformers import SentenceTransformer
+
             encoder = SentenceTransformer(
                 str(folder),
                 device=device,

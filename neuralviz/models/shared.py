@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz.models.language_model import LanguageModel, TextModel
 from neuralviz.models.loading import load_model, load_text_model
+from neuralviz.models.sentence_transformer import load_sentence_transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sentence_transformers import SentenceTransformer
+
+T = TypeVar("T")
+
 KEPT = 3  # models; the one that was used longest ago goes first
 
 _models: dict[tuple[str, object], TextModel] = {}
+_sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
-_loading: dict[tuple[str, object], threading.Lock] = {}  # each model is loaded once
+_loading: dict[tuple[object, ...], threading.Lock] = {}  # each model is loaded once
 
 
 def shared_model(model_id: str) -> LanguageModel:
@@ -27,46 +33,52 @@ def shared_model(model_id: str) -> LanguageModel:
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
-    model = _shared(model_id, load_model)
+    model = _shared(model_id, load_model, _models)
     return model if isinstance(model, LanguageModel) else load_model(model_id)  # which refuses it
 
 
 def shared_text_model(model_id: str) -> TextModel:
     """Like `shared_model`, for any model that `load_text_model` loads."""
-    return _shared(model_id, load_text_model)
+    return _shared(model_id, load_text_model, _models)
 
 
-def _shared(model_id: str, load: Callable[[str], TextModel]) -> TextModel:
+def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str]:
+    """Like `shared_model`, for `load_sentence_transformer`."""
+    return _shared(model_id, load_sentence_transformer, _sentence_transformers)
+
+
+def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
     key = (model_id, _stamp(model_id))
     with _lock:
-        if key in _models:
-            return _used(key)
-        loading = _loading.setdefault(key, threading.Lock())
+        if key in kept:
+            return _used(key, kept)
+        loading = _loading.setdefault((id(kept), *key), threading.Lock())
     with loading:
         with _lock:
-            if key in _models:
-                return _used(key)
+            if key in kept:
+                return _used(key, kept)
         try:
             model = load(model_id)
         finally:
             with _lock:
-                _loading.pop(key, None)
+                _loading.pop((id(kept), *key), None)
         with _lock:
-            _models[key] = model
-            while len(_models) > KEPT:
-                del _models[next(iter(_models))]
+            kept[key] = model
+            while len(kept) > KEPT:
+                del kept[next(iter(kept))]
         return model
 
 
-def _used(key: tuple[str, object]) -> TextModel:
+def _used(key: tuple[str, object], kept: dict[tuple[str, object], T]) -> T:
     """A kept model, noted as the one used last."""
-    model = _models[key] = _models.pop(key)
+    model = kept[key] = kept.pop(key)
     return model
 
 
 def is_loaded(model_id: str) -> bool:
-    """Whether `shared_model` would answer at once."""
-    return (model_id, _stamp(model_id)) in _models
+    """Whether a model is kept, in whatever form."""
+    key = (model_id, _stamp(model_id))
+    return key in _models or key in _sentence_transformers
 
 
 def _stamp(model_id: str) -> object:

@@ -21,6 +21,8 @@ ORANGE = "#E69F00"
 SKY = "#56B4E9"
 YELLOW = "#F0E442"
 BLACK = "#000000"
+_METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
+_METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
 OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
 
 FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
@@ -108,6 +110,16 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     """Give ``figure`` the colours and fonts of a light or dark page, in place, and return it."""
     figure.layout.template = "neuralviz_dark" if dark else "neuralviz_light"
     return figure
+
+
+def method_colour(label: str) -> str:
+    """The one colour of a method, by its label: a name, with or without settings behind it.
+
+    Neural embeddings and what tuned models say are vermillion, pooled vectors blue, SBERT-WK green,
+    joined embeddings purple.
+    """
+    name = label.lower().split(" ")[0]
+    return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)
 
 
 def symmetric_range(values: ArrayLike) -> tuple[float, float]:

@@ -17,6 +17,8 @@ from neuralviz.ui.session import is_served
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sentence_transformers import SentenceTransformer
+
     from neuralviz.models import LanguageModel, TextModel
 
 BUNDLED = "bundled"
@@ -26,6 +28,7 @@ WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the c
 
 _log = logging.getLogger(__name__)
 M = TypeVar("M", bound="TextModel")
+T = TypeVar("T")
 _devices: dict[str, str] = {}
 
 
@@ -119,7 +122,18 @@ def load_text_model_for_app(model_id: str) -> TextModel:
     return _load_aside(model_id, shared_text_model)
 
 
-def _load_aside(model_id: str, load: Callable[[str], M]) -> M:
+def load_sentence_transformer_for_app(model_id: str) -> tuple[SentenceTransformer, str]:
+    """`shared_sentence_transformer` for a process that serves pages; safe from any thread.
+
+    Raises:
+        ModelError: it cannot be had; the message says why and what to do.
+    """
+    from neuralviz.models.shared import shared_sentence_transformer
+
+    return _load_aside(model_id, shared_sentence_transformer)
+
+
+def _load_aside(model_id: str, load: Callable[[str], T]) -> T:
     """Load a model and set aside what loading made.
 
     Streamlit collects garbage after every script run, and every tick of a live figure is one. With

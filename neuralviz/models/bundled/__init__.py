@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
+from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     import torch
@@ -45,9 +46,10 @@ def minilm_folder() -> Path:
 
 def load_minilm_tokenizer(window: int = WINDOW) -> PreTrainedTokenizerFast:
     """The tokenizer of all-MiniLM-L6-v2: WordPiece, uncased, 30,522 words, no truncation."""
-    from transformers import AutoTokenizer
+    with quiet_transformers():
+        from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(minilm_folder(), model_max_length=window)
+        return AutoTokenizer.from_pretrained(minilm_folder(), model_max_length=window)
 
 
 def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
@@ -57,7 +59,9 @@ def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
         ModelError: its weights are missing or not the published ones.
     """
     import torch
-    from transformers import BertConfig, BertModel
+
+    with quiet_transformers():
+        from transformers import BertConfig, BertModel
 
     config = BertConfig.from_pretrained(minilm_folder())
     with torch.device("meta"):
@@ -126,7 +130,8 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
         tensors: encoder and head by their names in the model; ``None`` takes the encoder of
             all-MiniLM-L6-v2 and a fresh head, where training starts.
     """
-    from transformers import BertConfig, BertForMaskedLM
+    with quiet_transformers():
+        from transformers import BertConfig, BertForMaskedLM
 
     config = BertConfig.from_pretrained(minilm_folder())
     config.tie_word_embeddings = True

@@ -1,0 +1,259 @@
+"""Figures that set embeddings of the same texts beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.similarity import Similarity
+
+MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
+MAX_TICKS = 40
+_BINS = 60
+_DASHES = ("solid", "dot", "dash", "dashdot")
+
+
+def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> list[str]:
+    """A name for each text that no other has: its number, its label if any, how it begins."""
+    heads = [""] * len(texts) if labels is None else [f"[{label}] " for label in labels]
+    return [
+        f"{number}. {escape(shorten(head + text, 60))}"
+        for number, (head, text) in enumerate(zip(heads, texts, strict=True), 1)
+    ]
+
+
+def colour_range(similarities: Sequence[Similarity]) -> tuple[float, float]:
+    """The range of colours that heatmaps beside each other share: up to 1, from 0 or less."""
+    lowest = [np.nanmin(s.products, initial=0.0) for s in similarities]
+    return float(min(lowest, default=0.0)), 1.0
+
+
+def similarity_heatmap(
+    similarity: Similarity,
+    names: Sequence[str],
+    order: np.ndarray,
+    limits: tuple[float, float],
+    pair: tuple[int, int] | None = None,
+) -> go.Figure:
+    """The products of one method.
+
+    Args:
+        similarity: of n texts.
+        names: of the texts, from `text_names`.
+        order: numbers of the texts, counted from 0, in the order of rows and columns.
+        limits: of the colours, from `colour_range`.
+        pair: two texts whose cells are framed.
+    """
+    figure = go.Figure(_heatmap(similarity.products, names, order, "product"))
+    figure.update_traces(zmin=limits[0], zmax=limits[1], colorscale="Cividis", autocolorscale=False)
+    figure.update_layout(title=escape(similarity.method), **_square_axes(order))
+    _frame(figure, order, pair)
+    return figure
+
+
+def difference_heatmap(
+    first: Similarity,
+    second: Similarity,
+    names: Sequence[str],
+    order: np.ndarray,
+    pair: tuple[int, int] | None = None,
+) -> go.Figure:
+    """Products of ``first`` minus those of ``second``, the diagonal left out."""
+    difference = first.products - second.products
+    np.fill_diagonal(difference, np.nan)
+    low, high = symmetric_range(difference)
+    figure = go.Figure(_heatmap(difference, names, order, "difference", sign="+"))
+    figure.update_traces(zmin=low, zmax=high)
+    figure.update_layout(
+        title=f"{escape(first.method)} minus {escape(second.method)}", **_square_axes(order)
+    )
+    _frame(figure, order, pair)
+    return figure
+
+
+def similarity_heatmaps(
+    similarities: Sequence[Similarity], labels: Sequence[str] | None = None
+) -> go.Figure:
+    """Products of several methods beside each other on one colour scale, for a page of its own.
+
+    Args:
+        similarities: of the same texts in the same order.
+        labels: of the texts, if any.
+    """
+    texts = similarities[0].texts
+    names, order = text_names(texts, labels), np.arange(len(texts))
+    columns = min(2, len(similarities))
+    rows = -(-len(similarities) // columns)
+    figure = make_subplots(
+        rows, columns, subplot_titles=[escape(s.method) for s in similarities],
+        horizontal_spacing=0.12 / columns, vertical_spacing=0.16 / rows,
+    )  # fmt: skip
+    for place, one in enumerate(similarities):
+        figure.add_trace(
+            _heatmap(one.products, names, order, "product").update(coloraxis="coloraxis"),
+            place // columns + 1,
+            place % columns + 1,
+        )
+    low, high = colour_range(similarities)
+    figure.update_layout(
+        title=f"Products of {len(texts):,} texts",
+        coloraxis={"cmin": low, "cmax": high, "colorscale": "Cividis"},
+        height=140 + 560 * rows,
+        margin={"t": 110},
+    )
+    axes = _square_axes(order)
+    figure.update_xaxes(axes["xaxis"])
+    for place in range(len(similarities)):
+        figure.update_yaxes(
+            axes["yaxis"] | {"scaleanchor": f"x{place + 1 if place else ''}"},
+            row=place // columns + 1,
+            col=place % columns + 1,
+        )
+    return figure
+
+
+def products_scatter(
+    first: Similarity, second: Similarity, pair: tuple[int, int] | None = None
+) -> go.Figure:
+    """Every pair of texts by its product in one method and in another."""
+    i, j = np.triu_indices(len(first.texts), k=1)
+    x, y = first.products[i, j], second.products[i, j]
+    figure = go.Figure(
+        go.Scattergl(
+            x=x,
+            y=y,
+            mode="markers",
+            marker={"color": method_colour(second.method), "size": 7 if len(i) < 2000 else 4,
+                    "opacity": 0.7 if len(i) < 2000 else 0.35},
+            customdata=np.stack([i, j], axis=1) + 1,
+            hovertemplate="texts %{customdata[0]} and %{customdata[1]}<br>"
+            f"{escape(first.method)} %{{x:.3f}}<br>{escape(second.method)} %{{y:.3f}}"
+            "<extra></extra>",
+            showlegend=False,
+        )
+    )  # fmt: skip
+    if pair is not None and pair[0] != pair[1]:
+        a, b = pair
+        figure.add_scatter(
+            x=[first.products[a, b]],
+            y=[second.products[a, b]],
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 18, "line": {"width": 3}},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    figure.update_layout(
+        title="Every pair of texts",
+        xaxis={"title": f"product, {escape(first.method)}"},
+        yaxis={"title": f"product, {escape(second.method)}"},
+    )
+    return figure
+
+
+def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
+    """How each method spreads the products of all pairs: share of pairs by product."""
+    values = [s.of_pairs[np.isfinite(s.of_pairs)] for s in similarities]
+    known = np.concatenate(values) if values else np.zeros(0)
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    edges = np.linspace(low - 0.02, high + 0.02, _BINS + 1)
+    figure = go.Figure()
+    used: list[str] = []
+    for one, products in zip(similarities, values, strict=True):
+        colour = method_colour(one.method)
+        counts, _ = np.histogram(products, edges)
+        figure.add_scatter(
+            x=(edges[1:] + edges[:-1]) / 2,
+            y=100 * counts / max(len(products), 1),
+            mode="lines",
+            line={"color": colour, "width": 3, "shape": "hvh", "dash": _DASHES[used.count(colour)]},
+            name=escape(one.method),
+            hovertemplate=f"{escape(one.method)}<br>around %{{x:.2f}}: %{{y:.1f}} % of pairs"
+            "<extra></extra>",
+        )
+        used.append(colour)
+    figure.update_layout(
+        title="How far products spread",
+        xaxis={"title": "product"},
+        yaxis={"title": "share of pairs, %", "rangemode": "tozero"},
+        showlegend=True,
+    )
+    return figure
+
+
+def layer_products_figure(layers: Sequence[str], products: np.ndarray) -> go.Figure:
+    """A pair's product layer by layer; the mean over the layers is the pair's product."""
+    low, high = symmetric_range(products)
+    figure = go.Figure(
+        go.Bar(
+            x=products,
+            y=[escape(shorten(name, 30)) for name in layers],
+            orientation="h",
+            marker={"color": method_colour("neural")},
+            text=[f"{value:.2f}" for value in products],
+            hovertemplate="%{y}: %{x:.3f}<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        title="Product by layer",
+        xaxis={"title": "product", "range": [min(0.0, 1.2 * low if products.min() < 0 else 0.0),
+                                              max(1.2 * high, 0.1)], "zeroline": True},
+        yaxis={"autorange": "reversed"},
+    )  # fmt: skip
+    return figure
+
+
+def _heatmap(
+    values: np.ndarray,
+    names: Sequence[str],
+    order: np.ndarray,
+    what: str,
+    sign: str = "",
+) -> go.Heatmap:
+    named = [names[i] for i in order]
+    return go.Heatmap(
+        z=values[np.ix_(order, order)].astype(np.float32),
+        x=named,
+        y=named,
+        texttemplate=f"%{{z:{sign}.2f}}" if len(order) <= MAX_VALUES else None,
+        hovertemplate=f"%{{y}}<br>%{{x}}<br>{what} %{{z:{sign}.3f}}<extra></extra>",
+        colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
+    )
+
+
+def _square_axes(order: np.ndarray) -> dict[str, dict]:
+    """Axes that name some texts by their numbers, every one if there is room."""
+    step = max(1, -(-len(order) // MAX_TICKS))
+    places = list(range(0, len(order), step))
+    axis = {
+        "type": "category",
+        "tickmode": "array",
+        "tickvals": places,
+        "ticktext": [str(order[place] + 1) for place in places],
+        "tickangle": 0,
+        "showgrid": False,
+        "constrain": "domain",
+    }
+    return {
+        "xaxis": axis,
+        "yaxis": axis | {"autorange": "reversed", "scaleanchor": "x"},
+    }
+
+
+def _frame(figure: go.Figure, order: np.ndarray, pair: tuple[int, int] | None) -> None:
+    """Frame the two cells of a pair."""
+    if pair is None:
+        return
+    place = {int(text): at for at, text in enumerate(order)}
+    for a, b in {pair, pair[::-1]}:
+        x, y = place[a], place[b]
+        figure.add_shape(
+            type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5,
+            line={"color": method_colour("neural"), "width": 3},
+        )  # fmt: skip

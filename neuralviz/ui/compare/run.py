@@ -1,0 +1,192 @@
+"""A comparison: the same texts embedded by several methods, beside the page, a batch at a time."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from neuralviz.embedders import METHODS, EmbedderSpec, make_embedder
+from neuralviz.embedders.cache import VectorCache
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.similarity import Similarity, similarity
+from neuralviz.ui.jobs import Job, job_queue
+from neuralviz.ui.model_choice import (
+    load_for_app,
+    load_sentence_transformer_for_app,
+    load_text_model_for_app,
+)
+from neuralviz.ui.session import is_here, session_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neuralviz.embedders.registry import Loaders
+
+BATCH_SIZE = 8  # texts: after so many, cells appear
+LOADERS: Loaders = {
+    "masked": load_for_app,
+    "text": load_text_model_for_app,
+    "sentence-transformer": load_sentence_transformer_for_app,
+}
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What the worker tells: vectors of some texts by one method, or why it cannot go on."""
+
+    method: int
+    at: np.ndarray | None = None
+    vectors: np.ndarray | None = None
+    loss_rose: np.ndarray | None = None
+    error: str = ""
+
+
+@dataclass
+class Comparison:
+    """A comparison of this browser session and what is known of it so far.
+
+    Attributes:
+        specs, methods: what is compared, and its labels, no two alike.
+        texts: in the order given.
+        labels: columns of labels by name, one value a text.
+        vectors: by method [text, dim], NaN where there is none yet; None before the first.
+        loss_rose: [method, text] where micro-tuning was no learning.
+        errors: by method, why it has ended.
+    """
+
+    specs: tuple[EmbedderSpec, ...]
+    texts: tuple[str, ...]
+    labels: dict[str, tuple[str, ...]]
+    methods: tuple[str, ...] = field(init=False)
+    vectors: list[np.ndarray | None] = field(init=False)
+    loss_rose: np.ndarray = field(init=False)
+    errors: dict[int, str] = field(default_factory=dict)
+    number: int = field(default_factory=lambda: next(_numbers))
+    job: Job = field(init=False)
+    _folding: threading.Lock = field(default_factory=threading.Lock)
+    _similarities: dict[int, tuple[int, Similarity]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.methods = method_labels(self.specs)
+        self.vectors = [None] * len(self.specs)
+        self.loss_rose = np.zeros((len(self.specs), len(self.texts)), dtype=bool)
+
+    def catch_up(self) -> None:
+        """Take in what the worker has told since the last time."""
+        with self._folding:
+            for step in self.job.take():
+                if step.error:
+                    self.errors[step.method] = step.error
+                    continue
+                kept = self.vectors[step.method]
+                if kept is None:
+                    shape = (len(self.texts), step.vectors.shape[1])
+                    kept = self.vectors[step.method] = np.full(shape, np.nan, dtype=np.float32)
+                kept[step.at] = step.vectors
+                self.loss_rose[step.method, step.at] = step.loss_rose
+
+    def n_done(self, method: int) -> int:
+        """Texts that a method has embedded."""
+        vectors = self.vectors[method]
+        return 0 if vectors is None else int((~np.isnan(vectors[:, 0])).sum())
+
+    @property
+    def progress(self) -> float:
+        """Share of the vectors that are there, 0 … 1; those of a method that failed count."""
+        n = len(self.texts)
+        done = sum(n if m in self.errors else self.n_done(m) for m in range(len(self.specs)))
+        return done / (n * len(self.specs))
+
+    def similarity(self, method: int) -> Similarity | None:
+        """The products of a method so far; None before its first two texts."""
+        n_done, vectors = self.n_done(method), self.vectors[method]
+        if vectors is None or n_done < 2:
+            return None
+        at, known = self._similarities.get(method, (0, None))
+        if known is None or at != n_done:
+            known = similarity(self.methods[method], self.texts, vectors)
+            self._similarities[method] = (n_done, known)
+        return known
+
+
+def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+    """A label for each spec: the method's name, with what sets it apart from a namesake."""
+    names = [spec.method for spec in specs]
+    labels: list[str] = []
+    for spec in specs:
+        told = ""
+        if names.count(spec.method) > 1:
+            values = [f"{name} {_in_words(value)}" for name, value in spec.options]
+            model = spec.model_id.rstrip("/").rpartition("/")[2]
+            if spec.parts or model != METHODS[spec.method].model_id:
+                values += [model] * bool(model)
+            told = f" ({', '.join(values)})" if values else ""
+        label = spec.method + told
+        labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
+    return tuple(labels)
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+@cache
+def vector_cache() -> VectorCache:
+    """The vectors that this process keeps."""
+    return VectorCache()
+
+
+def submit(comparison: Comparison) -> None:
+    """Queue a comparison in place of the session's last one, which is stopped.
+
+    The quick methods go first, those that learn every text last.
+    """
+    last: Comparison | None = st.session_state.get("comparison")
+    if last is not None:
+        last.job.stop()
+    texts = comparison.texts
+    order = sorted(range(len(comparison.specs)), key=lambda m: _is_slow(comparison.specs[m]))
+
+    def work(job: Job) -> None:
+        for method in order:
+            try:
+                for step in embed(method, comparison.specs[method], texts):
+                    job.add(step)
+                    if job.should_stop():
+                        return
+            except NeuralvizError as error:
+                job.add(Step(method, error=str(error)))
+
+    comparison.job = job_queue().submit("Comparison", work, is_here(session_id()))
+    st.session_state["comparison"] = comparison
+
+
+def embed(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Step]:
+    """Vectors of the texts, a step a batch; those that are kept come at once."""
+    embedder = make_embedder(spec, LOADERS)
+    kept = vector_cache().get(embedder, texts)
+    known = {i: vector for i, vector in enumerate(kept) if vector is not None}
+    if known:
+        vectors = np.stack(list(known.values()))
+        yield Step(method, np.array(list(known)), vectors, np.zeros(len(known), dtype=bool))
+    missing = np.array([i for i, vector in enumerate(kept) if vector is None], dtype=int)
+    wanted = [texts[i] for i in missing]
+    size = BATCH_SIZE if _is_slow(spec) else 4 * BATCH_SIZE
+    for batch in embedder.embed_in_batches(wanted, size):
+        sound = ~batch.loss_rose
+        vector_cache().put(embedder, [wanted[i] for i in batch.at[sound]], batch.vectors[sound])
+        yield Step(method, missing[batch.at], batch.vectors, batch.loss_rose)
+
+
+def _is_slow(spec: EmbedderSpec) -> bool:
+    """Whether every text is learnt."""
+    return any(METHODS[part.method].kind == "masked" for part in spec.parts or (spec,))
