@@ -187,9 +187,9 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
     return figure
 
 
-def layer_products_figure(layers: Sequence[str], products: np.ndarray) -> go.Figure:
+def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarray) -> go.Figure:
     """A pair's product layer by layer; the mean over the layers is the pair's product."""
-    low, high = symmetric_range(products)
+    room = 0.3 * max(np.ptp(np.append(products, 0.0)), 0.1)
     figure = go.Figure(
         go.Bar(
             x=products,
@@ -197,15 +197,20 @@ def layer_products_figure(layers: Sequence[str], products: np.ndarray) -> go.Fig
             orientation="h",
             marker={"color": method_colour("neural")},
             text=[f"{value:.2f}" for value in products],
+            textposition="outside",
             hovertemplate="%{y}: %{x:.3f}<extra></extra>",
         )
     )
     figure.update_layout(
-        title="Product by layer",
-        xaxis={"title": "product", "range": [min(0.0, 1.2 * low if products.min() < 0 else 0.0),
-                                              max(1.2 * high, 0.1)], "zeroline": True},
+        title=escape(title),
+        xaxis={
+            "title": "product",
+            "range": [min(0.0, products.min()) - room, max(0.0, products.max()) + room],
+            "zeroline": True,
+            "nticks": 6,
+        },
         yaxis={"autorange": "reversed"},
-    )  # fmt: skip
+    )
     return figure
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from neuralviz.corpus.reading import Mode
+
+FEW_TEXTS = 5
+EXAMPLE_HEIGHT = 150  # px; more texts than a few are scrolled
+SHOWN_TEXTS = 40
 
 _MODES: dict[Mode, str] = {
     "line": "One text a line",
@@ -117,7 +121,12 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
     )
     example = examples[name]
     read = example if isinstance(example, ReadTexts) else ReadTexts(tuple(example))
-    st.text("\n".join(read.texts))
+    numbered = [f"{number}. {text}" for number, text in enumerate(read.texts, 1)]
+    height: int | Literal["content"] = EXAMPLE_HEIGHT if len(numbered) > FEW_TEXTS else "content"
+    with st.container(height=height, border=False):
+        st.text("\n".join(numbered[:SHOWN_TEXTS]) if len(numbered) > 1 else read.texts[0])
+        if len(numbered) > SHOWN_TEXTS:
+            st.caption(f"… and {len(numbered) - SHOWN_TEXTS:,} more.")
     return read
 
 

@@ -362,32 +362,31 @@ def _neural_pair(comparison: Comparison, method: int, pair: tuple[int, int]) -> 
     except NeuralvizError as error:
         show_error(error)
         return
-    st.markdown(plain(f"What wrote the embeddings of {comparison.methods[method]}"))
-    layers, *sides = st.columns(3)
     names = short_layer_names(embedder.settings.layers)
     products = embedder.layer_products(*vectors[list(pair)])
-    with layers:
-        show_figure(
-            layer_products_figure(names, products),
-            key=f"compare-layers-{method}",
-            numbers=pd.DataFrame({"layer": names, "product": products}),
-            name="product-by-layer",
-            height=340,
-        )
+    label = comparison.methods[method]
+    show_figure(
+        layer_products_figure(f"Product by layer, {label}", names, products),
+        key=f"compare-layers-{method}",
+        numbers=pd.DataFrame({"layer": names, "product": products}),
+        name="product-by-layer",
+        height=110 + 50 * len(names),
+    )
+    st.caption("Their mean is the product of the pair.")
     if words is None:
         st.caption(
             "Which words wrote an embedding is followed for shorter texts alone: it would take "
             "too long here. The page “Micro-tuning” shows it as far as it can."
         )
         return
-    for place, number, (spelt, shares) in zip(sides, pair, words, strict=True):
+    for place, number, (spelt, shares) in zip(st.columns(2), pair, words, strict=True):
         with place:
             show_figure(
-                shares_figure(spelt, shares, f"Words that wrote text {number + 1}"),
-                key=f"compare-words-{method}-{place is sides[1]}",
+                shares_figure(spelt, shares, f"Words that wrote text {number + 1}, {label}"),
+                key=f"compare-words-{method}-{'one' if number == pair[0] else 'other'}",
                 numbers=pd.DataFrame({"word": spelt, "share": shares}),
                 name=f"word-shares-{number + 1}",
-                height=340,
+                height=360,
             )
 
 

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 NOTHING = "nothing"
 FIRST_CHOICE = ("mean", "neural", "sbert-wk", NOTHING)
+_HELP = "\n".join(
+    [
+        *(f"- **{name}**: {method.line}" for name, method in METHODS.items()),
+        "",
+        "Type names with a plus between them to join methods: neural+mean. The same method can be "
+        "chosen twice, with different settings.",
+    ]
+)
 JOINED = ("neural+mean", "neural+sbert-wk")
 
 
@@ -55,21 +63,20 @@ def _choose_method(number: int, first: str) -> EmbedderSpec | None:
         key=f"m{number}",
         bind="query-params",
         accept_new_options=True,
-        help="Join methods with a plus: neural+mean. The same method can be chosen twice, with "
-        "different settings.",
+        help=_HELP,
     )
     if not method or method == NOTHING:
         return None
     parts = embedder_spec(method).parts or (embedder_spec(method),)
-    if len(parts) == 1:
-        st.caption(METHODS[method].line)
     typed = {}
     with st.popover("Settings", icon=":material/tune:", type="tertiary", key=f"m{number}-settings"):
         for part in parts:
             if len(parts) > 1:
                 st.markdown(f"**{part.method}**")
             for option in METHODS[part.method].options:
-                typed[f"{part.method}.{option.name}"] = _ask(number, part.method, option)
+                value = _ask(number, part.method, option)
+                if value != option.default:
+                    typed[f"{part.method}.{option.name}"] = value
             default = chosen_model_id() if part.model_id == BUNDLED else part.model_id
             model = st.text_input(
                 "model",

@@ -1,0 +1,245 @@
+"""The compare page without a browser: what opens, what is refused, what a comparison leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.support.models import SENTENCES, save_family
+
+ROOT = Path(__file__).parents[2]
+PAGE = str(ROOT / "pages" / "compare.py")
+
+
+def finish(page: AppTest, wait: float = 90) -> AppTest:
+    """Wait for the comparison that is under way, and show the page after it."""
+    deadline = time.monotonic() + wait
+    while "comparison" in page.session_state and not page.session_state["comparison"].job.is_over:
+        assert time.monotonic() < deadline, "the comparison takes too long"
+        time.sleep(0.05)
+    return page.run()
+
+
+@pytest.fixture
+def page(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    return finish(AppTest.from_file(PAGE, default_timeout=90).run())
+
+
+def paste(page: AppTest, text: str, *methods: str) -> AppTest:
+    """Paste texts and press *Compare*."""
+    page.segmented_control(key="compare-source").set_value("Paste").run()
+    page.text_area(key="compare-pasted").set_value(text).run()
+    for number, method in enumerate(methods, 1):
+        page.selectbox(key=f"m{number}").set_value(method).run()
+    press(page)
+    return finish(page)
+
+
+def press(page: AppTest) -> AppTest:
+    return next(button for button in page.button if button.label == "Compare").click().run()
+
+
+def said(page: AppTest) -> str:
+    kinds = (page.error, page.warning, page.info, page.caption)
+    return " ".join(element.value for kind in kinds for element in kind)
+
+
+def comparison(page: AppTest):
+    return page.session_state["comparison"]
+
+
+def titles(page: AppTest) -> list[str]:
+    return [element.value for element in page.subheader]
+
+
+def test_the_page_loads_without_torch() -> None:
+    script = (
+        "import sys\n"
+        "import neuralviz.ui.compare.panels, neuralviz.ui.compare.settings\n"
+        "assert 'torch' not in sys.modules and 'scipy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
+
+
+def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
+    assert not page.exception
+    done = comparison(page)
+    assert done.job.status == "done"
+    assert done.methods == ("mean", "neural", "sbert-wk")
+    assert titles(page) == [
+        "Where the methods part ways",
+        "A pair of texts",
+        "Two methods against each other",
+        "Spread",
+    ]
+    for method in range(3):
+        products = done.similarity(method).products
+        np.testing.assert_allclose(np.diagonal(products), 1, atol=1e-5)
+    first, second = page.selectbox(key="compare-first"), page.selectbox(key="compare-second")
+    ranks = [done.similarity(m).ranks for m in range(3)]
+    spread = np.ptp(np.stack(ranks), axis=0)
+    assert spread[first.value, second.value] == np.nanmax(spread)
+
+
+def test_an_order_by_label_and_by_cluster(page: AppTest) -> None:
+    for order in ("By group", "Clustered by the first method", "As given"):
+        page.selectbox(key="order").set_value(order).run()
+        assert not page.exception
+
+
+def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
+    before = comparison(page)
+    page.segmented_control(key="compare-source").set_value("Paste").run()
+    page.text_area(key="compare-pasted").set_value("A cat.\nA dog.\nRain again.").run()
+    assert comparison(page) is before
+    assert "press **Compare**" in said(page)
+    finish(press(page))
+    assert comparison(page).texts == ("A cat.", "A dog.", "Rain again.")
+    assert "view" in page.query_params
+
+
+def test_pressing_twice_is_one_comparison(page: AppTest) -> None:
+    paste(page, "A cat.\nA dog.\nRain again.")
+    first = comparison(page)
+    press(page)
+    assert comparison(page) is first
+
+
+def test_one_text_is_refused_with_a_sentence(page: AppTest) -> None:
+    page.segmented_control(key="compare-source").set_value("Paste").run()
+    page.text_area(key="compare-pasted").set_value("Only one.").run()
+    assert "at least two" in said(page)
+    assert next(button for button in page.button if button.label == "Compare").disabled
+
+
+def test_identical_texts_and_single_tokens(page: AppTest) -> None:
+    paste(page, "a\na\na")
+    assert not page.exception
+    done = comparison(page)
+    assert done.job.status == "done"
+    for method in range(3):
+        np.testing.assert_allclose(done.similarity(method).products, 1, atol=1e-4)
+    assert "more than once" in said(page)
+    assert "Too few different products" in said(page)
+
+
+def test_more_texts_than_are_drawn(page: AppTest) -> None:
+    lines = "\n".join(f"Sentence number {number}." for number in range(5000))
+    paste(page, lines, "mean", "cls", "last")
+    assert "5,000 texts were given; the first 300 are used." in said(page)
+    assert len(comparison(page).texts) == 300
+    assert not page.exception
+
+
+def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
+    page.selectbox(key="m1").set_value("sbert-wk").run()
+    assert "chosen twice" in said(page)
+    page.selectbox(key="m1-sbert-wk-variant").set_value("paper").run()
+    finish(page)
+    assert comparison(page).methods == ("sbert-wk (variant paper)", "neural", "sbert-wk")
+    a, b = comparison(page).similarity(0).products, comparison(page).similarity(2).products
+    assert np.abs(a - b).max() > 1e-3
+
+
+def test_joined_methods(page: AppTest) -> None:
+    page.selectbox(key="m4").set_value("neural+mean").run()
+    finish(page)
+    done = comparison(page)
+    mean, neural, joined = (done.similarity(m).products for m in (0, 1, 3))
+    np.testing.assert_allclose(joined, (mean + neural) / 2, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("m2-neural-epochs", "0", "Epochs has to be a whole number"),
+        ("m2-neural-epochs", "many", "epochs has to be a whole number"),
+        ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
+    ],
+)
+def test_settings_that_make_no_sense(page: AppTest, key: str, value: str, sentence: str) -> None:
+    page.text_input(key=key).set_value(value).run()
+    assert not page.exception
+    assert sentence in said(page)
+    assert titles(page), "what was compared before stays"
+
+
+def test_an_address_with_a_method_that_there_is_not(bundled) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params["m1"] = "magic"
+    page.run()
+    assert not page.exception
+    assert "There is no method “magic”" in said(page)
+
+
+def test_a_method_that_fails_leaves_the_others(page: AppTest) -> None:
+    page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
+    finish(page)
+    assert "cannot start at 40" in said(page)
+    assert comparison(page).similarity(0) is not None
+    assert comparison(page).similarity(2) is None
+
+
+def test_a_model_that_nobody_asked_for_is_not_loaded(page: AppTest, tmp_path: Path) -> None:
+    folder = save_family("bert", tmp_path / "bert")
+    before = comparison(page)
+    page.text_input(key="m1-mean-model").set_value(str(folder)).run()
+    assert comparison(page) is before
+    finish(press(page))
+    done = comparison(page)
+    assert done.vectors[0].shape[1] == 32
+    assert not done.errors
+
+
+def test_nan_from_a_broken_model_is_said(page: AppTest, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = save_family("bert", tmp_path / "broken")
+    tensors = load_file(folder / "model.safetensors")
+    name = next(name for name in tensors if name.endswith("layer.1.output.dense.bias"))
+    tensors[name] = tensors[name] * float("nan")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    page.text_input(key="m1-mean-model").set_value(str(folder)).run()
+    finish(press(page))
+    assert not page.exception
+    assert "no finite number" in said(page)
+
+
+def test_stopping_keeps_what_is_done(page: AppTest) -> None:
+    lines = "\n".join(f"{sentence} Number {n}." for n in range(20) for sentence in SENTENCES)
+    page.segmented_control(key="compare-source").set_value("Paste").run()
+    page.text_area(key="compare-pasted").set_value(lines).run()
+    press(page)
+    running = comparison(page)
+    deadline = time.monotonic() + 60
+    while running.n_done(1) == 0:
+        assert time.monotonic() < deadline
+        running.catch_up()
+        time.sleep(0.02)
+    page.run()
+    page.button(key="compare-stop").click().run()
+    finish(page)
+    assert running.job.status == "stopped"
+    assert 0 < running.n_done(1) < 160
+    assert running.n_done(0) == 160
+    assert not page.exception
+    assert titles(page)
+
+
+def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:
+    paste(page, "<b>bold</b> claims\nquiet words\nsome more", "neural", "mean")
+    page.selectbox(key="compare-first").set_value(0).run()
+    page.selectbox(key="compare-second").set_value(1).run()
+    assert not page.exception
+    table = next(frame.value for frame in page.dataframe if "place among the pairs" in frame.value)
+    products = comparison(page).similarity(0).products
+    assert table["product"][0] == pytest.approx(products[0, 1])
+    page.selectbox(key="compare-second").set_value(0).run()
+    assert "one text twice" in said(page)
