@@ -1,10 +1,11 @@
-"""How long a person waits on the first page: to see something, and to see a text learnt.
+"""How long a person waits: on the first page and on the page that compares methods.
 
     python benchmarks/page.py
 
-Starts the app, opens it in Chromium, tunes a text of 30 tokens with the settings as they stand, and
-prints a table in markdown: the median and the longest of several rounds, each in a new browser
-session, and the very first visit apart.
+Starts the app, opens it in Chromium, tunes a text of 30 tokens with the settings as they stand,
+compares 100 texts by mean pooling and SBERT-WK, others in every round, and prints a table in
+markdown: the median and the longest of several rounds, each in a new browser session, and the very
+first visit apart.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from neuralviz.corpus.pairs import read_pairs
 from neuralviz.models import bundled
+from neuralviz.paths import sample_data
 from tests.support.app import APP, launch_chromium, served
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ TEXT = (
 )
 LOSS = "[aria-label='Loss at the masked words']"
 DRAWN = f'document.querySelector("{LOSS}")?._fullData?.[0]'
+PAIRS = sample_data() / "scored_pairs.csv"
+N_TEXTS = 100
 PATIENCE = 120_000  # ms
 SETTLED = 5.0  # seconds after opening: the model is loaded in the background
 
@@ -67,6 +72,32 @@ def visit(browser: Browser, address: str) -> dict[str, float]:
     return seconds
 
 
+def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
+    """Seconds until two heatmaps of 100 texts that nobody has compared before are complete."""
+    table = read_pairs(PAIRS.name, PAIRS.read_bytes())
+    texts = [f"{number}: {sentence}" for sentence in table.sentences1[:N_TEXTS]]
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.goto(f"{address}/compare?m2=sbert-wk&m3=nothing")
+    page.get_by_text("Done in").wait_for(timeout=PATIENCE)
+    page.get_by_role("radio", name="Paste").click()
+    field = page.get_by_role("textbox", name="Your texts")
+    field.fill("\n".join(texts))
+    field.press("Control+Enter")
+    page.get_by_text("press Compare to see it").wait_for(timeout=PATIENCE)
+    start = time.perf_counter()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    whole = " && ".join(
+        f"(document.querySelector(\"[aria-label='{method}']\")?._fullData?.[0].z"
+        f".filter(row => Array.from(row).every(Number.isFinite)).length === {N_TEXTS})"
+        for method in ("mean", "sbert-wk")
+    )
+    page.wait_for_function(whole, timeout=PATIENCE, polling=50)
+    seconds = time.perf_counter() - start
+    context.close()
+    return {f"two heatmaps of {N_TEXTS} texts after Compare": seconds}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
@@ -78,8 +109,10 @@ def main() -> None:
         sync_playwright() as playwright,
     ):
         browser = launch_chromium(playwright)
-        first = visit(browser, address)
-        visits = [visit(browser, address) for _ in range(args.rounds)]
+        first, *visits = (
+            visit(browser, address) | compare(browser, address, number)
+            for number in range(args.rounds + 1)
+        )
         browser.close()
     print(f"{platform.machine()}, {os.cpu_count()} cores; a text of {n_tokens} tokens, seconds\n")
     print("| | first visit | median | longest |\n| --- | --- | --- | --- |")

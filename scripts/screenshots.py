@@ -18,7 +18,13 @@ from tests.support.app import APP, ROOT, launch_chromium, served
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PAGES = {"micro_tuning": "", "blueprints": "blueprints", "how_it_works": "how_it_works"}
+PAGES = {
+    "micro_tuning": "",
+    "compare": "compare",
+    "layers": "layers",
+    "blueprints": "blueprints",
+    "how_it_works": "how_it_works",
+}
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 MODEL_IS_LOADED = 8_000  # ms after opening, in the background
 FIGURE = ".js-plotly-plot .main-svg"
@@ -72,6 +78,8 @@ def main() -> None:
                     if name == "micro_tuning":
                         page.locator(FIGURE).first.wait_for(timeout=90_000)
                         tune_live(page)
+                    elif name == "compare":
+                        page.get_by_text("Done in").wait_for(timeout=180_000)
                     target = f"{name}-{size}-{theme}.png" if args.all else f"{name}.png"
                     photograph(page, folder / target, whole=bool(args.all))
                     context.close()

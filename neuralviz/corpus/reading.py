@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -53,6 +53,23 @@ class ReadTexts:
         )
 
 
+@dataclass(frozen=True)
+class Table:
+    """What a CSV file holds.
+
+    Attributes:
+        columns: a name for every column, no two alike; none when the file holds nothing.
+        rows: the rows below the first line that are not blank, a field a column.
+        lines: the line of the file that each row begins in.
+        notes: sentences on what was left out.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
     """Split what was pasted: a text a line, a blank line between texts, or all as one text.
 
@@ -95,9 +112,9 @@ def read_texts(name: str, content: bytes, column: str | None = None) -> ReadText
     """
     if not content.strip():
         raise TextError(f"{name} is empty.")
-    text, notes = _decode(name, content)
+    text, notes = decode(name, content)
     if name.lower().endswith((".csv", ".tsv")):
-        read = _read_table(name, text, column)
+        read = _texts_of(name, read_table(name, text), column)
     elif column is not None:
         raise TextError(f"{name} is not a CSV file, so it has no column “{column}”.")
     else:
@@ -118,23 +135,24 @@ def _clean(parts: list[str], blanks: str = "") -> tuple[tuple[str, ...], tuple[s
 
     ``blanks`` is what a part without text is called; empty, it is not reported.
     """
-    cleaned = [_UNREADABLE.sub(" ", part).strip() for part in parts]
+    cleaned = [tidy(part) for part in parts]
     texts = tuple(text for text in cleaned if text)
     notes = []
     unreadable = sum(len(_UNREADABLE.findall(part)) for part in parts)
     if unreadable:
-        notes.append(f"{_count(unreadable, 'unreadable character')} replaced by blanks.")
+        notes.append(f"{count(unreadable, 'unreadable character')} replaced by blanks.")
     left_out = len(parts) - len(texts)
     if blanks and left_out:
         notes.append(f"{left_out:,} {blanks}{'s' if left_out != 1 else ''} without text left out.")
     return texts, tuple(notes)
 
 
-def _count(n: int, noun: str) -> str:
+def count(n: int, noun: str) -> str:
+    """``1 row was``, ``2 rows were``."""
     return f"{n:,} {noun}{'s were' if n != 1 else ' was'}"
 
 
-def _decode(name: str, content: bytes) -> tuple[str, tuple[str, ...]]:
+def decode(name: str, content: bytes) -> tuple[str, tuple[str, ...]]:
     """The text of a file, and a note when its encoding had to be guessed."""
     notes: tuple[str, ...] = ()
     try:
@@ -161,49 +179,71 @@ def _unmarked_utf16(content: bytes) -> str | None:
     return "utf-16-le" if second >= first else "utf-16-be"
 
 
-def _read_table(name: str, text: str, column: str | None) -> ReadTexts:
+def read_table(name: str, text: str) -> Table:
+    """The table in the text of a CSV file, whatever separates its columns.
+
+    Raises:
+        TextError: a quotation mark is left open, or no row fits the first line.
+    """
     header = _unix(text.lstrip()).split("\n", 1)[0]
     separator = max(",;\t", key=header.count)
     rows = _rows(name, text, separator if separator in header else _ONE_COLUMN)
     if not rows:
-        return ReadTexts(())
+        return Table((), (), ())
     columns = _column_names(rows.pop(0)[1])
     advice = f"put texts that contain “{separator}” in quotation marks."
-    table, too_long = [], []
+    table, lines, too_long = [], [], []
     for line, row in rows:
         if any(field.strip() for field in row[len(columns) :]):
-            too_long.append(f"{line:,}")
+            too_long.append(line)
         else:
-            table.append(row + [""] * (len(columns) - len(row)))
+            table.append(tuple(row + [""] * (len(columns) - len(row)))[: len(columns)])
+            lines.append(line)
     if too_long and not table:
         raise TextError(
             f"{name} is not a table that can be read: its rows have more fields than its first "
             f"line; {advice}"
         )
+    notes: tuple[str, ...] = ()
+    if too_long:
+        notes = (
+            f"{count(len(too_long), 'row')} left out for more fields than the first line has "
+            f"({name_lines(too_long)}); {advice}",
+        )
+    return Table(columns, tuple(table), tuple(lines), notes)
+
+
+def name_lines(lines: list[int]) -> str:
+    """The first few of some lines: ``line 2, 5, 9 …``."""
+    named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
+    return f"line {named}" + " …" * (len(lines) > _NAMED_LINES)
+
+
+def tidy(field: str) -> str:
+    """A field without blanks around it, its unreadable characters made blanks."""
+    return _UNREADABLE.sub(" ", field).strip()
+
+
+def _texts_of(name: str, table: Table, column: str | None) -> ReadTexts:
+    columns = table.columns
+    if not columns:
+        return ReadTexts(())
     if column is None:
-        column = _guess_column(columns, table)
+        column = _guess_column(columns, table.rows)
     elif column not in columns:
         raise TextError(
             f"{name} has no column “{column}”; it has {', '.join(f'“{c}”' for c in columns)}."
         )
-    parts = [row[columns.index(column)] for row in table]
+    parts = [row[columns.index(column)] for row in table.rows]
     texts, notes = _clean(parts, blanks="row")
-    if too_long:
-        lines = ", ".join(too_long[:_NAMED_LINES]) + " …" * (len(too_long) > _NAMED_LINES)
-        notes += (
-            f"{_count(len(too_long), 'row')} left out for more fields than the first line has "
-            f"(line {lines}); {advice}",
-        )
-    used = [
-        row for row, part in zip(table, parts, strict=True) if _UNREADABLE.sub(" ", part).strip()
-    ]
+    used = [row for row, part in zip(table.rows, parts, strict=True) if tidy(part)]
     labels = {
         name: tuple(row[place] for row in used)
         for place, name in enumerate(columns)
         if name != column
     }
     ids = next((labels[name] for name in labels if name.strip().lower() == "id"), None)
-    return ReadTexts(texts, notes, ids, column, columns, labels)
+    return ReadTexts(texts, notes + table.notes, ids, column, columns, labels)
 
 
 def _rows(name: str, text: str, separator: str) -> list[tuple[int, list[str]]]:
@@ -232,7 +272,7 @@ def _column_names(header: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _guess_column(columns: tuple[str, ...], table: list[list[str]]) -> str:
+def _guess_column(columns: tuple[str, ...], table: Sequence[Sequence[str]]) -> str:
     """The column named like one of texts, else the one with the longest texts on average."""
     by_name = {name.strip().lower(): name for name in reversed(columns)}
     for name in TEXT_COLUMNS:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.app import APP
+from tests.support.app import APP, CLIPPED_OR_OVERLAPPING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,27 +17,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-PAGES = ("", "blueprints", "how_it_works")
+PAGES = ("", "layers", "blueprints", "how_it_works")
 LOSS = "[aria-label='Loss at the masked words']"
 MINUTE = 60_000
-# Labels of a figure beyond its sides, and labels of one axis, titles and legends on each other.
-CLIPPED_OR_OVERLAPPING = """
-() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
-    const box = plot.getBoundingClientRect()
-    const labels = names => [...plot.querySelectorAll(names)]
-        .map(label => ({text: label.textContent, at: label.getBoundingClientRect()}))
-        .filter(({at}) => at.width > 0)
-    const clipped = labels('.gtitle, .xtitle, .ytitle, .xtick text, .ytick text, .legendtext')
-        .filter(({at}) => at.left < box.left - 2 || at.right > box.right + 2)
-        .map(({text}) => `clipped: ${text}`)
-    const overlapping = ['.ytick text', '.gtitle, .legendtext, .xtitle', '.legendtext']
-        .map(labels)
-        .flatMap(group => group.flatMap((a, i) => group.slice(i + 1)
-            .filter(b => Math.min(a.at.right, b.at.right) - Math.max(a.at.left, b.at.left) > 2
-                && Math.min(a.at.bottom, b.at.bottom) - Math.max(a.at.top, b.at.top) > 4)
-            .map(b => `overlapping: ${a.text} | ${b.text}`)))
-    return [...clipped, ...overlapping]
-})"""
 
 pytestmark = pytest.mark.browser
 

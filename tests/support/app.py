@@ -23,6 +23,24 @@ ROOT = Path(__file__).parents[2]
 APP = ROOT / "app.py"
 START_SECONDS = 60
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+# Labels of a figure beyond its sides, and labels of one axis, titles and legends on each other.
+CLIPPED_OR_OVERLAPPING = """
+() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+    const box = plot.getBoundingClientRect()
+    const labels = names => [...plot.querySelectorAll(names)]
+        .map(label => ({text: label.textContent, at: label.getBoundingClientRect()}))
+        .filter(({at}) => at.width > 0)
+    const clipped = labels('.gtitle, .xtitle, .ytitle, .xtick text, .ytick text, .legendtext')
+        .filter(({at}) => at.left < box.left - 2 || at.right > box.right + 2)
+        .map(({text}) => `clipped: ${text}`)
+    const overlapping = ['.ytick text', '.gtitle, .legendtext, .xtitle', '.legendtext']
+        .map(labels)
+        .flatMap(group => group.flatMap((a, i) => group.slice(i + 1)
+            .filter(b => Math.min(a.at.right, b.at.right) - Math.max(a.at.left, b.at.left) > 2
+                && Math.min(a.at.bottom, b.at.bottom) - Math.max(a.at.top, b.at.top) > 4)
+            .map(b => `overlapping: ${a.text} | ${b.text}`)))
+    return [...clipped, ...overlapping]
+})"""
 
 
 @contextmanager

@@ -290,3 +290,17 @@ def save_headless(folder: Path) -> Path:
     BertModel(BertConfig(vocab_size=tokenizer.get_vocab_size(), **_SMALL)).save_pretrained(folder)
     save_tokenizer(tokenizer, folder, BERT_SPECIALS)
     return folder
+
+
+def save_sentence_transformer(folder: Path) -> Path:
+    """Write the small BERT as a model of sentence-transformers with mean pooling."""
+    import tempfile
+
+    from sentence_transformers import SentenceTransformer, models
+
+    with tempfile.TemporaryDirectory() as plain:
+        transformer = models.Transformer(str(save_family("bert", Path(plain))))
+        pooling = models.Pooling(32, pooling_mode="mean")
+        network = SentenceTransformer(modules=[transformer, pooling], device="cpu")
+        network.save(str(folder), safe_serialization=True, create_model_card=False)
+    return folder

@@ -150,7 +150,7 @@ def test_workers_never_call_streamlit() -> None:
     """Neither what is handed to a queue, nor what it calls in pages and ``ui``."""
     functions: dict[str, list[ast.FunctionDef]] = {}
     handed_over: set[str] = set()
-    for path in (*(ROOT / "pages").glob("*.py"), *(PACKAGE / "ui").glob("*.py")):
+    for path in (*(ROOT / "pages").glob("*.py"), *(PACKAGE / "ui").rglob("*.py")):
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef):
                 functions.setdefault(node.name, []).append(node)

@@ -1,0 +1,1 @@
+"""How well embeddings agree with people."""

@@ -1,0 +1,180 @@
+"""What layers, poolings and the parts of SBERT-WK are worth, by scored pairs of sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import ModelError, TextError
+from neuralviz.evaluation.correlation import Correlation, correlate
+from neuralviz.layers.pooling import POOLINGS, make_pooling
+from neuralviz.layers.sbert_wk import VARIANTS, ablation, check_sbert_wk, sbert_wk_pooling
+from neuralviz.layers.states import pool_texts
+from neuralviz.models import tokenize
+
+if TYPE_CHECKING:
+    from neuralviz.corpus.pairs import ScoredPairs
+    from neuralviz.layers.pooling import PoolingName
+    from neuralviz.layers.states import Pooling
+    from neuralviz.models import TextModel, TokenizedText
+
+PAIRS_AT_ONCE = 32
+WINDOWS = (1, 2, 3, 4)
+DIGITS = 9  # of a cosine: the same sentence twice, however rounded, is a tie at 1
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One way to make a vector of a sentence, measured on pairs.
+
+    Attributes:
+        cosines: [pair] of the vectors of the two sentences; 0 with a vector of zeros.
+        scores: [pair] by people.
+    """
+
+    cosines: np.ndarray
+    scores: np.ndarray
+
+    @cached_property
+    def correlation(self) -> Correlation:
+        """Of the cosines with the scores."""
+        return correlate(self.cosines, self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerPairs:
+    """A model's layers, measured on the first of some pairs.
+
+    Attributes:
+        model_id, fingerprint: the model.
+        pairs: those that were measured.
+        total: pairs there are; when all are measured, this is the result.
+        by_layer: for each pooling that the model has, its layers 0 … n_blocks (frozen features,
+            Figure 1).
+        ablation: for each variant of SBERT-WK, its parts alone and together (Table VII).
+        windows: for each variant, the windows 1 … 4 (Figure 3).
+        layer_starts: for each variant, the first layers 0 … n_blocks - 1 (Figure 3).
+    """
+
+    model_id: str
+    fingerprint: str
+    pairs: ScoredPairs
+    total: int
+    by_layer: Mapping[str, tuple[Measured, ...]]
+    ablation: Mapping[str, Mapping[str, Measured]]
+    windows: Mapping[str, tuple[Measured, ...]]
+    layer_starts: Mapping[str, tuple[Measured, ...]]
+
+
+def measure_layers(model: TextModel, pairs: ScoredPairs) -> Iterator[LayerPairs]:
+    """Measure every layer, and every part of SBERT-WK, on scored pairs.
+
+    Each event is the result of the pairs so far, the last one that of all. Every sentence passes
+    through the model once.
+
+    Raises:
+        TextError: a sentence has no token that the model can read; the message says which.
+        ModelError: the model gives vectors that are not finite.
+    """
+    poolings = _poolings(model)
+    tokens = _tokens(model, pairs)
+    last_use = {
+        sentence: number
+        for number, pair in enumerate(zip(pairs.sentences1, pairs.sentences2, strict=True))
+        for sentence in pair
+    }
+    vectors: dict[str, np.ndarray] = {}  # [pooling, d_model] of sentences needed now or again
+    cosines = np.zeros((len(poolings), len(pairs)))
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        end = min(start + PAIRS_AT_ONCE, len(pairs))
+        both = list(zip(pairs.sentences1[start:end], pairs.sentences2[start:end], strict=True))
+        new = [s for s in dict.fromkeys(s for pair in both for s in pair) if s not in vectors]
+        if new:
+            pooled = np.stack(pool_texts(model, [tokens[s] for s in new], poolings), axis=1)
+            vectors |= dict(zip(new, pooled.astype(np.float64), strict=True))
+        for number, (first, second) in enumerate(both, start):
+            cosines[:, number] = _cosines(vectors[first], vectors[second])
+        if not np.isfinite(cosines).all():
+            raise ModelError(
+                f"The model {model.id} gives vectors that are not finite numbers, so its layers "
+                "cannot be compared; choose another model."
+            )
+        vectors = {s: v for s, v in vectors.items() if last_use[s] >= end}
+        yield _result(model, pairs, cosines[:, :end])
+
+
+def _poolings(model: TextModel) -> list[Pooling]:
+    """All that is measured, in the order in which `_result` takes it apart."""
+    layers = range(model.n_blocks + 1)
+    found = [make_pooling(model, name, (layer,)) for name in _names(model) for layer in layers]
+    for variant in VARIANTS:
+        found += ablation(check_sbert_wk(model, variant=variant)).values()
+        found += [
+            sbert_wk_pooling(check_sbert_wk(model, variant=variant, window=window))
+            for window in WINDOWS
+        ]
+        found += [
+            sbert_wk_pooling(check_sbert_wk(model, variant=variant, layer_start=start))
+            for start in range(model.n_blocks)
+        ]
+    return found
+
+
+def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerPairs:
+    """Name what was measured.
+
+    ``cosines`` is [pooling, pair] of the first so many pairs.
+    """
+    known = pairs.first(cosines.shape[1])
+    measured = iter([Measured(row.copy(), known.scores) for row in cosines])
+
+    def take(n: int) -> tuple[Measured, ...]:
+        return tuple(next(measured) for _ in range(n))
+
+    by_layer = {str(name): take(model.n_blocks + 1) for name in _names(model)}
+    parts: dict[str, Mapping[str, Measured]] = {}
+    windows: dict[str, tuple[Measured, ...]] = {}
+    layer_starts: dict[str, tuple[Measured, ...]] = {}
+    for variant in VARIANTS:
+        labels = ablation(check_sbert_wk(model, variant=variant))
+        parts[variant] = dict(zip(labels, take(len(labels)), strict=True))
+        windows[variant] = take(len(WINDOWS))
+        layer_starts[variant] = take(model.n_blocks)
+    return LayerPairs(
+        model.id, model.fingerprint, known, len(pairs), by_layer, parts, windows, layer_starts
+    )
+
+
+def _names(model: TextModel) -> list[PoolingName]:
+    """The poolings that the model has tokens for."""
+    lacking = {
+        name for name, ids in (("cls", model.prefix_ids), ("sep", model.suffix_ids)) if not ids
+    }
+    return [name for name in POOLINGS if name not in lacking]
+
+
+def _tokens(model: TextModel, pairs: ScoredPairs) -> dict[str, TokenizedText]:
+    sentences = list(dict.fromkeys([*pairs.sentences1, *pairs.sentences2]))
+    try:
+        return dict(zip(sentences, tokenize(model, sentences), strict=True))
+    except TextError:
+        for number, pair in enumerate(zip(pairs.sentences1, pairs.sentences2, strict=True), 1):
+            try:
+                tokenize(model, pair)
+            except TextError:
+                raise TextError(
+                    f"Pair {number:,} has a sentence without a character the model can read; "
+                    "give it at least one word, or leave the pair out."
+                ) from None
+        raise
+
+
+def _cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """[pooling] cosines of [pooling, d_model] vectors, 0 with a vector of zeros."""
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    products = (first * second).sum(axis=1)
+    return np.round(products / np.where(lengths == 0, 1, lengths), DIGITS)

@@ -1,0 +1,170 @@
+"""Words of a corpus by how unsteadily they turn from layer to layer (SBERT-WK, Table I)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import ModelError, SettingsError
+from neuralviz.layers.sbert_wk import gram_matrices, token_variance
+from neuralviz.layers.states import layer_states
+
+if TYPE_CHECKING:
+    from neuralviz.models import TextModel, TokenizedText
+
+GROUPS = ("low", "middle", "high")
+PAPERS_COUNT = 51  # the paper takes words that occur more than 50 times
+WANTED_WORDS = 60  # twenty a group
+TOKENS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class WordGroup:
+    """Words of like variance, the lowest first.
+
+    Attributes:
+        name: ``low``, ``middle`` or ``high``.
+        words: in lower case.
+        variance: [word] mean over the word's occurrences.
+        occurrences: [word] in the corpus.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    variance: np.ndarray
+    occurrences: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class WordVariances:
+    """The words of the first of some texts, those of the lowest variance first.
+
+    Attributes:
+        model_id, fingerprint: the model.
+        done: texts that were read.
+        total: texts there are; when all are read, this is the result.
+        words: in lower case, no two alike; punctuation, special tokens, and words that the
+            vocabulary lacks are left out.
+        variance: [word] variance of the cosines of consecutive layers, over all layers; mean over
+            the tokens of an occurrence, then over the occurrences.
+        occurrences: [word] in the texts that were read.
+    """
+
+    model_id: str
+    fingerprint: str
+    done: int
+    total: int
+    words: tuple[str, ...]
+    variance: np.ndarray
+    occurrences: np.ndarray
+
+    def default_min_count(self) -> int:
+        """The paper's 51, or less where that would leave fewer than 60 words."""
+        if not len(self.words):
+            return 1
+        most_frequent = np.sort(self.occurrences)[::-1]
+        return int(min(PAPERS_COUNT, most_frequent[min(WANTED_WORDS, len(self.words)) - 1]))
+
+    def groups(self, min_count: int) -> tuple[WordGroup, ...]:
+        """Three groups of equal size of the words that occur at least so often (Table I).
+
+        Where the number is not divisible by three, the groups in the middle and at the end have
+        one word more.
+
+        Raises:
+            SettingsError: fewer than three words occur so often.
+        """
+        frequent = np.flatnonzero(self.occurrences >= min_count)
+        if len(frequent) < len(GROUPS):
+            raise SettingsError(
+                f"{len(frequent)} word{'s' * (len(frequent) != 1)} of this corpus "
+                f"occur{'s' * (len(frequent) == 1)} {min_count:,} times or more, and three groups "
+                "need at least 3; lower the number, or give more texts."
+            )
+        cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
+        return tuple(
+            WordGroup(
+                name,
+                tuple(self.words[i] for i in frequent[start:end]),
+                self.variance[frequent[start:end]],
+                self.occurrences[frequent[start:end]],
+            )
+            for name, start, end in zip(GROUPS, cuts, cuts[1:], strict=False)
+        )
+
+
+def word_variances(model: TextModel, texts: Sequence[TokenizedText]) -> Iterator[WordVariances]:
+    """Follow every word of a corpus through the layers.
+
+    Each event is the result of the texts so far, the last one that of all.
+
+    Raises:
+        ModelError: the model gives vectors that are not finite.
+    """
+    sums: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    done = 0
+    for batch in _batches(texts):
+        for text, variance in zip(batch, _token_variances(model, batch), strict=True):
+            of_words = np.bincount(text.words, weights=variance) / np.bincount(text.words)
+            lacking = np.bincount(text.words, weights=text.unknown) > 0
+            for place, (start, end) in enumerate(text.word_spans):
+                word = text.text[start:end].strip().lower()
+                if any(character.isalnum() for character in word) and not lacking[place]:
+                    value = of_words[place]
+                    sums[word] = sums.get(word, 0.0) + float(value)
+                    counts[word] = counts.get(word, 0) + 1
+        done += len(batch)
+        words = sorted(sums, key=lambda word: (sums[word] / counts[word], word))
+        occurrences = np.array([counts[word] for word in words], dtype=np.int64)
+        yield WordVariances(
+            model_id=model.id,
+            fingerprint=model.fingerprint,
+            done=done,
+            total=len(texts),
+            words=tuple(words),
+            variance=np.array([sums[word] for word in words]) / occurrences,
+            occurrences=occurrences,
+        )
+
+
+def _batches(texts: Sequence[TokenizedText]) -> Iterator[list[TokenizedText]]:
+    batch: list[TokenizedText] = []
+    n_tokens = 0
+    for text in texts:
+        batch.append(text)
+        n_tokens += len(text)
+        if n_tokens >= TOKENS_AT_ONCE:
+            yield batch
+            batch, n_tokens = [], 0
+    if batch:
+        yield batch
+
+
+def _token_variances(model: TextModel, texts: Sequence[TokenizedText]) -> list[np.ndarray]:
+    """For each text, [token] variance of the cosines of consecutive layers (Equation 11)."""
+    variances = [np.zeros(len(text)) for text in texts]
+    places = [(number, chunk) for number, text in enumerate(texts) for chunk in text.chunks]
+    # A text for each chunk: a row of the states then tells which chunk it is.
+    alone = [
+        replace(texts[number], ids=ids, chunks=(slice(0, len(ids)),))
+        for number, chunk in places
+        for ids in [texts[number].ids[chunk]]
+    ]
+    for states in layer_states(model, alone):
+        rows, at = states.own.nonzero(as_tuple=True)
+        vectors = states.vectors[:, rows, at].transpose(0, 1)
+        if not vectors.isfinite().all():
+            raise ModelError(
+                f"The model {model.id} gives vectors that are not finite numbers, so its layers "
+                "cannot be followed; choose another model."
+            )
+        of_tokens = token_variance(gram_matrices(vectors)).cpu().numpy()
+        of_rows = np.split(of_tokens, np.cumsum(np.bincount(rows.cpu().numpy()))[:-1])
+        for row, values in enumerate(of_rows):
+            number, chunk = places[int(states.text_of_row[row])]
+            variances[number][chunk] = values
+    return variances

@@ -1,0 +1,69 @@
+"""The views of the page on layer dynamics; the model whose layers they follow."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.ui.fields import field_keys, keep_texts, text_fields
+from neuralviz.ui.model_choice import MINILM, chosen_model_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = "followed"
+OF_SIDEBAR = "Sidebar's model"
+EXAMPLES = {
+    "Two banks": "The bank by the river bank closed early on Friday.",
+    "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
+    "Little words": "It was not that he did not want to, but that he could not.",
+    "A short story": (
+        "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
+        "Children in the village said that it was the old keeper's cat who pressed the switch."
+    ),
+}
+
+
+def followed_model_id() -> str:
+    """Offer the sentence encoder and the sidebar's model; the id of the one that is chosen."""
+    choice = st.segmented_control(
+        "Model whose layers are followed",
+        [MINILM, OF_SIDEBAR],
+        default=MINILM,
+        required=True,
+        key="layers-model",
+        bind="query-params",
+        persist_state="session",
+        help="SBERT-WK is made for sentence encoders, which were trained to compare texts. The "
+        "sidebar's model is the one that micro-tuning changes.",
+    )
+    return chosen_model_id() if choice == OF_SIDEBAR else MINILM
+
+
+def one_text() -> str:
+    """A field for the text that the views "A text" and "Micro-tuning" look at, and examples."""
+    with st.container(horizontal=True):
+        for name in EXAMPLES:
+            st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")
+    (text,) = text_fields(PAGE, {"Text": next(iter(EXAMPLES.values()))}, height=100)
+    return text
+
+
+def _open_example(name: str) -> None:
+    keys = field_keys(PAGE, ["Text"])
+    st.session_state[keys[0]] = EXAMPLES[name]
+    keep_texts(PAGE, keys)
+
+
+@contextmanager
+def swiped(key: str, least: int) -> Iterator[None]:
+    """A place for a figure that keeps ``least`` px on a narrow screen, to be swiped in the page."""
+    place = f".st-key-{key}"
+    with st.container(key=key):
+        st.html(
+            f"<style>{place} {{overflow-x: auto}} {place} "
+            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
+        )
+        yield

@@ -1,0 +1,324 @@
+"""The view that measures layers, poolings and the parts of SBERT-WK on scored pairs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.corpus.pairs import ScoredPairs, read_pairs
+from neuralviz.errors import NeuralvizError
+from neuralviz.paths import sample_data
+from neuralviz.plots.pairs import (
+    POOLING_NAMES,
+    ablation_figure,
+    layer_figure,
+    scatter_figure,
+    sweep_figure,
+)
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.layers import followed_model_id
+from neuralviz.ui.layers.work import show_work, work_on
+from neuralviz.ui.model_choice import text_model_or_stop
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
+    from neuralviz.models import TextModel
+
+EXAMPLE = "scored_pairs.csv"
+MAX_PAIRS = 1000
+MOST_DISAGREEING = 20
+COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
+VARIANTS = ("authors", "paper")  # as in the address
+PLAIN = "Last layer, mean"
+HALF = 420  # px
+
+_read = st.cache_data(max_entries=8, show_spinner=False)(read_pairs)
+
+
+def show() -> None:
+    """The view."""
+    st.markdown(
+        "People scored how alike two sentences are. The closer the cosine of the two vectors "
+        "follows the score, the better the vectors: here for every layer, every way to make one "
+        "vector of a sentence, and every part of SBERT-WK."
+    )
+    model_id = followed_model_id()
+    pairs = _pairs()
+    if pairs is None:
+        return
+    model = text_model_or_stop(model_id)
+    settings = (model.id, model.fingerprint, _digest(pairs))
+    work = work_on("pairs", settings, partial(_measure, model, pairs))
+    show_work("pairs", settings, work, _progress, _show)
+
+
+def _measure(model: TextModel, pairs: ScoredPairs) -> Iterator[LayerPairs]:
+    from neuralviz.evaluation.layer_pairs import measure_layers
+
+    return measure_layers(model, pairs)
+
+
+def _digest(pairs: ScoredPairs) -> str:
+    content = [pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), dict(pairs.labels)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _progress(result: LayerPairs) -> tuple[int, int, str]:
+    return len(result.pairs), result.total, "pairs"
+
+
+def _pairs() -> ScoredPairs | None:
+    """The example's pairs, or those of a file; None when there are none, which has been said."""
+    source = st.segmented_control(
+        "Pairs",
+        ["Example", "Upload"],
+        default="Example",
+        required=True,
+        key="layers-pairs-source",
+        persist_state="session",
+    )
+    try:
+        if source == "Example":
+            name = EXAMPLE
+            pairs = _read(name, (sample_data() / name).read_bytes())
+        else:
+            file = st.file_uploader(
+                "A file of scored pairs",
+                type=["csv", "tsv"],
+                key="layers-pairs-file",
+                help="A table with the columns sentence1, sentence2 and score. It stays on this "
+                "machine.",
+            )
+            if file is not None:
+                st.session_state["layers-pairs-kept"] = (file.name, file.getvalue())
+            if "layers-pairs-kept" not in st.session_state:
+                st.caption("Give a table with the columns sentence1, sentence2 and score.")
+                return None
+            name, content = st.session_state["layers-pairs-kept"]
+            pairs = _read(name, content)
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+    for note in pairs.notes:
+        st.caption(plain(note))
+    if len(pairs) > MAX_PAIRS:
+        st.caption(plain(f"{name}: the first {MAX_PAIRS:,} of {len(pairs):,} pairs are used."))
+    elif source == "Upload":
+        st.caption(plain(f"{len(pairs):,} pairs from {name}."))
+    else:
+        st.caption(
+            f"{len(pairs):,} pairs written for this project, scored 0 to 5. Many are hard on "
+            "purpose: the same words with another meaning, a negation, a number that differs."
+        )
+    return pairs.first(MAX_PAIRS)
+
+
+def _show(result: LayerPairs, live: bool) -> None:
+    with st.container(horizontal=True, gap="large"):
+        coefficient = st.segmented_control(
+            "Correlation",
+            list(COEFFICIENTS),
+            default="Spearman",
+            required=True,
+            key="layers-coefficient",
+            bind="query-params",
+            persist_state="session",
+            help="Spearman and Kendall compare orders only: which pair is the more alike. Pearson "
+            "asks for a straight line.",
+        )
+        variant = st.segmented_control(
+            "SBERT-WK of the",
+            VARIANTS,
+            default="authors",
+            required=True,
+            key="layers-pairs-variant",
+            bind="query-params",
+            persist_state="session",
+            help="The authors' published program departs from the paper's equations in three "
+            "places; the paper's tables come from the program.",
+        )
+    if np.ptp(result.pairs.scores) == 0:
+        st.warning("All pairs have the same score, so nothing can rise or fall with it.")
+    left, right = st.columns(2, gap="large")
+    with left:
+        _by_layer(result, coefficient)
+    with right:
+        _ablation(result, coefficient, variant)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _sweep(result, coefficient, "windows")
+    with right:
+        _sweep(result, coefficient, "layer_starts")
+    st.caption(
+        "How much the result depends on two settings. The *window* is how many layers to each side "
+        "a layer is compared with; from the *first layer* on, layers count at all."
+    )
+    if not live:
+        _scatter(result, coefficient)
+
+
+def _value(measured: Measured, coefficient: str) -> float:
+    return getattr(measured.correlation, COEFFICIENTS[coefficient])
+
+
+def _row(measured: Measured) -> dict[str, float]:
+    correlation = measured.correlation
+    return {
+        "Spearman": correlation.spearman,
+        "Pearson": correlation.pearson,
+        "Kendall tau-b": correlation.kendall_b,
+        "Kendall tau-c": correlation.kendall_c,
+        "pairs": correlation.n,
+    }
+
+
+def _by_layer(result: LayerPairs, coefficient: str) -> None:
+    values = {
+        pooling: [_value(measured, coefficient) for measured in layers]
+        for pooling, layers in result.by_layer.items()
+    }
+    show_figure(
+        layer_figure(values, coefficient),
+        key="layers-pairs-layers",
+        numbers=lambda: pd.DataFrame(
+            {"pooling": pooling, "layer": layer, **_row(measured)}
+            for pooling, layers in result.by_layer.items()
+            for layer, measured in enumerate(layers)
+        ),
+        name="correlation-by-layer",
+        height=HALF,
+    )
+    known = {
+        (POOLING_NAMES[pooling], layer): value
+        for pooling, row in values.items()
+        for layer, value in enumerate(row)
+        if np.isfinite(value)
+    }
+    if not known:
+        return
+    (pooling, layer), best = max(known.items(), key=lambda entry: entry[1])
+    error = (1 - best**2) / np.sqrt(max(1, len(result.pairs) - 1))
+    note = f"Highest: {pooling}, layer {layer}, {best:.2f} ± {error:.2f} (standard error)."
+    if "cls" in values and not np.isfinite(values["cls"][0]):
+        note += " At layer 0 the CLS token has read nothing yet: all sentences are alike."
+    st.caption(note)
+
+
+def _ablation(result: LayerPairs, coefficient: str, variant: str) -> None:
+    parts = {
+        name: _value(measured, coefficient) for name, measured in result.ablation[variant].items()
+    }
+    show_figure(
+        ablation_figure(parts, coefficient),
+        key="layers-pairs-ablation",
+        numbers=lambda: pd.DataFrame(
+            {"variant": name, "part": part, **_row(measured)}
+            for name in VARIANTS
+            for part, measured in result.ablation[name].items()
+        ),
+        name="ablation",
+        height=HALF,
+    )
+    st.caption(
+        "SBERT-WK (green) against the plain mean of the last layer (blue), all "
+        "without the closing special token. *Alignment* and "
+        "*novelty* weigh the layers of each token, *token importance* the tokens of a sentence."
+    )
+
+
+def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
+    measured = result.windows if setting == "windows" else result.layer_starts
+    first = 1 if setting == "windows" else 0
+    settings = list(range(first, first + len(next(iter(measured.values())))))
+    axis = "window" if setting == "windows" else "first layer"
+    show_figure(
+        sweep_figure(
+            settings,
+            {name: [_value(m, coefficient) for m in row] for name, row in measured.items()},
+            plain=_value(result.ablation["authors"][PLAIN], coefficient),
+            title=f"SBERT-WK by {axis}",
+            axis=axis,
+            coefficient=coefficient,
+        ),
+        key=f"layers-pairs-{setting}",
+        numbers=lambda: pd.DataFrame(
+            {"variant": name, axis: value, **_row(m)}
+            for name, row in measured.items()
+            for value, m in zip(settings, row, strict=True)
+        ),
+        name=f"sbert-wk-{axis.replace(' ', '-')}",
+        height=HALF,
+    )
+
+
+def _scatter(result: LayerPairs, coefficient: str) -> None:
+    st.subheader("Pair by pair", anchor=False)
+    last = len(result.by_layer["mean"]) - 1
+    with st.container(horizontal=True, gap="large"):
+        pooling = st.selectbox(
+            "Vector of a sentence",
+            list(result.by_layer),
+            format_func=lambda name: POOLING_NAMES[name],
+            key="layers-pairs-pooling",
+            width=300,
+        )
+        layer = st.selectbox(
+            "Layer",
+            range(last + 1),
+            index=last,
+            key=f"layers-pairs-layer-of-{last}",
+            width=140,
+        )
+    measured = result.by_layer[pooling][layer]
+    pairs = result.pairs
+    kinds = pairs.labels.get("kind")
+    table = pd.DataFrame(
+        {
+            "sentence1": pairs.sentences1,
+            "sentence2": pairs.sentences2,
+            "score": pairs.scores,
+            "cosine": measured.cosines,
+            **pairs.labels,
+        }
+    )
+    show_figure(
+        scatter_figure(
+            measured.cosines,
+            pairs.scores,
+            list(zip(pairs.sentences1, pairs.sentences2, strict=True)),
+            kinds,
+            f"Score and cosine: {coefficient} {_value(measured, coefficient):.3f}",
+        ),
+        key="layers-pairs-scatter",
+        numbers=table,
+        name="pairs",
+        height=520,
+    )
+    st.caption(
+        "Every dot is a pair; point at one to read it. Dots far from the rising diagonal are pairs "
+        "that the vectors misjudge: to the lower right they find alike what people do not."
+    )
+    ranks = table[["score", "cosine"]].rank(pct=True)
+    apart = (ranks["cosine"] - ranks["score"]).abs()
+    with st.expander("Pairs that people and vectors disagree on most"):
+        worst = table.loc[apart.sort_values(ascending=False).index[:MOST_DISAGREEING]].copy()
+        for column in ("sentence1", "sentence2"):
+            worst[column] = [shorten(sentence, 300) for sentence in worst[column]]
+        st.dataframe(
+            worst,
+            hide_index=True,
+            column_config={
+                "score": st.column_config.NumberColumn(format="%.3g", width="small"),
+                "cosine": st.column_config.NumberColumn(format="%.2f", width="small"),
+            },
+        )

@@ -1,0 +1,380 @@
+"""The view of one text: how its tokens turn from layer to layer, and what SBERT-WK makes of it."""
+
+from __future__ import annotations
+
+import html
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.plots import layers as plots
+from neuralviz.plots.theme import GREEN, shorten
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.layers import followed_model_id, one_text, swiped
+from neuralviz.ui.model_choice import text_model_or_stop
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from neuralviz.layers.geometry import Sensitivity, TokenStates, TokenWeights
+    from neuralviz.layers.sbert_wk import SbertWkSettings, Variant
+    from neuralviz.models import TextModel
+
+KEY = "layers-text"
+VARIANTS: dict[str, Variant] = {"Authors' program": "authors", "Paper's equations": "paper"}
+BY_DEPTH = "A third of the way"
+MEAN = -1
+STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
+
+
+def show() -> None:
+    """The whole view."""
+    text = one_text()
+    model = text_model_or_stop(followed_model_id())
+    settings = _settings(model)
+    states = _states(model, text)
+    if states is None:
+        return
+    if states.is_cut:
+        st.info(
+            f"The text has {len(states.text):,} tokens, more than the model reads at once. This is "
+            f"its first part: {len(states.tokens):,} tokens, special ones included.",
+            icon=":material/content_cut:",
+        )
+    weights = _weights(model.id, model.fingerprint, states.text.text, settings, states)
+    _importance(states, weights)
+    _maps(states)
+    _layer_weights(states, weights)
+    _sensitivity(_sensitivities(model.id, model.fingerprint, states.text.text, settings, states))
+
+
+# --- what is asked for -------------------------------------------------------------------------
+
+
+def _settings(model: TextModel) -> SbertWkSettings:
+    """Widgets for SBERT-WK's settings, those that the model has room for."""
+    from neuralviz.layers.geometry import WIDEST_WINDOW
+    from neuralviz.layers.sbert_wk import check_sbert_wk
+
+    usual = check_sbert_wk(model).layer_start
+    starts = [BY_DEPTH, *map(str, range(model.n_blocks))]
+    windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
+    _forget_unless("layers-first", starts)
+    _forget_unless("layers-window", windows)
+    with st.expander("SBERT-WK's settings", icon=":material/tune:"):
+        columns = st.columns(4)
+        variant = columns[0].selectbox(
+            "Variant",
+            list(VARIANTS),
+            key="layers-variant",
+            bind="query-params",
+            persist_state="session",
+            help="The published program, from which the paper's tables come, differs from the "
+            "paper's equations: in the first layers it looks only ahead, and it measures alignment "
+            "with a layer's projection on its neighbours.",
+        )
+        start = columns[1].selectbox(
+            "First layer that counts",
+            starts,
+            key="layers-first",
+            bind="query-params",
+            persist_state="session",
+            help="The layers before it are left out of everything. The paper starts at layer 4 of "
+            f"12; a third of the way is layer {usual} here.",
+        )
+        window = columns[2].selectbox(
+            "Window: layers to each side",
+            windows,
+            index=min(1, len(windows) - 1),
+            key="layers-window",
+            bind="query-params",
+            persist_state="session",
+        )
+        omega = columns[3].slider(
+            "Omega: share of alignment",
+            0.0,
+            1.0,
+            0.5,
+            0.1,
+            key="layers-omega",
+            bind="query-params",
+            persist_state="session",
+            help="The rest is novelty's.",
+        )
+    return check_sbert_wk(
+        model,
+        variant=VARIANTS[variant],
+        layer_start=None if start == BY_DEPTH else int(start),
+        window=window,
+        omega=round(omega, 1),
+    )
+
+
+def _forget_unless(key: str, options: list) -> None:
+    """Drop what a deeper model, or an address, has left that this one does not offer."""
+    if key in st.session_state and st.session_state[key] not in options:
+        del st.session_state[key]
+
+
+def _states(model: TextModel, text: str) -> TokenStates | None:
+    """The text's vectors; else the last that worked, under a sentence on what is wrong."""
+    last = st.session_state.get(f"{KEY}-last")
+    kept = last[1] if last and last[0] == (model.id, model.fingerprint) else None
+    try:
+        states = _followed(model.id, model.fingerprint, text, model)
+    except NeuralvizError as error:
+        show_error(error, "Below is the last text that worked." if kept else "")
+        return kept
+    st.session_state[f"{KEY}-last"] = ((model.id, model.fingerprint), states)
+    return states
+
+
+@st.cache_data(max_entries=4, show_spinner="The model reads the text …")
+def _followed(model_id: str, fingerprint: str, text: str, _model: TextModel) -> TokenStates:
+    from neuralviz.layers.geometry import follow_tokens
+    from neuralviz.models import tokenize
+
+    return follow_tokens(_model, tokenize(_model, [text])[0])
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _weights(
+    model_id: str, fingerprint: str, text: str, settings: SbertWkSettings, _states: TokenStates
+) -> TokenWeights:
+    from neuralviz.layers.geometry import token_weights
+
+    return token_weights(_states, settings)
+
+
+@st.cache_data(max_entries=16, show_spinner="Other settings are tried …")
+def _sensitivities(
+    model_id: str, fingerprint: str, text: str, settings: SbertWkSettings, _states: TokenStates
+) -> Sensitivity:
+    from neuralviz.layers.geometry import sensitivity
+
+    return sensitivity(_states, settings)
+
+
+# --- what is shown -----------------------------------------------------------------------------
+
+
+def _importance(states: TokenStates, weights: TokenWeights) -> None:
+    """The words of the text, coloured by their share of the sentence vector."""
+    from neuralviz.layers.geometry import word_importance
+
+    st.subheader("Which words make the sentence vector", anchor=False)
+    of_words = word_importance(states, weights.importance)
+    spans = states.text.word_spans[: len(of_words)]
+    strongest = max(float(of_words.max(initial=0.0)), 1e-12)
+    st.html(_coloured(states.text.text, spans, of_words / strongest, of_words))
+    st.html(_legend(strongest))
+    special = [
+        f"{token} has {share:.1%}"
+        for token, share in zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
+    ]
+    left_out = [f"{token} is left out" for token in states.tokens[states.n_counted :]]
+    st.caption(
+        plain(
+            "A word counts the more, the less steadily its vector turns from layer to layer. All "
+            "shares sum to 100 %."
+            + (f" Beside the words, {'; '.join([*special, *left_out])}." if special + left_out
+               else "")
+        )
+    )  # fmt: skip
+    words = [states.text.text[start:end] for start, end in spans]
+    st.download_button(
+        "Numbers (CSV)",
+        lambda: _importance_table(states, weights, words).to_csv(index=False),
+        "token importance.csv",
+        "text/csv",
+        key=f"{KEY}-importance",
+        icon=":material/download:",
+        type="tertiary",
+        on_click="ignore",
+    )
+
+
+def _importance_table(states: TokenStates, weights: TokenWeights, words: list[str]) -> pd.DataFrame:
+    of_token = states.text.words[: states.n_counted - states.n_prefix]
+    return pd.DataFrame(
+        {
+            "position": range(states.n_counted),
+            "token": states.counted,
+            "word": [""] * states.n_prefix + [words[i] for i in of_token],
+            "importance": weights.importance,
+        }
+    )
+
+
+def _coloured(
+    text: str, spans: list[tuple[int, int]], strength: np.ndarray, shares: np.ndarray
+) -> str:
+    """The text in reading order, a background behind each word; ``strength`` is 0 … 1."""
+    parts, end_before = [], 0
+    for (start, end), strong, share in zip(spans, strength, shares, strict=True):
+        parts.append(html.escape(text[end_before:start]))
+        parts.append(
+            f'<span title="{share:.1%}" style="background: {_behind(strong)}; padding: 0.1em '
+            f'0.12em; border-radius: 0.25em">{html.escape(text[start:end])}</span>'
+        )
+        end_before = max(end, end_before)
+    return (
+        '<div dir="auto" style="font-size: 1.35rem; line-height: 1.9; white-space: pre-wrap; '
+        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
+    )
+
+
+def _behind(strength: float) -> str:
+    return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
+
+
+def _legend(strongest: float) -> str:
+    steps = ", ".join(f"{_behind(s)} {s:.0%}" for s in (0.0, 1.0))
+    return (
+        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9rem">'
+        "<span>0 %: turns evenly</span>"
+        f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
+        f'background: linear-gradient(to right, {steps})"></span>'
+        f"<span>{strongest:.1%}: turns most unevenly</span></div>"
+    )
+
+
+def _maps(states: TokenStates) -> None:
+    """The cosine map of a token or of their mean, and its offset diagonals."""
+    from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
+
+    st.subheader("How the vectors turn", anchor=False)
+    n = states.n_counted
+    token = st.selectbox(
+        "Whose vectors",
+        [MEAN, *range(len(states.tokens))],
+        format_func=lambda i: (
+            f"Mean over {n} tokens" if i == MEAN
+            else f"{i}. {shorten(states.tokens[i], 40)}"
+        ),
+        key=f"{KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
+        width=360,
+        help="The mean is over the text's own tokens and the special ones before them, which are "
+        "those that SBERT-WK keeps.",
+    )  # fmt: skip
+    if token == MEAN:
+        cosines, whose = mean_map(states), f"mean of {n} tokens"
+    else:
+        cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
+        whose = f"“{shorten(states.tokens[token], 20)}”"
+    left, right = st.columns(2)
+    n_layers = len(cosines)
+    with left:
+        show_figure(
+            plots.cosine_map_figure(cosines, whose),
+            key=f"{KEY}-map",
+            numbers=pd.DataFrame(
+                {
+                    "layer": np.repeat(np.arange(n_layers), n_layers),
+                    "other layer": np.tile(np.arange(n_layers), n_layers),
+                    "cosine": cosines.ravel(),
+                }
+            ),
+            name="cosines between layers",
+            height=440,
+        )
+        st.caption(
+            "Each cell: the cosine between a token's vectors after two layers. Bright blocks along "
+            "the diagonal are layers that hardly change anything."
+        )
+    with right:
+        diagonals = offset_diagonals(cosines)
+        show_figure(
+            plots.diagonals_figure(diagonals, whose),
+            key=f"{KEY}-diagonals",
+            numbers=pd.DataFrame(
+                [
+                    (offset, layer, layer + offset, value)
+                    for offset, values in diagonals.items()
+                    for layer, value in enumerate(values)
+                ],
+                columns=["offset", "layer", "other layer", "cosine"],
+            ),
+            name="cosines of layers apart",
+            height=440,
+        )
+        st.caption(
+            "The map's diagonals as lines. Where the uppermost line drops, the vectors turn "
+            "sharply; a token's importance is the variance of its own uppermost line, from the "
+            "first layer that counts on."
+        )
+
+
+def _layer_weights(states: TokenStates, weights: TokenWeights) -> None:
+    """Alignment, novelty and both together, token by token."""
+    st.subheader("Which layers make a word's vector", anchor=False)
+    kinds = {
+        "Alignment": weights.alignment,
+        "Novelty": weights.novelty,
+        "Combined": weights.combined,
+    }
+    n_layers = len(weights.layers)
+    with swiped(f"{KEY}-wide", 720):
+        show_figure(
+            plots.weights_figure(kinds, weights.layers, states.counted),
+            key=f"{KEY}-weights",
+            numbers=lambda: pd.DataFrame(
+                {
+                    "position": np.repeat(np.arange(states.n_counted), n_layers),
+                    "token": np.repeat(states.counted, n_layers),
+                    "layer": np.tile(weights.layers, states.n_counted),
+                    **{name.lower(): values.ravel() for name, values in kinds.items()},
+                }
+            ),
+            name="layer weights",
+            height=plots.weights_height(states.n_counted),
+        )
+    if states.n_counted > plots.MAX_TOKENS:
+        st.caption(
+            f"The first {plots.MAX_TOKENS} of {states.n_counted:,} tokens are drawn; the download "
+            "holds all of them."
+        )
+    st.caption(
+        "Every row sums to 1 in each panel. **Alignment** is large where a layer points away from "
+        "its neighbours, **novelty** where it holds something that they do not; **combined** mixes "
+        f"the two, {weights.settings.omega:.0%} of alignment."
+    )
+
+
+def _sensitivity(found: Sensitivity) -> None:
+    """The sentence vector at other settings."""
+    st.subheader("How much the settings matter", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        chosen = (found.settings.window, found.settings.layer_start)
+        show_figure(
+            plots.settings_figure(found.by_window, found.windows, found.layer_starts, chosen),
+            key=f"{KEY}-by-window",
+            numbers=pd.DataFrame(
+                {
+                    "window": np.repeat(found.windows, len(found.layer_starts)),
+                    "first layer": np.tile(found.layer_starts, len(found.windows)),
+                    "cosine": found.by_window.ravel(),
+                }
+            ),
+            name="sentence vector by window and first layer",
+            height=400,
+        )
+        st.caption(
+            "Cosine between the sentence vector at the chosen settings, framed, and at others. "
+            "Where it is near 1, the choice hardly matters for this text."
+        )
+    with right:
+        show_figure(
+            plots.omega_figure(found.omegas, found.by_omega, found.settings.omega),
+            key=f"{KEY}-by-omega",
+            numbers=pd.DataFrame({"omega": found.omegas, "cosine": found.by_omega}),
+            name="sentence vector by omega",
+            height=400,
+        )
+        st.caption(
+            "The same for the mix of alignment and novelty; the dotted line is the chosen omega."
+        )

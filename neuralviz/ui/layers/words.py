@@ -1,0 +1,176 @@
+"""The view that ranks the words of a corpus by how unsteadily they turn through the layers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.corpus.pairs import read_pairs
+from neuralviz.corpus.reading import ReadTexts, read_texts
+from neuralviz.errors import NeuralvizError
+from neuralviz.paths import sample_data
+from neuralviz.plots.words import words_figure, words_height
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.layers import followed_model_id
+from neuralviz.ui.layers.work import show_work, work_on
+from neuralviz.ui.model_choice import text_model_or_stop
+from neuralviz.ui.page import show_error
+from neuralviz.ui.texts import put_in_address, texts_input
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from neuralviz.layers.words import WordGroup, WordVariances
+    from neuralviz.models import TextModel
+
+MAX_TEXTS = 5000
+DRAWN_WORDS = 20  # of a group
+GROUPS = {
+    "low": ("Low: they turn steadily", "lowest"),
+    "middle": ("Middle", "middle"),
+    "high": ("High: they turn in jumps", "highest"),
+}
+
+
+def show() -> None:
+    """The view."""
+    st.markdown(
+        "From layer to layer a word's vector turns a little. For some words every turn is about "
+        "as large as the last, for others one layer turns far more than the next. The **variance** "
+        "of the cosines of consecutive layers says which: SBERT-WK gives words with a high "
+        "variance more weight."
+    )
+    model_id = followed_model_id()
+    texts = texts_input("layers-words", {"Sample sentences": _sample()}, MAX_TEXTS).texts
+    if not texts:
+        st.caption("Give some texts above, the more the better, and their words are followed.")
+        return
+    model = text_model_or_stop(model_id)
+    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    if st.session_state["layers-words-source"] != "Example" and (
+        st.session_state.get("layers-words-kept") != digest
+    ):
+        put_in_address("layers-words", texts)
+        st.session_state["layers-words-kept"] = digest
+    settings = (model.id, model.fingerprint, digest)
+    work = work_on("words", settings, partial(_follow, model, texts))
+    show_work("words", settings, work, _progress, partial(_show, key="-".join(settings)))
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _sample() -> ReadTexts:
+    """All sentences of the sample data, each once."""
+    folder = sample_data()
+    pairs = read_pairs("scored_pairs.csv", (folder / "scored_pairs.csv").read_bytes())
+    texts = [*pairs.sentences1, *pairs.sentences2]
+    for name in ("sentences.csv", "triplet_groups.csv"):
+        texts += read_texts(name, (folder / name).read_bytes()).texts
+    return ReadTexts(tuple(dict.fromkeys(texts)))
+
+
+def _follow(model: TextModel, texts: Sequence[str]) -> Iterator[WordVariances]:
+    from neuralviz.layers.words import word_variances
+    from neuralviz.models import tokenize
+
+    yield from word_variances(model, tokenize(model, texts))
+
+
+def _progress(result: WordVariances) -> tuple[int, int, str]:
+    return result.done, result.total, "text" if result.total == 1 else "texts"
+
+
+def _show(result: WordVariances, live: bool, *, key: str) -> None:
+    most = int(result.occurrences.max(initial=1))
+    least = result.default_min_count()
+    if not live:
+        least = st.number_input(
+            "Words that occur at least … times",
+            1,
+            most,
+            least,
+            key=f"layers-words-least-{hashlib.sha256(key.encode()).hexdigest()[:12]}",
+            width=300,
+            help="The variance of a rare word says more about its few sentences than about the "
+            "word. The paper takes words that occur more than 50 times.",
+        )
+    try:
+        groups = result.groups(least)
+    except NeuralvizError as error:
+        if not live:
+            show_error(error)
+        return
+    variance = np.concatenate([group.variance for group in groups])
+    limits = (float(variance.min()), float(variance.max()))
+    occurrences = sum(int(group.occurrences.sum()) for group in groups)
+    st.markdown(
+        f"**{len(variance):,} words**, which occur {occurrences:,} times in {result.done:,} texts, "
+        f"in three groups of equal size."
+    )
+    for column, group in zip(st.columns(3, gap="medium"), groups, strict=True):
+        with column:
+            _group(group, limits)
+    st.caption(
+        "Every dot is a word, at the mean over all its occurrences; a larger dot occurs more "
+        "often. The three scales are the same. Special tokens and punctuation are left out; of a "
+        "word in several tokens the mean is taken; upper and lower case are one word. Words are "
+        "what the tokenizer takes for words: *don't* is *don* and *t*."
+    )
+    if not live:
+        _table(groups)
+
+
+def _group(group: WordGroup, limits: tuple[float, float]) -> None:
+    n = len(group.words)
+    title, which = GROUPS[group.name]
+    start = {"low": 0, "middle": max(0, (n - DRAWN_WORDS) // 2)}.get(
+        group.name, max(0, n - DRAWN_WORDS)
+    )
+    drawn = slice(start, start + DRAWN_WORDS)
+    show_figure(
+        words_figure(
+            group.words[drawn], group.variance[drawn], group.occurrences[drawn], limits, title
+        ),
+        key=f"layers-words-{group.name}",
+        numbers=lambda: _numbers(group),
+        name=f"words-{group.name}",
+        height=words_height(min(n, DRAWN_WORDS)),
+        alt=f"{title}: {', '.join(group.words[drawn])}",
+    )
+    if n > DRAWN_WORDS:
+        st.caption(f"The {which} {DRAWN_WORDS} of {n:,} words of this group are drawn.")
+
+
+def _table(groups: Sequence[WordGroup]) -> None:
+    with st.expander("All words, to search and to take away"):
+        table = pd.concat([_numbers(group) for group in groups])
+        st.dataframe(
+            table,
+            hide_index=True,
+            column_config={"variance": st.column_config.NumberColumn(format="%.5f")},
+        )
+        st.download_button(
+            "All words (CSV)",
+            lambda: table.to_csv(index=False),
+            "words.csv",
+            "text/csv",
+            icon=":material/download:",
+            key="layers-words-all",
+            on_click="ignore",
+        )
+
+
+def _numbers(group: WordGroup) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "word": group.words,
+            "group": group.name,
+            "variance": group.variance,
+            "occurrences": group.occurrences,
+        }
+    )

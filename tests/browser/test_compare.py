@@ -1,0 +1,153 @@
+"""The compare page as a person meets it: two methods, another order, a click, files to keep."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app import APP, CLIPPED_OR_OVERLAPPING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Browser, Page
+
+MINUTE = 60_000
+MEAN, SBERT_WK = "[aria-label='mean']", "[aria-label='sbert-wk']"
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str]) -> str:
+    return serve(APP)
+
+
+def opened(page: Page, address: str) -> Page:
+    page.goto(f"{address}/compare?m2=sbert-wk&m3=nothing")
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
+    page.get_by_text("Spread", exact=True).wait_for(timeout=MINUTE)
+    page.locator(SBERT_WK).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    return page
+
+
+def paste(page: Page, text: str) -> None:
+    page.get_by_role("radio", name="Paste").click()
+    page.get_by_role("textbox", name="Your texts").fill(text)
+    page.get_by_role("textbox", name="Your texts").press("Control+Enter")
+    expect(page.get_by_text("press Compare to see it")).to_be_visible()
+    page.get_by_role("button", name="Compare", exact=True).click()
+
+
+def numbers(page: Page, figure: str, axis: str) -> list[int]:
+    names = page.locator(figure).evaluate(f"figure => [...figure._fullData[0].{axis}]")
+    return [int(name.partition(".")[0]) for name in names]
+
+
+def click_cell(page: Page, figure: str, row: int, column: int) -> None:
+    area = page.locator(figure).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    n = len(numbers(page, figure, "x"))
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    page.mouse.click(
+        box["x"] + (column + 0.5) * box["width"] / n, box["y"] + (row + 0.5) * box["height"] / n
+    )
+
+
+def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) -> None:
+    opened(page, address)
+    assert numbers(page, MEAN, "x") == list(range(1, 13))
+    scales = [
+        page.locator(figure).evaluate("f => [f._fullData[0].zmin, f._fullData[0].zmax]")
+        for figure in (MEAN, SBERT_WK)
+    ]
+    assert scales[0] == scales[1]
+
+    page.get_by_role("combobox", name="Order of the texts").click()
+    page.get_by_role("option", name="Clustered by the first method").click()
+    page.wait_for_function(
+        f"() => !document.querySelector(\"{MEAN}\")._fullData[0].x[0].startsWith('1.')"
+        f" || !document.querySelector(\"{MEAN}\")._fullData[0].x[1].startsWith('2.')"
+    )
+    order = numbers(page, MEAN, "x")
+    assert sorted(order) == list(range(1, 13))
+    assert order == numbers(page, SBERT_WK, "y")
+
+    click_cell(page, SBERT_WK, 2, 7)
+    one, other = (
+        page.get_by_role("combobox", name="One text"),
+        page.get_by_role("combobox", name="Other text"),
+    )
+    starts = [re.compile(rf"^{order[place]}\. ") for place in (2, 7)]
+    for field, start in zip((one, other), starts, strict=True):
+        expect(field).to_have_value(start)
+
+    page.get_by_role("button", name="Download", exact=True).first.click()
+    files = {}
+    for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (parquet)"):
+        with page.expect_download() as file:
+            page.get_by_role("button", name=label).click()
+        files[file.value.suggested_filename] = Path(file.value.path())
+    assert set(files) == {f"products mean.{end}" for end in ("html", "csv", "parquet")}
+    table = pd.read_csv(files["products mean.csv"])
+    assert table.shape == (12, 13)
+    shown = page.locator(MEAN).evaluate("figure => figure._fullData[0].z[0][1]")
+    assert table.iloc[order[0] - 1, order[1]] == pytest.approx(shown, abs=1e-6)
+    assert "Plotly.newPlot" in files["products mean.html"].read_text("utf-8")
+
+
+def test_cells_appear_while_texts_are_learnt(page: Page, address: str) -> None:
+    page.goto(f"{address}/compare?m2=neural&m3=nothing")
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
+    lines = [f"The {n}th boat of the harbour left with {n + 3} men on board." for n in range(60)]
+    paste(page, "\n".join(lines))
+    neural = page.locator("[aria-label='neural']")
+    page.get_by_text(re.compile(r"neural \d+ of 60")).wait_for(timeout=2 * MINUTE)
+    count = "f => f._fullData[0].z.flatMap(row => [...row]).filter(Number.isFinite).length"
+    page.wait_for_function(
+        f"() => {{ const f = document.querySelector(\"[aria-label='neural']\");"
+        f" const n = f?._fullData ? ({count})(f) : 0; return n > 0 && n < 3600 }}",
+        timeout=2 * MINUTE,
+    )
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
+    expect(page.get_by_text("What was embedded until then is kept")).to_be_visible()
+    assert 0 < neural.evaluate(count) < 3600
+    expect(page.get_by_text("A pair of texts", exact=True)).to_be_visible()
+
+
+def test_texts_are_never_run_as_html(page: Page, address: str) -> None:
+    opened(page, address)
+    paste(page, "<img src=x onerror=window.hacked=1>\n<script>window.hacked=1</script>\n& **bold**")
+    page.get_by_text("Done in").wait_for(timeout=MINUTE)
+    page.wait_for_function(f'() => document.querySelector("{MEAN}")?._fullData?.[0].x.length === 3')
+    page.locator(MEAN).locator(".nsewdrag").first.hover()
+    page.wait_for_timeout(1000)
+    assert page.evaluate("window.hacked") is None
+    page.get_by_role("button", name="Download", exact=True).first.click()
+    with page.expect_download() as file:
+        page.get_by_role("button", name="Figure (HTML)").click()
+    content = Path(file.value.path()).read_text("utf-8")
+    assert "<img src=x" not in content
+    assert "<script>window.hacked" not in content
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_nothing_is_clipped(browser: Browser, address: str, width: int, theme: str) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    page.set_default_timeout(MINUTE)
+    page.goto(f"{address}/compare")
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
+    page.locator("[aria-label='How far products spread'] .main-svg").first.wait_for()
+    page.wait_for_timeout(500)
+    main = "document.querySelector('[data-testid=stMain]')"
+    assert page.evaluate(f"{main}.scrollWidth <= {main}.clientWidth")
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    context.close()

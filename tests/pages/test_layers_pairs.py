@@ -1,0 +1,170 @@
+"""Layers measured on scored pairs, without a browser."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
+FIGURES = 5  # layers, ablation, two sweeps, pairs
+
+
+def finish(page: AppTest) -> AppTest:
+    """Run the page until its newest work is over."""
+    deadline = time.monotonic() + 120
+    while not works(page)[-1].job.is_over:
+        assert time.monotonic() < deadline, "the work takes too long"
+        time.sleep(0.05)
+    return page.run()
+
+
+def works(page: AppTest) -> list:
+    return list(page.session_state["layers-pairs-works"].values())
+
+
+def opened(**query: str) -> AppTest:
+    page = AppTest.from_file(str(PAGE), default_timeout=120)
+    page.query_params["layers-view"] = "Scored pairs"
+    page.query_params["layers-model"] = "Sidebar's model"
+    for name, value in query.items():
+        page.query_params[name.replace("_", "-")] = value
+    return page.run()
+
+
+@pytest.fixture
+def page(bundled, monkeypatch) -> AppTest:  # the model is loaded before the clock runs
+    from neuralviz.ui.layers import pairs
+
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 40)
+    return finish(opened())
+
+
+def upload(page: AppTest, content: bytes, name: str = "own.csv") -> AppTest:
+    page.session_state["layers-pairs-kept"] = (name, content)  # as the uploader leaves it
+    return page.segmented_control(key="layers-pairs-source").set_value("Upload").run()
+
+
+def captions(page: AppTest) -> str:
+    return " ".join(caption.value for caption in page.caption)
+
+
+def figures(page: AppTest) -> int:
+    return len(page.get("bidi_component"))
+
+
+def test_opens_with_the_example_measured(bundled):
+    page = finish(opened())
+    assert not page.exception
+    assert not page.error
+    assert figures(page) == FIGURES
+    assert "300 pairs written for this project" in captions(page)
+    assert "300 pairs, " in captions(page)
+    assert "Highest: " in captions(page)
+    assert works(page)[-1].job.status == "done"
+
+
+def test_what_is_known_is_not_computed_again(page):
+    work = works(page)[-1]
+    page.segmented_control(key="layers-view").set_value("A corpus").run()
+    page.segmented_control(key="layers-view").set_value("Scored pairs").run()
+    page.segmented_control(key="layers-coefficient").set_value("Pearson").run()
+    page.segmented_control(key="layers-pairs-variant").set_value("paper").run()
+    assert not page.exception
+    assert works(page) == [work]
+    assert figures(page) == FIGURES
+
+
+def test_layer_and_pooling_of_the_pairs_can_be_chosen(page):
+    page.selectbox(key="layers-pairs-pooling").select("cls").run()
+    (layer,) = (box for box in page.selectbox if box.label == "Layer")
+    layer.select(0).run()
+    assert not page.exception
+    assert figures(page) == FIGURES
+
+
+def test_a_link_holds_the_coefficient_and_the_variant(bundled):
+    page = finish(opened(layers_coefficient="Kendall tau-b", layers_pairs_variant="paper"))
+    assert page.segmented_control(key="layers-coefficient").value == "Kendall tau-b"
+    assert page.segmented_control(key="layers-pairs-variant").value == "paper"
+
+
+def test_pairs_of_ones_own(page):
+    content = "a,b,score\n" + "".join(f"<b>dog {i}</b>,a cat {i},{i}\n" for i in range(5))
+    page = finish(upload(page, content.encode()))
+    assert not page.exception
+    assert "5 pairs from own.csv" in captions(page)
+    assert works(page)[-1].latest.pairs.sentences1[0] == "<b>dog 0</b>"
+    assert figures(page) == FIGURES
+
+
+def test_more_than_the_page_uses(page, monkeypatch):
+    from neuralviz.ui.layers import pairs
+
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 4)
+    content = "a,b,score\n" + "".join(f"dog {i},cat {i},{i}\n" for i in range(9))
+    page = finish(upload(page, content.encode()))
+    assert "the first 4 of 9 pairs are used" in captions(page)
+    assert len(works(page)[-1].latest.pairs) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"text,score\nA,1\n", "needs the columns"),
+        (b'a,b,score\nA,B,1\n"C,D,2\n', "quotation marks from line 3"),
+        (b"a,b,score\nA,B,x\n", "0 pairs"),
+        (bytes(range(256)) * 4, "does not look like text"),
+    ],
+)
+def test_a_file_that_cannot_be_used_gets_a_sentence(page, content, says):
+    upload(page, content)
+    assert not page.exception
+    assert says in page.error[0].value
+    page.segmented_control(key="layers-pairs-source").set_value("Example").run()
+    assert figures(page) == FIGURES
+
+
+def test_scores_that_are_all_the_same_are_said(page):
+    content = "a,b,score\n" + "".join(f"dog {i},cat {i},3\n" for i in range(4))
+    page = finish(upload(page, content.encode()))
+    assert not page.exception
+    assert "same score" in page.warning[0].value
+
+
+def test_a_sentence_the_model_cannot_read_is_named(page):
+    page = finish(upload(page, "a,b,score\nA,B,1\nC,\u200b,2\nE,F,3\n".encode()))
+    assert not page.exception
+    assert "Pair 2 has a sentence" in page.error[0].value
+
+
+def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
+    from neuralviz.evaluation import layer_pairs
+
+    measure = layer_pairs.measure_layers
+
+    def slowly(model, pairs):
+        for number, result in enumerate(measure(model, pairs)):
+            yield result
+            if number == 1:
+                time.sleep(3)
+
+    monkeypatch.setattr(layer_pairs, "measure_layers", slowly)
+    page = opened()
+    work = works(page)[-1]
+    while work.latest is None or len(work.latest.pairs) < 64:
+        time.sleep(0.02)
+    page.run()
+    assert figures(page) == FIGURES - 1
+    page.button(key="layers-pairs-stop").click().run()
+    finish(page)
+    assert works(page)[-1].job.status == "stopped"
+    assert "Stopped after 96 of 300 pairs" in page.info[0].value
+    assert figures(page) == FIGURES
+    monkeypatch.undo()
+    page.button(key="layers-pairs-again").click().run()
+    finish(page)
+    assert not page.info
+    assert len(works(page)[-1].latest.pairs) == 300

@@ -1,0 +1,319 @@
+"""Layer dynamics of a text, and the marks that micro-tuning leaves, without a browser."""
+
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.errors import ModelError
+
+PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
+FIGURES = 5  # of a text
+
+
+def opened(**address):
+    page = AppTest.from_file(str(PAGE), default_timeout=180)
+    for name, value in address.items():
+        page.query_params[name.replace("_", "-")] = value
+    return page.run()
+
+
+@pytest.fixture
+def page():
+    return opened()
+
+
+def figures(page):
+    return len(page.get("bidi_component"))
+
+
+def button(page, label):
+    return next(b for b in page.button if b.label == label)
+
+
+def field(page, label):
+    kinds = (page.selectbox, page.number_input, page.slider, page.multiselect)
+    return next(w for kind in kinds for w in kind if w.label == label)
+
+
+def html(page):
+    return " ".join(element.proto.body for element in page.get("html"))
+
+
+def captions(page):
+    return " ".join(caption.value for caption in page.caption)
+
+
+# --- a text ------------------------------------------------------------------------------------
+
+
+def test_opens_with_an_example_on_it(page):
+    assert not page.exception
+    assert not page.error
+    assert figures(page) == FIGURES
+    assert "river</span>" in html(page)
+    assert "\\[CLS\\] has 6.6%; \\[SEP\\] is left out" in captions(page)
+
+
+def test_another_example_is_one_click_away(page):
+    button(page, "Rare words").click().run()
+    assert not page.exception
+    assert "bioluminescent</span>" in html(page)
+    assert page.text_area[0].value.startswith("The neuroscientist")
+
+
+def test_settings_change_the_importance_and_are_named(page):
+    before = html(page)
+    field(page, "First layer that counts").select("4").run()
+    assert not page.exception
+    assert html(page) != before
+    field(page, "Omega: share of alignment").set_value(1.0).run()
+    assert "100% of alignment" in captions(page)
+
+
+def test_a_link_brings_the_settings_back():
+    page = opened(
+        layers_first="3", layers_window="4", layers_variant="Paper's equations", layers_omega="0.2"
+    )
+    assert not page.exception
+    assert field(page, "First layer that counts").value == "3"
+    assert field(page, "Window: layers to each side").value == 4
+    assert field(page, "Variant").value == "Paper's equations"
+    assert "20% of alignment" in captions(page)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        {"layers_first": "77"},
+        {"layers_window": "0"},
+        {"layers_omega": "9"},
+        {"layers_variant": "mine"},
+        {"layers_model": "x"},
+        {"layers_view": "Nothing"},
+    ],
+    ids=str,
+)
+def test_nonsense_in_the_address_opens_the_usual(address):
+    page = opened(**address)
+    assert not page.exception
+    assert figures(page) == FIGURES
+
+
+def test_one_token_can_be_followed(page):
+    field(page, "Whose vectors").select_index(3).run()
+    assert not page.exception
+    assert figures(page) == FIGURES
+
+
+def test_another_text_is_looked_at_as_a_whole_again(page):
+    field(page, "Whose vectors").select_index(3).run()
+    assert field(page, "Whose vectors").value == 2
+    button(page, "Little words").click().run()
+    assert field(page, "Whose vectors").value == -1
+
+
+def test_the_sidebars_model_can_be_followed():
+    page = opened(layers_model="Sidebar's model")
+    assert not page.exception
+    assert figures(page) == FIGURES
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\u200b"])
+def test_an_empty_text_gets_a_sentence_and_the_last_stays(page, text):
+    page.text_area[0].set_value(text).run()
+    assert not page.exception
+    assert "The text is" in page.error[0].value
+    assert "last text that worked" in page.error[0].value
+    assert figures(page) == FIGURES
+    assert page.text_area[0].value == text
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "\U0001f642", "שלום עולם", "a\x00b\x1bc", "word " * 20_000, "z" * 3000]
+)
+def test_odd_texts_are_followed(page, text):
+    page.text_area[0].set_value(text).run()
+    assert not page.exception
+    assert not page.error
+    assert figures(page) == FIGURES
+
+
+def test_a_long_text_says_that_it_is_cut(page):
+    page.text_area[0].set_value("The lamp came on. " * 200).run()
+    assert "first part" in page.info[0].value
+    assert "The first 60 of" in captions(page)
+
+
+def test_user_text_is_never_html(page):
+    evil = "<script>alert(1)</script> & <b title='\"'>bold</b>"
+    page.text_area[0].set_value(evil).run()
+    assert not page.exception
+    assert "<script>" not in html(page)
+    assert "<b " not in html(page)
+    assert "&amp;</span>" in html(page)
+
+
+def test_a_broken_model_gets_a_sentence(monkeypatch):
+    from neuralviz.layers import geometry
+
+    def broken(*_args):
+        raise ModelError("The weights are broken.")
+
+    monkeypatch.setattr(geometry, "follow_tokens", broken)
+    page = opened()
+    page.text_area[0].set_value("Never followed before.").run()
+    assert not page.exception
+    assert page.error[0].value.startswith("The weights are broken.")
+
+
+# --- micro-tuning ------------------------------------------------------------------------------
+
+
+def tuned(**address):
+    return until_over(opened(layers_view="Micro-tuning", **address))
+
+
+def until_over(page):
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        run = page.session_state["layers-marks-run"]
+        if run.job.wait(0.2):
+            return page.run()
+    raise AssertionError("the run does not end")
+
+
+def test_the_example_is_tuned_on_at_once():
+    page = tuned()
+    assert not page.exception
+    assert not page.error
+    assert figures(page) == 2
+    run = page.session_state["layers-marks-run"]
+    assert run.job.status == "done"
+    assert run.epochs_known == run.settings.epochs == 10
+    assert not any("key.bias" in name for name in run.settings.layers)
+    assert run.grid.blocks == (0, 1, 2, 3, 4, 5)
+    assert page.metric[0].label == "Loss at the hidden words, nats"
+    assert run.loss[-1] < 0.2 * run.loss[0]
+
+
+def test_an_epoch_can_be_chosen_when_the_run_is_over():
+    page = tuned(layers_epochs="3")
+    slider = field(page, "Heatmap after epoch")
+    assert (slider.value, slider.max) == (3, 3)
+    slider.set_value(1).run()
+    assert not page.exception
+    assert figures(page) == 2
+
+
+def test_one_kind_and_one_epoch():
+    page = tuned(layers_epochs="1")
+    field(page, "Kinds of parameters, tuned in every block").set_value(["output.dense.bias"]).run()
+    button(page, "Tune").click().run()
+    page = until_over(page)
+    assert not page.exception
+    assert len(page.session_state["layers-marks-run"].settings.layers) == 6
+    assert figures(page) == 2
+
+
+def test_no_kind_and_no_text_and_no_epoch_get_a_sentence_and_the_run_stays():
+    page = tuned(layers_epochs="1")
+    kinds = field(page, "Kinds of parameters, tuned in every block")
+    before = kinds.value
+    kinds.set_value([]).run()
+    button(page, "Tune").click().run()
+    assert "Choose at least one layer" in page.error[0].value
+    assert figures(page) == 2
+    field(page, "Kinds of parameters, tuned in every block").set_value(before).run()
+    field(page, "Epochs").set_value(0).run()
+    button(page, "Tune").click().run()
+    assert "Epochs has to be a whole number from 1" in page.error[0].value
+    field(page, "Epochs").set_value(1).run()
+    page.text_area[0].set_value(" ").run()
+    button(page, "Tune").click().run()
+    assert "The text is empty" in page.error[0].value
+    assert not page.exception
+    assert page.session_state["layers-marks-run"].number == 1
+
+
+def test_two_quick_clicks_start_one_run():
+    page = tuned(layers_epochs="30")
+    button(page, "Tune").click().run()
+    button(page, "Tune").click().run()
+    assert page.session_state["layers-marks-run"].number == 2
+    page.session_state["layers-marks-run"].job.stop()
+    until_over(page)
+
+
+def test_stop_keeps_what_was_seen():
+    page = opened(layers_view="Micro-tuning", layers_epochs="1000")
+    run = page.session_state["layers-marks-run"]
+    end = time.monotonic() + 120
+    while run.epochs_known < 3 and time.monotonic() < end:
+        time.sleep(0.05)
+    page.run()
+    button(page, "Stop").click().run()
+    page = until_over(page)
+    assert run.job.status == "stopped"
+    assert 3 <= run.epochs_known < 1000
+    assert figures(page) == 2
+    assert field(page, "Heatmap after epoch").max == run.epochs_known
+    assert not page.exception
+
+
+def test_another_text_takes_the_place_of_a_run_under_way():
+    page = opened(layers_view="Micro-tuning", layers_epochs="1000")
+    first = page.session_state["layers-marks-run"]
+    page.text_area[0].set_value("Another text.").run()
+    field(page, "Epochs").set_value(2).run()
+    button(page, "Tune").click().run()
+    page = until_over(page)
+    assert first.job.wait(30)
+    assert first.job.status == "stopped"
+    assert page.session_state["layers-marks-run"].text == "Another text."
+
+
+@pytest.mark.parametrize(
+    ("rate", "epochs", "says"),
+    [("0.1", "3", "The loss rose"), ("1e30", "4", "The loss ceased to be a number")],
+)
+def test_a_learning_rate_that_is_too_high_gets_a_warning(rate, epochs, says):
+    page = tuned(layers_rate=rate, layers_epochs=epochs)
+    assert not page.exception
+    assert says in page.warning[0].value
+
+
+def test_a_model_that_cannot_be_tuned_gets_a_sentence(monkeypatch):
+    import neuralviz.micro_tuning.run as tuning
+
+    def refuse(*_args, **_kwargs):
+        raise ModelError("The family <b> cannot be tuned text by text.")
+
+    monkeypatch.setattr(tuning, "tune", refuse)
+    page = tuned()
+    assert not page.exception
+    assert page.error[0].value == "The family \\<b\\> cannot be tuned text by text."
+
+
+def test_the_numbers_of_a_run_can_be_taken_away():
+    from neuralviz.ui.layers.tuning import _numbers
+
+    run = tuned(layers_epochs="2").session_state["layers-marks-run"]
+    table = _numbers(run)
+    assert len(table) == 2 * 54
+    assert list(table.columns) == [
+        "epoch", "parameter", "kind", "block", "values", "length", "per_value",
+    ]  # fmt: skip
+    row = table.iloc[-1]
+    assert row["length"] == pytest.approx(row["per_value"] * row["values"] ** 0.5)
+
+
+def test_both_views_look_at_one_text(page):
+    page.text_area[0].set_value("One text for both.").run()
+    page.segmented_control[0].set_value("Micro-tuning").run()
+    page = until_over(page)
+    assert page.text_area[0].value == "One text for both."
+    assert page.session_state["layers-marks-run"].text == "One text for both."
+    page.segmented_control[0].set_value("A text").run()
+    assert "both</span>" in html(page)

@@ -1,0 +1,110 @@
+"""Words of a corpus by variance, without a browser."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
+
+
+def works(page: AppTest) -> list:
+    return list(page.session_state["layers-words-works"].values())
+
+
+def finish(page: AppTest) -> AppTest:
+    deadline = time.monotonic() + 120
+    while not works(page)[-1].job.is_over:
+        assert time.monotonic() < deadline, "the work takes too long"
+        time.sleep(0.05)
+    return page.run()
+
+
+@pytest.fixture
+def page(bundled) -> AppTest:  # the model is loaded before the clock runs
+    page = AppTest.from_file(str(PAGE), default_timeout=120)
+    page.query_params["layers-view"] = "A corpus"
+    page.query_params["layers-model"] = "Sidebar's model"
+    return finish(page.run())
+
+
+def paste(page: AppTest, text: str) -> AppTest:
+    page.segmented_control(key="layers-words-source").set_value("Paste").run()
+    return page.text_area(key="layers-words-pasted").set_value(text).run()
+
+
+def figures(page: AppTest) -> int:
+    return len(page.get("bidi_component"))
+
+
+def test_opens_with_the_sample_sentences_in_three_groups(page):
+    assert not page.exception
+    assert not page.error
+    assert figures(page) == 3
+    result = works(page)[-1].latest
+    assert result.done == result.total > 600
+    assert any(f"in {result.total:,} texts" in text.value for text in page.markdown)
+    assert len(page.dataframe[0].value) >= 60
+    assert set(page.dataframe[0].value["group"]) == {"low", "middle", "high"}
+    assert page.dataframe[0].value["occurrences"].min() >= page.number_input[0].value
+
+
+def test_rarer_words_on_demand_without_new_work(page):
+    before, work = len(page.dataframe[0].value), works(page)[-1]
+    page.number_input[0].set_value(2).run()
+    assert not page.exception
+    assert len(page.dataframe[0].value) > before
+    assert works(page) == [work]
+    page.number_input[0].set_value(page.number_input[0].max).run()
+    assert "lower the number" in page.error[0].value
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("a", "1 word of this corpus"), ("🙂", "0 words of this corpus"), ("...", "0 words")],
+)
+def test_too_few_words_get_a_sentence(page, text, says):
+    finish(paste(page, text))
+    assert not page.exception
+    assert says in page.error[0].value
+    assert page.text_area[0].value == text
+
+
+def test_nothing_pasted_asks_for_texts(page):
+    paste(page, " \n ")
+    assert not page.exception
+    assert figures(page) == 0
+    assert any("Give some texts" in caption.value for caption in page.caption)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<script>alert(1)</script> one two", "The same text.\nThe same text.", "rain " * 3000 + "a b"],
+    ids=["markup", "identical texts", "a long text"],
+)
+def test_odd_corpora_are_followed(page, text):
+    finish(paste(page, text))
+    assert not page.exception
+    assert not page.error
+    assert figures(page) == 3
+
+
+def test_a_text_without_a_token_is_named(page):
+    finish(paste(page, "one two three\n\u200b"))
+    assert not page.exception
+    assert "Text 2" in page.error[0].value
+
+
+def test_a_link_brings_pasted_texts_back(page):
+    finish(paste(page, "one two three\nfour five six"))
+    view = page.query_params["view"]
+    other = AppTest.from_file(str(PAGE), default_timeout=120)
+    other.query_params["layers-view"] = "A corpus"
+    other.query_params["view"] = view
+    finish(other.run())
+    assert not other.exception
+    assert other.text_area[0].value == "one two three\nfour five six"
+    assert works(other)[-1].latest.total == 2

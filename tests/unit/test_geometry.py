@@ -1,0 +1,250 @@
+"""How tokens move through the layers, and where a text leaves its mark: numbers known by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+from neuralviz.errors import ModelError
+from neuralviz.layers import geometry
+from neuralviz.layers.geometry import (
+    TokenStates,
+    cosine_maps,
+    follow_tokens,
+    mean_map,
+    offset_diagonals,
+    sensitivity,
+    sentence_vector,
+    token_weights,
+    word_importance,
+)
+from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.layers.sbert_wk import (
+    SbertWkSettings,
+    check_sbert_wk,
+    sbert_wk_pooling,
+)
+from neuralviz.layers.states import layer_states, pool_texts
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import tokenize
+from neuralviz.models.language_model import Layer
+from tests.support.models import TEXTS, WINDOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neuralviz.models import LanguageModel
+
+SENTENCE = "A baker carries warm bread, and the gulls are awake."
+
+
+@pytest.fixture(scope="module")
+def states(tiny: LanguageModel) -> TokenStates:
+    return follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
+
+
+# --- vectors -----------------------------------------------------------------------------------
+
+
+def test_tokens_stand_between_the_special_ones(tiny: LanguageModel, states: TokenStates) -> None:
+    (text,) = tokenize(tiny, [SENTENCE])
+    assert states.tokens == ("[CLS]", *text.tokens, "[SEP]")
+    assert states.counted == ("[CLS]", *text.tokens)
+    assert states.vectors.shape == (4, len(text) + 2, 32)
+    assert not states.is_cut
+
+
+def test_the_vectors_are_the_models(tiny: LanguageModel, states: TokenStates) -> None:
+    (row,) = layer_states(tiny, tokenize(tiny, [SENTENCE]))
+    np.testing.assert_array_equal(states.vectors, row.vectors[:, 0].numpy())
+
+
+def test_of_a_long_text_the_first_chunk_is_followed(tiny: LanguageModel) -> None:
+    (text,) = tokenize(tiny, [TEXTS["several chunks"]])
+    states = follow_tokens(tiny, text)
+    assert states.is_cut
+    assert len(states.tokens) == text.chunks[0].stop + 2 <= WINDOW
+    assert states.tokens[1:-1] == text.tokens[text.chunks[0]]
+    shares = token_weights(states, check_sbert_wk(tiny)).importance
+    words = word_importance(states, shares)
+    assert len(words) == text.words[text.chunks[0].stop - 1] + 1
+
+
+def test_a_model_without_special_tokens(tiny: LanguageModel) -> None:
+    bare = replace(tiny, prefix_ids=(), suffix_ids=())
+    states = follow_tokens(bare, tokenize(bare, [SENTENCE])[0])
+    assert states.tokens == states.counted == states.text.tokens
+    weights = token_weights(states, check_sbert_wk(bare))
+    np.testing.assert_allclose(word_importance(states, weights.importance).sum(), 1)
+
+
+def test_a_broken_model_is_an_error_that_says_so(
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> list:
+        (row,) = layer_states(*args)
+        return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]
+
+    monkeypatch.setattr(geometry, "layer_states", broken)
+    with pytest.raises(ModelError, match="weights are broken"):
+        follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
+
+
+# --- cosine maps -------------------------------------------------------------------------------
+
+
+def test_cosines_of_known_vectors() -> None:
+    """One token turns by 45 degrees a layer, the other is zero at the second layer."""
+    turning = np.array([[1, 0], [1, 1], [0, 2]])
+    lost = np.array([[1, 0], [0, 0], [-1, 0]])
+    maps = cosine_maps(np.stack([turning, lost], axis=1))
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(maps[0], [[1, half, 0], [half, 1, half], [0, half, 1]], atol=1e-12)
+    np.testing.assert_allclose(maps[1], [[1, 0, -1], [0, 0, 0], [-1, 0, 1]])
+
+
+def test_the_mean_leaves_out_the_token_behind_the_text(states: TokenStates) -> None:
+    maps = cosine_maps(states.vectors)
+    np.testing.assert_allclose(mean_map(states), maps[:-1].mean(axis=0))
+    assert not np.allclose(mean_map(states), maps.mean(axis=0))
+
+
+def test_offset_diagonals() -> None:
+    diagonals = offset_diagonals(np.arange(16).reshape(4, 4))
+    assert {offset: values.tolist() for offset, values in diagonals.items()} == {
+        1: [1, 6, 11],
+        2: [2, 7],
+        3: [3],
+    }
+
+
+# --- weights -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", ["authors", "paper"])
+def test_weights_give_the_sentence_vector(tiny: LanguageModel, variant: str) -> None:
+    """The weights that are shown, put together, are what the embedder gives."""
+    (text,) = tokenize(tiny, [SENTENCE])
+    states = follow_tokens(tiny, text)
+    settings = check_sbert_wk(tiny, variant=variant, window=1, omega=0.3)
+    weights = token_weights(states, settings)
+    for of_layers in (weights.alignment, weights.novelty, weights.combined):
+        assert of_layers.shape == (states.n_counted, 3)
+        np.testing.assert_allclose(of_layers.sum(axis=1), 1)
+    assert weights.layers.tolist() == [1, 2, 3]
+    by_hand = np.einsum(
+        "t,tl,ltd->d", weights.importance, weights.combined, states.vectors[1:, :-1]
+    )
+    (embedded,) = pool_texts(tiny, [text], [sbert_wk_pooling(settings)])
+    np.testing.assert_allclose(sentence_vector(states, settings), by_hand, atol=1e-5)
+    np.testing.assert_allclose(embedded[0], by_hand, atol=1e-5)
+
+
+def test_words_and_special_tokens_share_the_importance(
+    tiny: LanguageModel, states: TokenStates
+) -> None:
+    shares = token_weights(states, check_sbert_wk(tiny)).importance
+    words = word_importance(states, shares)
+    assert len(words) == len(states.text.word_spans)
+    np.testing.assert_allclose(words.sum() + shares[0], 1)
+    last = states.text.words == states.text.words.max()
+    np.testing.assert_allclose(words[-1], shares[1:][last].sum())
+
+
+def test_sensitivity(tiny: LanguageModel, states: TokenStates) -> None:
+    settings = check_sbert_wk(tiny)  # window 2 from layer 1
+    found = sensitivity(states, settings)
+    assert found.windows.tolist() == [1, 2, 3]
+    assert found.layer_starts.tolist() == [0, 1, 2]
+    assert found.by_window[1, 1] == pytest.approx(1)
+    assert found.by_omega[5] == pytest.approx(1)
+    assert found.by_window.min() < 0.999
+    a = sentence_vector(states, SbertWkSettings(0, window=3))
+    b = sentence_vector(states, settings)
+    expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+    assert found.by_window[2, 0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("text", ["a", "the the the the", "\U0001f642", "."])
+def test_odd_texts_give_finite_numbers(tiny: LanguageModel, text: str) -> None:
+    states = follow_tokens(tiny, tokenize(tiny, [text])[0])
+    found = sensitivity(states, check_sbert_wk(tiny))
+    assert np.isfinite(found.by_window).all()
+    assert np.isfinite(found.by_omega).all()
+    assert np.isfinite(mean_map(states)).all()
+
+
+# --- marks -------------------------------------------------------------------------------------
+
+LAYERS = (
+    Layer("m.embeddings.norm.bias", "embeddings", None, 4),
+    Layer("m.layer.0.norm.weight", "block", 0, 4),
+    Layer("m.layer.0.ffn.bias", "block", 0, 16),
+    Layer("m.layer.1.norm.weight", "block", 1, 4),
+    Layer("head.bias", "head", None, 4),
+)
+
+
+def test_norms_by_block_and_kind() -> None:
+    grid = mark_grid(LAYERS, {"norm.weight", "ffn.bias"})
+    assert (grid.kinds, grid.blocks) == (("norm.weight", "ffn.bias"), (0, 1))
+    assert grid.names == tuple(layer.name for layer in LAYERS if layer.block is not None)
+    lengths = np.array([[6.0, 8.0, 2.0]])
+    np.testing.assert_array_equal(grid.norms(lengths, per_value=False), [[[6, 2], [8, np.nan]]])
+    np.testing.assert_array_equal(grid.norms(lengths, per_value=True), [[[3, 1], [2, np.nan]]])
+    np.testing.assert_allclose(grid.totals(lengths, per_value=False), [[10, 2]])
+    np.testing.assert_allclose(grid.totals(lengths, per_value=True), [[np.sqrt(100 / 20), 1]])
+
+
+def test_one_kind_alone_and_none() -> None:
+    grid = mark_grid(LAYERS, {"ffn.bias"})
+    assert (grid.kinds, grid.blocks, grid.sizes) == (("ffn.bias",), (0,), (16,))
+    assert mark_grid(LAYERS, ()).names == ()
+
+
+def test_kinds_come_in_the_order_of_the_block(bundled: LanguageModel) -> None:
+    kinds = kinds_of_blocks(sorted(bundled.layers, key=lambda layer: layer.name))
+    assert kinds == kinds_of_blocks(bundled.layers)
+    assert kinds[0] == "attention.self.query.bias"
+    assert kinds[-1] == "output.LayerNorm.bias"
+    assert [kind for kind in kinds if is_noise(kind)] == ["attention.self.key.bias"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise", "words"),
+    [
+        ("attention.self.key.bias", True, "attention key bias"),
+        ("attention.k_lin.bias", True, "attention k lin bias"),
+        ("attention.attn.k.bias", True, "attention attn k bias"),
+        ("attention.self.query.bias", False, "attention query bias"),
+        ("attention.output.LayerNorm.weight", False, "attention output norm weight"),
+        ("output_layer_norm.weight", False, "output layer norm weight"),
+        ("mlp_norm.weight", False, "mlp norm weight"),
+        ("attention.self.key_proj.bias", False, "attention key proj bias"),
+    ],
+)
+def test_kinds_in_words(kind: str, noise: bool, words: str) -> None:
+    assert is_noise(kind) is noise
+    assert kind_in_words(kind) == words
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "modernbert", "mpnet"])
+def test_words_for_kinds_are_different_words(
+    small_model: Callable[[str], LanguageModel], family: str
+) -> None:
+    kinds = kinds_of_blocks(small_model(family).layers)
+    assert len({kind_in_words(kind) for kind in kinds}) == len(kinds) > 0
+
+
+def test_a_run_over_all_blocks_leaves_marks_everywhere(tiny: LanguageModel) -> None:
+    kinds = [kind for kind in kinds_of_blocks(tiny.layers) if not is_noise(kind)]
+    grid = mark_grid(tiny.layers, kinds)
+    first, *_ = micro_tune(tiny, [SENTENCE], layers=grid.names, epochs=2)
+    moved = grid.norms(first.delta_norm[0], per_value=True)
+    assert moved.shape == (9, 3)
+    # AdamW's first step moves every value by the learning rate, give or take the decay
+    np.testing.assert_allclose(moved, 0.01, rtol=0.05)

@@ -1,0 +1,166 @@
+"""Layers measured on scored pairs: known cosines, and the small BERT against its own states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from neuralviz.corpus.pairs import ScoredPairs
+from neuralviz.errors import ModelError, TextError
+from neuralviz.evaluation import layer_pairs
+from neuralviz.evaluation.layer_pairs import PAIRS_AT_ONCE, measure_layers
+from neuralviz.layers.sbert_wk import ablation, check_sbert_wk, sbert_wk_pooling
+from neuralviz.layers.states import pool_texts
+from neuralviz.models import tokenize
+from tests.support.models import SENTENCES
+
+
+def scored(pairs: list[tuple[str, str]], scores: list[float] | None = None) -> ScoredPairs:
+    first, second = zip(*pairs, strict=True)
+    return ScoredPairs(first, second, np.arange(len(pairs)) if scores is None else np.array(scores))
+
+
+PAIRS = scored(
+    [
+        (SENTENCES[0], SENTENCES[1]),
+        (SENTENCES[2], SENTENCES[0]),
+        (SENTENCES[3], SENTENCES[3]),
+        ("The dog barks.", "the dog barks!"),
+    ],
+    [1, 0.5, 5, 4.5],
+)
+
+
+def last(model, pairs: ScoredPairs):
+    return list(measure_layers(model, pairs))[-1]
+
+
+@pytest.fixture
+def angles(monkeypatch):
+    """Instead of the model: the words of a text are an angle in degrees; the first way sees 0s."""
+
+    def pool(_model, texts, poolings):
+        radians = np.deg2rad([float(text.text) for text in texts])
+        vectors = np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
+        return [0 * vectors, *[(k + 1) * vectors for k in range(1, len(poolings))]]
+
+    monkeypatch.setattr(layer_pairs, "pool_texts", pool)
+
+
+def test_known_cosines(tiny, angles):
+    result = last(tiny, scored([("0", "60"), ("90", "0"), ("30", "30"), ("0", "180")]))
+    assert result.by_layer["mean"][0].cosines.tolist() == [0, 0, 0, 0]
+    for measured in (*result.by_layer["mean"][1:], *result.windows["paper"]):
+        assert measured.cosines == pytest.approx([0.5, 0, 1, -1], abs=1e-6)
+    assert np.isnan(result.by_layer["mean"][0].correlation.spearman)
+    assert result.by_layer["mean"][1].correlation.spearman == pytest.approx(-0.4)
+
+
+def test_the_same_sentence_twice_is_a_tie_whatever_the_rounding(tiny, angles):
+    result = last(tiny, scored([(str(a), str(a)) for a in range(1, 40)]))
+    assert set(result.by_layer["mean"][1].cosines) == {1.0}
+
+
+def test_layers_and_poolings_are_those_of_the_states(tiny):
+    result = last(tiny, PAIRS)
+    places = {
+        "mean": slice(None),
+        "cls": slice(0, 1),
+        "sep": slice(-1, None),
+        "last": slice(-2, -1),
+    }
+    assert set(result.by_layer) == set(places)
+    for number, pair in enumerate(zip(PAIRS.sentences1, PAIRS.sentences2, strict=True)):
+        states = []
+        for text in tokenize(tiny, pair):
+            ids = torch.tensor([[*tiny.prefix_ids, *text.ids, *tiny.suffix_ids]])
+            with torch.no_grad():
+                out = tiny.network.base_model(input_ids=ids, output_hidden_states=True)
+            states.append(torch.stack(out.hidden_states)[:, 0].double())
+        for name, place in places.items():
+            first, second = (of_text[:, place].mean(dim=1) for of_text in states)
+            expected = torch.cosine_similarity(first, second).numpy()
+            found = [measured.cosines[number] for measured in result.by_layer[name]]
+            assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_parts_windows_and_first_layers_are_sbert_wk(tiny):
+    result = last(tiny, PAIRS)
+    first, second = (tokenize(tiny, texts) for texts in (PAIRS.sentences1, PAIRS.sentences2))
+
+    def cosines(pooling) -> np.ndarray:
+        a, b = (pool_texts(tiny, texts, [pooling])[0].astype(float) for texts in (first, second))
+        return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+    for variant in ("authors", "paper"):
+        parts = ablation(check_sbert_wk(tiny, variant=variant))
+        assert list(result.ablation[variant]) == list(parts)
+        for name, pooling in parts.items():
+            found = result.ablation[variant][name].cosines
+            assert found == pytest.approx(cosines(pooling), abs=1e-5), name
+        assert len(result.windows[variant]) == 4
+        assert len(result.layer_starts[variant]) == tiny.n_blocks
+        wide = sbert_wk_pooling(check_sbert_wk(tiny, variant=variant, window=4))
+        assert result.windows[variant][3].cosines == pytest.approx(cosines(wide), abs=1e-5)
+        early = sbert_wk_pooling(check_sbert_wk(tiny, variant=variant, layer_start=0))
+        assert result.layer_starts[variant][0].cosines == pytest.approx(cosines(early), abs=1e-5)
+
+
+def test_every_sentence_passes_once_and_each_event_is_a_result(tiny, angles, monkeypatch):
+    passed = []
+    pool = layer_pairs.pool_texts
+
+    def spy(model, texts, poolings):
+        passed.extend(text.text for text in texts)
+        return pool(model, texts, poolings)
+
+    monkeypatch.setattr(layer_pairs, "pool_texts", spy)
+    n = 2 * PAIRS_AT_ONCE + 5
+    pairs = scored([("0", str(i)) for i in range(n - 1)] + [("1", "2")])
+    events = list(measure_layers(tiny, pairs))
+    assert sorted(passed) == sorted({"0", *map(str, range(n - 1))})
+    assert [len(event.pairs) for event in events] == [PAIRS_AT_ONCE, 2 * PAIRS_AT_ONCE, n]
+    assert {event.total for event in events} == {n}
+    assert events[0].by_layer["mean"][1].cosines.tolist() == (
+        events[-1].by_layer["mean"][1].cosines[:PAIRS_AT_ONCE].tolist()
+    )
+    assert events[-1].by_layer["mean"][1].cosines[-1] == pytest.approx(np.cos(np.deg2rad(1)))
+
+
+def test_a_broken_model_is_named(tiny, monkeypatch):
+    monkeypatch.setattr(
+        layer_pairs,
+        "pool_texts",
+        lambda _model, texts, poolings: [np.full((len(texts), 2), np.nan)] * len(poolings),
+    )
+    with pytest.raises(ModelError, match="not finite numbers"):
+        list(measure_layers(tiny, PAIRS))
+
+
+def test_a_sentence_without_a_token_is_named_by_its_pair(tiny):
+    with pytest.raises(TextError, match="Pair 2 has a sentence without a character"):
+        list(measure_layers(tiny, scored([("a", "b"), ("a", "\u200b"), ("c", "d")])))
+
+
+@pytest.mark.parametrize("text", ["a", "🙂", "word " * 200])
+def test_odd_sentences_give_finite_numbers(tiny, text):
+    result = last(tiny, scored([(text, text), (text, "a dog"), ("the rain", text)]))
+    for layers in result.by_layer.values():
+        assert all(np.isfinite(measured.cosines).all() for measured in layers)
+    assert result.ablation["authors"]["SBERT-WK"].cosines[0] == 1
+
+
+@pytest.mark.parametrize("family", ["roberta", "modernbert", "albert"])
+def test_other_families(small_model, family):
+    model = small_model(family)
+    result = last(model, PAIRS)
+    assert {len(layers) for layers in result.by_layer.values()} == {model.n_blocks + 1}
+    assert result.fingerprint == model.fingerprint
+
+
+def test_a_model_without_special_tokens_has_two_poolings(tiny):
+    from dataclasses import replace
+
+    result = last(replace(tiny, prefix_ids=(), suffix_ids=()), PAIRS)
+    assert set(result.by_layer) == {"mean", "last"}

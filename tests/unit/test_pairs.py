@@ -1,0 +1,144 @@
+"""Scored pairs from files, and their figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuralviz.corpus.pairs import read_pairs
+from neuralviz.errors import TextError
+from neuralviz.paths import sample_data
+from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
+
+THREE = "A,B,5\nC,D,2.5\nE,F,0\n"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["sentence1,sentence2,score", "Text1, text2 ,Score", "a,b,similarity", "A,B,SCORE"],
+)
+def test_columns_go_by_their_names(header: str):
+    pairs = read_pairs("p.csv", f"{header}\n{THREE}".encode())
+    assert pairs.sentences1 == ("A", "C", "E")
+    assert pairs.sentences2 == ("B", "D", "F")
+    assert pairs.scores.tolist() == [5, 2.5, 0]
+    assert (pairs.notes, dict(pairs.labels), len(pairs)) == ((), {}, 3)
+
+
+def test_columns_may_stand_anywhere_and_kinds_and_topics_come_along():
+    content = "score\tkind\tsentence2\tid\tTopic\tsentence1\n" + "".join(
+        f"{i}\tk{i}\tb{i}\t{i}\tt{i}\ta{i}\n" for i in range(4)
+    )
+    pairs = read_pairs("p.tsv", content.encode()).first(2)
+    assert (pairs.sentences1, pairs.sentences2) == (("a0", "a1"), ("b0", "b1"))
+    assert dict(pairs.labels) == {"kind": ("k0", "k1"), "topic": ("t0", "t1")}
+    assert pairs.scores.tolist() == [0, 1]
+
+
+def test_rows_that_cannot_be_used_are_left_out_and_named():
+    content = (
+        "sentence1,sentence2,score\nA,B,1\n,B,1\nA, ,2\nA,B,good\nA,B,\nA,B,nan\nA,B,inf\n"
+        'A,B,"3,5"\nA,B,-7e2\nA,B,1e3\nA,B,1,9\n'
+    )
+    pairs = read_pairs("p.csv", content.encode())
+    assert pairs.scores.tolist() == [1, -700, 1000]
+    assert pairs.notes == (
+        "1 row was left out for more fields than the first line has (line 12); put texts that "
+        "contain “,” in quotation marks.",
+        "2 rows were left out because a sentence is missing (line 3, 4).",
+        "5 rows were left out because the score is no number such as 3.5 (line 5, 6, 7, 8, 9).",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "p.csv is empty"),
+        (b" \n\n", "p.csv is empty"),
+        (b"one,two,score\nA,B,1\n", "needs the columns.*it has “one”, “two”, “score”"),
+        (b"sentence1,sentence2\nA,B\n", "needs the columns.*it has “sentence1”, “sentence2”"),
+        (b"A sentence.\nAnother one.\n", "needs the columns"),
+        (b"sentence1,sentence2,score\n", "has 0 pairs with two sentences"),
+        (b"sentence1,sentence2,score\nA,B,1\nC,D,x\nE,F,2\n", "has 2 pairs.*line 3"),
+        (b'sentence1,sentence2,score\nA,B,1\n"C,D,2\nE,F,3\n', "quotation marks from line 3"),
+        (bytes(range(256)) * 4, "does not look like text"),
+    ],
+)
+def test_what_is_no_table_of_pairs_is_refused_with_a_sentence(content: bytes, says: str):
+    with pytest.raises(TextError, match=says):
+        read_pairs("p.csv", content)
+
+
+def test_a_file_in_another_encoding_is_read_and_said():
+    content = "sentence1,sentence2,score\n" + "Öl,Déjà vu,1\n" * 3
+    pairs = read_pairs("p.csv", content.encode("cp1252"))
+    assert pairs.sentences2[0] == "Déjà vu"
+    assert "Windows-1252" in pairs.notes[0]
+    assert read_pairs("p.csv", content.encode("utf-16")).sentences1[0] == "Öl"
+
+
+def test_control_characters_become_blanks():
+    content = "sentence1,sentence2,score\n" + "A\x07,<b>,1\n" + "text " * 40 + ",B,2\nC,D,3\n"
+    assert read_pairs("p.csv", content.encode()).sentences1[0] == "A"
+
+
+def test_the_sample_pairs_are_read_whole():
+    content = (sample_data() / "scored_pairs.csv").read_bytes()
+    pairs = read_pairs("scored_pairs.csv", content)
+    assert len(pairs) == content.count(b"\n") - 1
+    assert not pairs.notes
+    assert set(pairs.labels) == {"kind", "topic"}
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+def test_a_line_for_each_pooling_over_the_layers():
+    figure = layer_figure({"mean": [0.1, 0.2, 0.3], "cls": [np.nan, 0.2, 0.1]}, "Spearman")
+    assert [trace.name for trace in figure.data] == [
+        "mean of all tokens",
+        "first special token (CLS)",
+    ]
+    assert list(figure.data[0].x) == [0, 1, 2]
+    assert list(figure.data[0].y) == [0.1, 0.2, 0.3]
+    assert figure.layout.yaxis.title.text == "Spearman"
+
+
+def test_bars_carry_their_numbers():
+    figure = ablation_figure({"Last layer, mean": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson")
+    assert list(figure.data[0].text) == ["0.500", "none", "-0.250"]
+    colours = figure.data[0].marker.color
+    assert colours[0] != colours[1] == colours[2]
+
+
+def test_sweeps_are_drawn_beside_the_plain_mean():
+    figure = sweep_figure(
+        [1, 2],
+        {"authors": [0.1, 0.2], "paper": [0.3, 0.4]},
+        plain=0.25,
+        title="t",
+        axis="window",
+        coefficient="Spearman",
+    )
+    assert [list(trace.y) for trace in figure.data] == [[0.1, 0.2], [0.3, 0.4], [0.25, 0.25]]
+    assert figure.data[0].line.dash != figure.data[1].line.dash
+
+
+def test_pairs_are_named_escaped_and_short():
+    sentences = [("<script>alert(1)</script>", "x" * 500), ("a", "b"), ("c", "d")]
+    figure = scatter_figure(
+        np.array([0.1, 0.2, 0.3]), np.array([1.0, 2, 3]), sentences, ["<i>", "k", "<i>"], "t"
+    )
+    assert [trace.name for trace in figure.data] == ["&lt;i&gt;", "k"]
+    assert [list(trace.y) for trace in figure.data] == [[1, 3], [2]]
+    first = figure.data[0].customdata[0]
+    assert "<script>" not in first and "&lt;script&gt;" in first
+    assert len(first) < 200
+
+
+@pytest.mark.parametrize("kinds", [None, ["k"] * 30, [str(i) for i in range(30)]])
+def test_no_kinds_one_kind_or_too_many_are_one_colour(kinds):
+    numbers = np.arange(30.0)
+    figure = scatter_figure(numbers, numbers, [("a", "b")] * 30, kinds, "t")
+    assert len(figure.data) == 1
+    assert len(figure.data[0].x) == 30
