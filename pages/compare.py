@@ -32,8 +32,7 @@ def examples() -> dict[str, ReadTexts]:
 
 page_header(
     "Compare",
-    "How similar are these texts? **Every method has its own answer**; here they stand side by "
-    "side, and the pairs first on which they disagree most.",
+    "How similar are texts? **Every method has an answer of its own**; see where they part ways.",
     r"$$P(A,B)=E_A\cdot E_B,\qquad |E|=1$$"
     "\n\nThe product of two embeddings of length 1 is the cosine of the angle between them.",
     "Each cell of a **heatmap** is a pair of texts; bright is similar, and all heatmaps share one "

@@ -1,4 +1,4 @@
-"""Vectors to files: parquet, CSV or JSON lines, written beside and moved into place."""
+"""Vectors and products to files, written beside and moved into place."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import NeuralvizError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neuralviz.evaluation.similarity import Similarity
+
+PAIRS_AT_A_TIME = 100_000
 
 
 def check_destination(path: Path) -> None:
@@ -48,10 +55,90 @@ def write_vectors(
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
+    with _beside(path) as file:
+        _WRITERS[path.suffix.lower()](file, ids, texts, vectors)
+
+
+def check_folder(path: Path) -> None:
+    """Find out before the work whether files can be written into the folder ``path``.
+
+    Raises:
+        NeuralvizError: it is a file, or it, or what it would be created in, is not ours to write
+            to.
+    """
+    there = path.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise NeuralvizError(f"{there} is a file; give the name of a folder.")
+    if not os.access(there, os.W_OK):
+        raise NeuralvizError(f"The folder {there} cannot be written to.")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8.
+
+    Raises:
+        NeuralvizError: it cannot be written; what was at ``path`` is still there.
+    """
+    with _beside(path) as file:
+        file.write(text.encode("utf-8"))
+
+
+def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence[str]) -> None:
+    """Write a row for every method and every pair of different texts, ``.parquet`` or ``.csv``.
+
+    The columns are ``method``, ``id1``, ``id2``, ``text1``, ``text2``, ``product`` (float32) and
+    ``rank``, 1 for the most similar pair of the method; equal products share the best of their
+    ranks.
+
+    Args:
+        similarities: of the same texts, all of them done.
+        ids: one a text.
+
+    Raises:
+        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+    from pyarrow import parquet
+
+    names = ("method", "id1", "id2", "text1", "text2")
+    columns = [(name, pa.string()) for name in names]
+    schema = pa.schema([*columns, ("product", pa.float32()), ("rank", pa.int64())])
+    writers = {".parquet": parquet.ParquetWriter, ".csv": arrow_csv.CSVWriter}
+    with _beside(path) as file, writers[path.suffix](file, schema) as writer:
+        for one in similarities:
+            for rows in _product_rows(one, ids, schema):
+                writer.write_table(rows)
+
+
+def _product_rows(one: Similarity, ids: Sequence[str], schema: pa.Schema) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    id_column, text_column = pa.array(ids, pa.string()), pa.array(one.texts, pa.string())
+    first, second = np.triu_indices(len(one.texts), k=1)
+    for start in range(0, len(first), PAIRS_AT_A_TIME):
+        i, j = (at[start : start + PAIRS_AT_A_TIME] for at in (first, second))
+        columns = [
+            pa.repeat(pa.scalar(one.method), len(i)),
+            id_column.take(pa.array(i)),
+            id_column.take(pa.array(j)),
+            text_column.take(pa.array(i)),
+            text_column.take(pa.array(j)),
+            pa.array(one.products[i, j], pa.float32()),
+            pa.array(one.ranks[i, j].astype(np.int64)),
+        ]
+        yield pa.table(columns, schema=schema)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[IO[bytes]]:
+    """A file beside ``path`` that takes its place when all is written."""
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         with part.open("wb") as file:
-            _WRITERS[path.suffix.lower()](file, ids, texts, vectors)
+            yield file
         part.replace(path)
     except OSError as error:
         raise NeuralvizError(f"{path} could not be written: {error.strerror or error}.") from error

@@ -4,7 +4,13 @@ from neuralviz.embedders.base import EmbeddedBatch, Embedder
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
-from neuralviz.embedders.registry import METHODS, EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.embedders.registry import (
+    METHODS,
+    EmbedderSpec,
+    embedder_spec,
+    embedder_specs,
+    make_embedder,
+)
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.tuned import TunedOutputEmbedder
 
@@ -20,5 +26,6 @@ __all__ = [
     "SentenceTransformerEmbedder",
     "TunedOutputEmbedder",
     "embedder_spec",
+    "embedder_specs",
     "make_embedder",
 ]

@@ -46,6 +46,11 @@ class ConcatenatedEmbedder(Embedder):
         vectors, loss_rose = [], np.zeros(len(read), dtype=bool)
         for part, own in zip(self.parts, zip(*read, strict=True), strict=True):
             of_part, rose = part._embed(own)
-            vectors.append(unit_vectors(of_part))
+            vectors.append(of_part)
             loss_rose |= rose
-        return np.concatenate(vectors, axis=1), loss_rose
+        return join(vectors), loss_rose
+
+
+def join(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    """[text, dim] the [text, …] vectors of several embedders, each of length 1, then the whole."""
+    return unit_vectors(np.concatenate([unit_vectors(part) for part in vectors], axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -119,6 +119,18 @@ def _read_layer_start(text: str) -> int | None:
     return None if text == "default" else int(text)
 
 
+def _read_window(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_share(text: str) -> float:
+    if not 0 <= float(text) <= 1:
+        raise ValueError(text)
+    return float(text)
+
+
 YES_OR_NO = ("yes", "no")
 VARIANTS = ("authors", "paper")  # of SBERT-WK
 _layer = Option(
@@ -176,8 +188,8 @@ METHODS: dict[str, Method] = {
                 "authors", VARIANTS,
             ),
             Option("layer_start", "a whole number or default", _read_layer_start, "default"),
-            Option("window", "a whole number", int, "2"),
-            Option("omega", "a number from 0 to 1", float, "0.5"),
+            Option("window", "a whole number of at least 1", _read_window, "2"),
+            Option("omega", "a number from 0 to 1", _read_share, "0.5"),
         ),
     ),
     "neural": Method(
@@ -235,43 +247,59 @@ def embedder_spec(
     Raises:
         SettingsError: there is no such method, it has no such option, or a value cannot be read.
     """
-    names = [name.strip() for name in method.split(JOIN)]
+    return embedder_specs([method], typed, model_id)[0]
+
+
+def embedder_specs(
+    methods: Sequence[str], typed: Mapping[str, str] | None = None, model_id: str | None = None
+) -> tuple[EmbedderSpec, ...]:
+    """As `embedder_spec` for several methods, each of which takes the options that it has.
+
+    Raises:
+        SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
+            given twice.
+    """
+    names_of = [tuple(name.strip() for name in method.split(JOIN)) for method in methods]
+    names = list(dict.fromkeys(name for names in names_of for name in names))
     for name in names:
         if name not in METHODS:
             raise SettingsError(
                 f"There is no method “{name[:40]}”; there is {', '.join(METHODS)}, and several "
                 f"joined by {JOIN}."
             )
-    if len(set(names)) != len(names):
+    if any(len(set(names)) != len(names) for names in names_of):
         raise SettingsError("A method is named twice; joining it with itself adds nothing.")
+    if len(set(names_of)) != len(names_of):
+        raise SettingsError("A method is given twice; name each once.")
     values: dict[str, dict[str, str]] = {name: {} for name in names}
-    general = {key: text for key, text in (typed or {}).items() if "." not in key}
-    for key, text in general.items():
-        takers = [name for name in names if key == "model" or key in _options(name)]
-        if not takers:
-            raise SettingsError(_no_such_option(names[0], key))
-        for name in takers:
-            values[name][key] = text
-    for key, text in (typed or {}).items():
-        name, dot, option = key.partition(".")
-        if not dot:
-            continue
-        if name not in names:
+    typed = typed or {}
+    for key in sorted(typed, key=lambda key: "." in key):  # what is for one method comes last
+        name, dot, option = key.rpartition(".")
+        if dot and name not in names:
             raise SettingsError(f"The option {key} is for the method “{name}”, which is not used.")
-        if option != "model" and option not in _options(name):
-            raise SettingsError(_no_such_option(name, option))
-        values[name][option] = text
-    specs = tuple(_single_spec(name, values[name], model_id) for name in names)
-    return specs[0] if len(specs) == 1 else EmbedderSpec(JOIN.join(names), "", parts=specs)
+        candidates = [name] if dot else names
+        takers = [taker for taker in candidates if option == "model" or option in _options(taker)]
+        if not takers:
+            raise SettingsError(_no_such_option(candidates, option))
+        for taker in takers:
+            values[taker][option] = typed[key]
+    out = []
+    for method_names in names_of:
+        parts = tuple(_single_spec(name, values[name], model_id) for name in method_names)
+        joined = EmbedderSpec(JOIN.join(method_names), "", parts=parts)
+        out.append(parts[0] if len(parts) == 1 else joined)
+    return tuple(out)
 
 
 def _options(method: str) -> dict[str, Option]:
     return {option.name: option for option in METHODS[method].options}
 
 
-def _no_such_option(method: str, name: str) -> str:
-    has = ", ".join([*_options(method), "model"])
-    return f"The method {method} has no option “{name[:40]}”; it has {has}."
+def _no_such_option(methods: Sequence[str], name: str) -> str:
+    if len(methods) > 1:
+        return f"None of the methods {', '.join(methods)} has an option “{name[:40]}”."
+    has = ", ".join([*_options(methods[0]), "model"])
+    return f"The method {methods[0]} has no option “{name[:40]}”; it has {has}."
 
 
 def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SentenceTransformerEmbedder(Embedder):
-    """Embeds with a ``SentenceTransformer``, by its own pooling, prompts left out.
+    """Embeds with a ``SentenceTransformer``, by its own pooling and with its default prompt.
 
     Args:
         encoder: the user's own, or from `neuralviz.models.load_sentence_transformer`. It cuts off
@@ -27,7 +28,7 @@ class SentenceTransformerEmbedder(Embedder):
 
     def __init__(self, encoder: SentenceTransformer, fingerprint: str = "") -> None:
         self.encoder = encoder
-        self._fingerprint = fingerprint or f"object {id(encoder)}"
+        self._fingerprint = fingerprint or uuid.uuid4().hex
 
     @property
     def dim(self) -> int:

@@ -76,18 +76,16 @@ class TunedOutputEmbedder(ModelEmbedder):
         return "tuned", self.model.id, self.model.fingerprint, how
 
     def _embed(self, read: Sequence[TokenizedText]) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.layers.states import pool_texts
         from neuralviz.micro_tuning.run import tune
 
         result = finished(tune(self.model, read, self.settings))
-        tuned = self._outputs(result)
-        if self.difference:
-            (plain,) = pool_texts(self.model, read, [self._pooling])
-            tuned = tuned - plain
-        return tuned, result.diverged | result.loss_rose
+        return self._outputs(result), result.diverged | result.loss_rose
 
     def _outputs(self, result: MicroTuning) -> np.ndarray:
-        """[text, d_model] outputs of a copy of the model that has each text's weights in turn."""
+        """[text, d_model] outputs of a copy of the model that has each text's weights in turn.
+
+        Tuned and plain outputs come from the same calls, so that no difference is mere rounding.
+        """
         import torch
 
         from neuralviz.layers.states import pool_texts
@@ -104,7 +102,11 @@ class TunedOutputEmbedder(ModelEmbedder):
                 for name, deltas in zip(result.settings.layers, result.deltas, strict=True)
             }
             forward = partial(_call_with, network, weights)
-            outputs += pool_texts(self.model, [text], [self._pooling], network=forward)
+            (output,) = pool_texts(self.model, [text], [self._pooling], network=forward)
+            if self.difference:
+                (plain,) = pool_texts(self.model, [text], [self._pooling])
+                output = output - plain
+            outputs.append(output)
         return np.concatenate(outputs)
 
 

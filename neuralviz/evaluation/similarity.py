@@ -97,6 +97,22 @@ def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(n_texts, k=1)
 
 
+def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
+    """[method, method] Spearman's coefficients of the pairs' products, over pairs that all have.
+
+    NaN with a method that finds all pairs equally similar.
+    """
+    from scipy.stats import rankdata
+
+    products = np.stack([s.of_pairs for s in similarities])
+    known = np.isfinite(products).all(axis=0)
+    ranks = np.stack([rankdata(of_method[known]) for of_method in products])
+    constant = np.ptp(ranks, axis=1) == 0 if known.any() else np.ones(len(ranks), dtype=bool)
+    out = np.full((len(ranks), len(ranks)), np.nan)
+    out[np.ix_(~constant, ~constant)] = np.corrcoef(ranks[~constant])
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class Disagreements:
     """Pairs of texts, those on which methods disagree most first.

@@ -286,7 +286,8 @@ def per_text_network(
     short inputs; where reuse does not agree, the whole network is run in every step.
 
     Raises:
-        ModelError: these layers of the model cannot be tuned text by text.
+        ModelError: these layers of the model cannot be tuned text by text, or its weights are no
+            finite numbers.
     """
     known = _routes.setdefault(model, {})
     if (names, reuse) in known:
@@ -300,6 +301,11 @@ def per_text_network(
         if agrees:
             known[names, reuse] = route
             return network
+    if not all(bool(parameter.isfinite().all()) for parameter in model.network.parameters()):
+        raise ModelError(
+            f"The weights of {model.id} are broken: some are no finite numbers. Fetch it anew, or "
+            "use another model."
+        )
     raise ModelError(
         f"{model.id} ({model.family}) is built in a way that these layers cannot be tuned for each "
         "text on its own; choose other layers, or a model such as bert-base-uncased."

@@ -149,9 +149,9 @@ def resolve(model_id: str) -> tuple[Path, str]:
 def _folder_fingerprint(folder: Path) -> str:
     """Hash of everything in a folder that changes what the model does."""
     digest = hashlib.sha256()
-    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.json"),
-                        *folder.glob("*.txt"), *folder.glob("*.model")]):  # fmt: skip
-        digest.update(path.name.encode())
+    patterns = ("*.safetensors", "*.json", "*.txt", "*.model", "*_*/*.safetensors", "*_*/*.json")
+    for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
+        digest.update(path.relative_to(folder).as_posix().encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]

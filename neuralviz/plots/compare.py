@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
 
 MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
-MAX_TICKS = 40
+TICKS_ACROSS, TICKS_DOWN = 13, 24
 _BINS = 60
 _DASHES = ("solid", "dot", "dash", "dashdot")
 
@@ -233,22 +233,23 @@ def _heatmap(
 
 
 def _square_axes(order: np.ndarray) -> dict[str, dict]:
-    """Axes that name some texts by their numbers, every one if there is room."""
-    step = max(1, -(-len(order) // MAX_TICKS))
-    places = list(range(0, len(order), step))
+    """Axes that name texts by their numbers, as many as there is room for."""
     axis = {
         "type": "category",
         "tickmode": "array",
-        "tickvals": places,
-        "ticktext": [str(order[place] + 1) for place in places],
         "tickangle": 0,
         "showgrid": False,
         "constrain": "domain",
     }
     return {
-        "xaxis": axis,
-        "yaxis": axis | {"autorange": "reversed", "scaleanchor": "x"},
+        "xaxis": axis | _ticks(order, TICKS_ACROSS),
+        "yaxis": axis | _ticks(order, TICKS_DOWN) | {"autorange": "reversed", "scaleanchor": "x"},
     }
+
+
+def _ticks(order: np.ndarray, at_most: int) -> dict[str, list]:
+    places = range(0, len(order), max(1, -(-len(order) // at_most)))
+    return {"tickvals": list(places), "ticktext": [str(order[place] + 1) for place in places]}
 
 
 def _frame(figure: go.Figure, order: np.ndarray, pair: tuple[int, int] | None) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.corpus.reading import Mode
 
 FEW_TEXTS = 5
-EXAMPLE_HEIGHT = 150  # px; more texts than a few are scrolled
+EXAMPLE_HEIGHT = 116  # px; more texts than a few are scrolled
 SHOWN_TEXTS = 40
 
 _MODES: dict[Mode, str] = {

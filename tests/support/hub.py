@@ -42,7 +42,8 @@ def hub(
                 return
             for model_id, folder in models.items():
                 if self.path.split("?")[0].endswith(f"/api/models/{model_id}"):
-                    siblings = [{"rfilename": path.name} for path in sorted(folder.iterdir())]
+                    files = sorted(path for path in folder.rglob("*") if path.is_file())
+                    siblings = [{"rfilename": str(path.relative_to(folder))} for path in files]
                     told = {"id": model_id, "sha": COMMIT, "siblings": siblings}
                     self.answer(json.dumps(told).encode(), "application/json")
                     return

@@ -296,11 +296,12 @@ def save_sentence_transformer(folder: Path) -> Path:
     """Write the small BERT as a model of sentence-transformers with mean pooling."""
     import tempfile
 
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
     with tempfile.TemporaryDirectory() as plain:
-        transformer = models.Transformer(str(save_family("bert", Path(plain))))
-        pooling = models.Pooling(32, pooling_mode="mean")
+        transformer = Transformer(str(save_family("bert", Path(plain))))
+        pooling = Pooling(32, pooling_mode="mean")
         network = SentenceTransformer(modules=[transformer, pooling], device="cpu")
         network.save(str(folder), safe_serialization=True, create_model_card=False)
     return folder

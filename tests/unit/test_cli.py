@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
-from neuralviz.embedders import METHODS, read_options
-from neuralviz.errors import SettingsError
+from neuralviz.embedders import METHODS, NeuralEmbedder
+from neuralviz.embedders.registry import LOADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,9 @@ def run(
     real = neuralviz.models.load_model
     monkeypatch.setattr(
         "neuralviz.models.load_model", lambda name: bundled if name == "bundled" else real(name)
+    )
+    monkeypatch.setitem(
+        LOADERS, "masked", lambda name: bundled if name == "bundled" else real(name)
     )
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(cli.app, words)
@@ -139,29 +142,187 @@ def test_a_learning_rate_that_is_too_high_is_said(run: Callable[..., Result]):
     assert "The loss of 2 of 2 texts rose" in result.stderr
 
 
-def test_an_interrupted_run_keeps_the_finished_batches(
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, text: str, embedder: type = NeuralEmbedder):
+    """Press Ctrl-C when an embedder comes to a batch with ``text``."""
+    embed = embedder._embed
+
+    def until_interrupted(self: object, read: list) -> tuple[np.ndarray, np.ndarray]:
+        if any(entry.text == text for entry in read):
+            raise KeyboardInterrupt
+        return embed(self, read)
+
+    monkeypatch.setattr(embedder, "_embed", until_interrupted)
+
+
+def test_an_interrupted_run_keeps_what_is_finished_in_the_order_of_the_file(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):
-    encode = neuralviz.NeuralEmbedder.encode
-
-    def until_interrupted(self: object, texts: list[str], **settings: object) -> np.ndarray:
-        if "Three." in texts:
-            raise KeyboardInterrupt
-        return encode(self, texts, **settings)
-
-    monkeypatch.setattr(neuralviz.NeuralEmbedder, "encode", until_interrupted)
-    Path("texts.txt").write_text("One.\nTwo.\nThree.\n")
+    interrupt_at(monkeypatch, "Two.")
+    Path("texts.txt").write_text("Three and four.\nTwo.\nFive, six and seven.\n")
     result = run("embed", "texts.txt", "-o", "out.jsonl", "--batch-size", "1", *QUICK)
     assert result.exit_code == 130
-    assert "The first 2 of 3 texts are kept in out.jsonl." in result.stderr
+    assert "Stopped. 2 of 3 texts were finished" in result.stderr
+    assert "are kept in out.jsonl." in result.stderr
     rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
-    assert [row["text"] for row in rows] == ["One.", "Two."]
+    assert [(row["id"], row["text"]) for row in rows] == [
+        ("1", "Three and four."),
+        ("3", "Five, six and seven."),
+    ]
 
-    Path("texts.txt").write_text("Three.\n")
+    Path("texts.txt").write_text("Two.\n")
     result = run("embed", "texts.txt", "-o", "none.jsonl", *QUICK)
     assert result.exit_code == 130
     assert "nothing was written" in result.stderr
     assert not Path("none.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "dim"),
+    [
+        (["--method", "sbert-wk", "--option", "variant=paper", "--option", "layer_start=2"], 384),
+        (["--method", "last", "--option", "layer=0,-1", "--model", "bundled"], 384),
+        (["--method", "neural+cls", *QUICK], 1536),
+        (["--method", "avg-diff", *QUICK], 384),
+        (["--method", "sentence-transformer"], 384),
+    ],
+)
+def test_every_kind_of_method_is_embedded_with(
+    run: Callable[..., Result], words: list[str], dim: int
+):
+    Path("texts.txt").write_text("A text.\nAnother, longer one.\n")
+    result = run("embed", "texts.txt", "-o", "out.parquet", *words)
+    assert result.exit_code == 0, result.stderr
+    assert f"2 vectors of {dim:,} values in out.parquet." in result.stderr
+    vectors = np.array(parquet.read_table("out.parquet")["vector"].to_pylist())
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_vectors_of_zeros_are_said(run: Callable[..., Result]):
+    Path("texts.txt").write_text("A text.\n")
+    still = ["--option", "learning_rate=1e-30", "--option", "weight_decay=0", *QUICK]
+    result = run("embed", "texts.txt", "-o", "out.csv", *still)
+    assert result.exit_code == 0, result.stderr
+    assert "1 vector of zeros (neural): no weight moved" in result.stderr
+    result = run("embed", "texts.txt", "-o", "out.csv", "--method", "cls-diff", *still)
+    assert "1 vector of zeros (cls-diff): its tuned output is its plain one" in result.stderr
+
+
+def test_methods_lists_every_method_and_option(run: Callable[..., Result]):
+    said = run("methods").stdout
+    for name, method in METHODS.items():
+        assert f"{name}\n  {method.line}\n  model: {method.model_id}\n" in said
+        for option in method.options:
+            assert f"{option.name}={option.default}" in said
+    assert "neural+mean" in said
+
+
+SIMILAR = ["similarity", "texts.csv", "-o", "out"]
+
+
+def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]):
+    import pandas as pd
+
+    texts = ["A <b>dog</b> barks.", 'A "dog", barking.', "Rates & prices rose."]
+    pd.DataFrame({"id": ["x", "y", "z"], "text": texts}).to_csv("texts.csv", index=False)
+    Path("out").mkdir()
+    Path("out/products.csv").write_text("old")
+    words = [*SIMILAR, "--method", "neural", "--method", "mean", "--method", "neural+mean"]
+    result = run(*words, *QUICK, "--option", "mean.layer=-1")
+    assert result.exit_code == 0, result.stderr
+    assert "3 pairs by 3 methods in out." in result.stderr
+    table = pd.read_parquet("out/products.parquet")
+    other = pd.read_csv("out/products.csv")
+    assert list(table.columns) == ["method", "id1", "id2", "text1", "text2", "product", "rank"]
+    assert (table.drop(columns="product") == other.drop(columns="product")).all(axis=None)
+    np.testing.assert_allclose(table["product"], other["product"], rtol=1e-6)
+    assert table["method"].tolist() == [m for m in ("neural", "mean", "neural+mean") for _ in "123"]
+    assert table["id1"].tolist() == ["x", "x", "y"] * 3
+    assert table["text2"].tolist() == [texts[1], texts[2], texts[2]] * 3
+    products = table["product"].to_numpy().reshape(3, 3)
+    np.testing.assert_allclose(products[2], products[:2].mean(axis=0), atol=1e-5)
+    for of_method, ranks in zip(products, table["rank"].to_numpy().reshape(3, 3), strict=True):
+        assert sorted(ranks) == [1, 2, 3]
+        assert (np.argsort(-of_method) == np.argsort(ranks)).all()
+    page = Path("out/similarity.html").read_text("utf-8")
+    assert "<b>dog" not in page and "plotly" in page
+    assert not list(Path("out").glob(".*"))
+    lines = result.stdout.splitlines()
+    assert any(line.startswith("rank correlation") for line in lines)
+    assert any(line.split() == ["mean", *(f"{v:.3f}" for v in (
+        products[1].mean(), products[1].std(), products[1].min(), products[1].max()))]
+        for line in lines)  # fmt: skip
+
+
+def test_the_figure_says_which_texts_it_draws(run: Callable[..., Result]):
+    Path("texts.txt").write_text("".join(f"text {i}\n" for i in range(310)))
+    result = run("similarity", "texts.txt", "-o", "a/b", "--method", "mean")
+    assert result.exit_code == 0, result.stderr
+    assert "The figure shows the first 300 of 310 texts; the tables have all." in result.stderr
+    page = Path("a/b/similarity.html").read_text("utf-8")
+    assert "Products of the first 300 of 310 texts" in page
+    assert len(Path("a/b/products.csv").read_text().splitlines()) == 1 + 310 * 309 // 2
+
+
+def test_identical_texts_are_compared(run: Callable[..., Result]):
+    Path("texts.txt").write_text("The same.\nThe same.\nThe same.\n")
+    result = run("similarity", "texts.txt", "-o", "out", "--method", "mean", "--method", "cls")
+    assert result.exit_code == 0, result.stderr
+    products = parquet.read_table("out/products.parquet")["product"].to_numpy()
+    np.testing.assert_allclose(products, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["one.txt", "-o", "out"], "One text has no other"),
+        (["many.txt", "-o", "out"], "5,000 texts make 12,497,500 pairs"),
+        (["missing.txt", "-o", "out"], "cannot be read"),
+        (["two.txt", "-o", "one.txt"], "is a file; give the name of a folder"),
+        (["two.txt", "-o", "one.txt/out"], "is a file; give the name of a folder"),
+        (["two.txt", "-o", "out", "--method", "magic"], "no method “magic”"),
+        (["two.txt", "-o", "out", "--method", "cls", "--method", "cls"], "given twice"),
+        (["two.txt", "-o", "out", *["--method", "cls"] * 5], "5 methods are too many"),
+        (["two.txt", "-o", "out", "--option", "colour=red"], "has an option “colour”"),
+        (["two.txt", "-o", "out", "--option", "cls.layer=1"], "“cls”, which is not used"),
+        (["two.txt", "-o", "out", "--model", "./nowhere"], "no folder ./nowhere"),
+        (["open.csv", "-o", "out"], "quotation marks from line 2"),
+    ],
+)
+def test_a_comparison_that_makes_no_sense_is_refused(
+    run: Callable[..., Result], words: list[str], sentence: str
+):
+    Path("one.txt").write_text("A text.\n")
+    Path("two.txt").write_text("A text.\nAnother.\n")
+    Path("many.txt").write_text("".join(f"{i}\n" for i in range(5000)))
+    Path("open.csv").write_text('text\n"open\nnext\n')
+    result = run("similarity", *words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert not Path("out").exists()
+
+
+def test_an_interrupted_comparison_keeps_what_is_finished(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    interrupt_at(monkeypatch, "Two.")
+    Path("texts.txt").write_text("Three and four.\nTwo.\nFive, six and seven.\n")
+    words = ["similarity", "texts.txt", "-o", "out", "--batch-size", "1", *QUICK]
+    result = run(*words, "--method", "mean", "--method", "neural")
+    assert result.exit_code == 130
+    assert "Stopped. 3 of 3 texts by mean are kept (not finished: neural) in out." in result.stderr
+    assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
+
+    result = run(*words, "--method", "neural", "--method", "mean")
+    assert result.exit_code == 130
+    assert "2 of 3 texts by neural are kept (not finished: mean)" in result.stderr
+    table = parquet.read_table("out/products.parquet").to_pylist()
+    assert [(row["id1"], row["id2"]) for row in table] == [("1", "3")]
+
+    Path("texts.txt").write_text("Two.\nOne.\n")
+    result = run("similarity", "texts.txt", "-o", "none", "--method", "neural", *QUICK)
+    assert result.exit_code == 130
+    assert "nothing was written" in result.stderr
+    assert not Path("none").exists()
 
 
 def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
@@ -256,20 +417,9 @@ def test_every_option_is_an_argument_of_its_embedder():
 
     for method in METHODS.values():
         arguments = set(inspect.signature(method.make).parameters) - {"model"}
+        if "options" in arguments:  # it hands the others on
+            arguments |= set(inspect.signature(NeuralEmbedder).parameters)
         assert {option.name for option in method.options} <= arguments
-
-
-def test_options_are_read_as_their_types():
-    typed = {"epochs": "5", "learning_rate": "1e-3", "predict_unmasked": "yes", "layers": "a.b, c"}
-    assert read_options("neural", typed) == {
-        "epochs": 5,
-        "learning_rate": 1e-3,
-        "predict_unmasked": True,
-        "layers": ("a.b", "c"),
-    }
-    assert read_options("neural", {"layers": "last_block"}) == {"layers": "last_block"}
-    with pytest.raises(SettingsError, match="a number"):
-        read_options("neural", {"weight_decay": ""})
 
 
 def test_the_command_answers_without_torch(tmp_path: Path):

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from neuralviz.errors import ModelError
-from neuralviz.models import hub, load_model
+from neuralviz.models import hub, load_model, load_sentence_transformer, load_text_model
 from tests.support.hub import COMMIT
 from tests.support.hub import hub as local_hub
+from tests.support.models import save_sentence_transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,6 +94,28 @@ def test_weights_in_several_files(hub_at, folder: Path) -> None:
     with local_hub({MODEL: folder}) as address:
         hub_at(address)
         assert load_model(MODEL, device="cpu").fingerprint == COMMIT
+
+
+def test_a_sentence_transformer_comes_with_its_modules(hub_at, tmp_path: Path) -> None:
+    import shutil
+
+    folder = save_sentence_transformer(tmp_path / "model")
+    (folder / "onnx").mkdir()
+    shutil.copy(folder / "model.safetensors", folder / "onnx" / "model.safetensors")
+    (folder / "1_Pooling" / "code.py").write_text("raise SystemExit")
+    with local_hub({MODEL: folder}) as address:
+        hub_at(address)
+        encoder, fingerprint = load_sentence_transformer(MODEL, device="cpu")
+        fetched = hub.fetch(MODEL)
+    assert fingerprint == COMMIT
+    assert fetched.name == COMMIT
+    assert (fetched / "1_Pooling" / "config.json").is_file()
+    assert not (fetched / "onnx").exists()
+    assert not list(fetched.rglob("*.py"))
+    here, _ = load_sentence_transformer(folder, device="cpu")
+    text = ["The dog barks."]
+    assert (encoder.encode(text) == here.encode(text)).all()
+    assert load_text_model(MODEL, device="cpu").d_model == 32  # the same files, without the hub
 
 
 @pytest.mark.parametrize("lost", ["tokenizer", "a shard", "the index"])

@@ -39,7 +39,7 @@ COMMANDS = [
     line
     for block in blocks("sh")
     for line in block.splitlines()
-    if line.startswith(("neuralviz tune", "neuralviz embed", "neuralviz models"))
+    if line.startswith("neuralviz ") and not line.startswith("neuralviz app")
 ]
 
 

@@ -522,6 +522,7 @@ def _spread(done: Sequence[Similarity]) -> None:
             },
         )
         st.caption(
-            "The wider the products of different texts spread, the more a method tells them apart. "
-            "Neural embeddings spread wider than pooled ones (neural paper, section 3)."
+            "The wider a method spreads the products of different texts, the more it sets them "
+            "apart. The neural paper (section 3) found its neural embeddings to spread wider than "
+            "others; here you see whether they do on these texts and models."
         )

@@ -13,6 +13,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, make_embedder
 from neuralviz.embedders.cache import VectorCache
+from neuralviz.embedders.concatenated import join
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.ui.jobs import Job, job_queue
@@ -39,7 +40,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What the worker tells: vectors of some texts by one method, or why it cannot go on."""
+    """What the worker tells: vectors of some texts by one method, why it ends, or nothing yet."""
 
     method: int
     at: np.ndarray | None = None
@@ -84,6 +85,8 @@ class Comparison:
             for step in self.job.take():
                 if step.error:
                     self.errors[step.method] = step.error
+                    continue
+                if step.at is None or step.vectors is None:
                     continue
                 kept = self.vectors[step.method]
                 if kept is None:
@@ -172,6 +175,9 @@ def submit(comparison: Comparison) -> None:
 
 def embed(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Step]:
     """Vectors of the texts, a step a batch; those that are kept come at once."""
+    if spec.parts:
+        yield from _embed_joined(method, spec, texts)
+        return
     embedder = make_embedder(spec, LOADERS)
     kept = vector_cache().get(embedder, texts)
     known = {i: vector for i, vector in enumerate(kept) if vector is not None}
@@ -185,6 +191,26 @@ def embed(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Ste
         sound = ~batch.loss_rose
         vector_cache().put(embedder, [wanted[i] for i in batch.at[sound]], batch.vectors[sound])
         yield Step(method, missing[batch.at], batch.vectors, batch.loss_rose)
+
+
+def _embed_joined(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Step]:
+    """Each part on its own, so that none is computed twice; cells appear with the slowest."""
+    order = sorted(range(len(spec.parts)), key=lambda part: _is_slow(spec.parts[part]))
+    parts: dict[int, np.ndarray] = {}
+    loss_rose = np.zeros(len(texts), dtype=bool)
+    for place in order:
+        for step in embed(method, spec.parts[place], texts):
+            if step.at is None or step.vectors is None:
+                continue
+            if place not in parts:
+                parts[place] = np.zeros((len(texts), step.vectors.shape[1]), dtype=np.float32)
+            parts[place][step.at] = step.vectors
+            loss_rose[step.at] |= step.loss_rose
+            if place == order[-1]:
+                vectors = join([parts[p][step.at] for p in range(len(spec.parts))])
+                yield Step(method, step.at, vectors, loss_rose[step.at])
+            else:
+                yield Step(method)
 
 
 def _is_slow(spec: EmbedderSpec) -> bool:

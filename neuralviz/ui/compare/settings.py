@@ -56,7 +56,8 @@ def _choose_method(number: int, first: str) -> EmbedderSpec | None:
     options = [*METHODS, *JOINED]
     if number > 2:
         options.insert(0, NOTHING)
-    method = st.selectbox(
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False)
+    method = row.selectbox(
         f"Method {number}",
         options,
         index=options.index(first),
@@ -69,7 +70,7 @@ def _choose_method(number: int, first: str) -> EmbedderSpec | None:
         return None
     parts = embedder_spec(method).parts or (embedder_spec(method),)
     typed = {}
-    with st.popover("Settings", icon=":material/tune:", type="tertiary", key=f"m{number}-settings"):
+    with row.popover("", icon=":material/tune:", help="Settings", key=f"m{number}-settings"):
         for part in parts:
             if len(parts) > 1:
                 st.markdown(f"**{part.method}**")

@@ -1,0 +1,96 @@
+"""What SBERT-WK costs beside the forward pass that gives it the vectors of all layers.
+
+    python benchmarks/sbert_wk.py
+
+Embeds 1,000 sentences, those of STS-B dev where ``NEURALVIZ_DATA`` points at the data, else of
+sample_data, joined to pairs until there are enough. In every round the plain forward pass, the mean
+and both variants of SBERT-WK take their turns over the same sentences. Prints a table in markdown:
+what counts is the ratio, the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from neuralviz.corpus.pairs import read_pairs
+from neuralviz.layers.pooling import make_pooling
+from neuralviz.layers.sbert_wk import VARIANTS, check_sbert_wk, sbert_wk_pooling
+from neuralviz.layers.states import Pooling, layer_states, pool_texts
+from neuralviz.models import load_text_model, tokenize
+
+ROUNDS = 7
+REQUIRED = 1.3
+
+
+def sentences(n: int) -> list[str]:
+    """``n`` different sentences."""
+    folder = os.environ.get("NEURALVIZ_DATA")
+    samples = Path(__file__).parents[1] / "sample_data" / "scored_pairs.csv"
+    path = Path(folder) / "stsb" / "dev.csv" if folder else samples
+    pairs = read_pairs(path.name, path.read_bytes())
+    texts = list(dict.fromkeys([*pairs.sentences1, *pairs.sentences2]))
+    step = 1
+    while len(texts) < n:
+        joined = zip(pairs.sentences1, pairs.sentences2[step:], strict=False)
+        texts += [f"{first} {second}" for first, second in joined]
+        step += 1
+    return texts[:n]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--texts", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    args = parser.parse_args()
+
+    model = load_text_model(args.model)
+    texts = tokenize(model, sentences(args.texts))
+
+    def forward() -> None:
+        for _ in layer_states(model, texts):
+            pass
+
+    def pooled(pooling: Pooling) -> Callable[[], object]:
+        return lambda: pool_texts(model, texts, [pooling])
+
+    runs = {
+        "forward pass alone": forward,
+        "mean": pooled(make_pooling(model, "mean", (model.n_blocks,))),
+    }
+    for variant in VARIANTS:
+        settings = check_sbert_wk(model, variant=variant)
+        runs[f"sbert-wk, {variant}"] = pooled(sbert_wk_pooling(settings))
+    for run in runs.values():
+        run()
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(args.rounds):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+
+    plain = np.array(seconds["forward pass alone"])
+    machine = f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
+    of = f"{model.id}, {len(texts):,} texts, {args.rounds} rounds"
+    print(f"{machine}, {model.device.type}, {of}\n")
+    print("| | ms a text | ratio |\n| --- | --- | --- |")
+    for name, values in seconds.items():
+        ratio = float(np.median(np.array(values) / plain))
+        said = f"{ratio:.2f}" + (f" (required: {REQUIRED})" if name.startswith("sbert") else "")
+        print(f"| {name} | {1e3 * np.median(values) / len(texts):.2f} | {said} |")
+
+
+if __name__ == "__main__":
+    main()

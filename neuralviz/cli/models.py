@@ -1,0 +1,90 @@
+"""Commands that list, look into and export masked language models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from neuralviz.cli.common import app, load, say
+
+models = typer.Typer(help="List, look into and export language models.", no_args_is_help=True)
+app.add_typer(models, name="models")
+
+
+@models.command("list")
+def list_models() -> None:
+    """List the models that need no network."""
+    typer.echo("bundled\n  6 layers, 384 wide, uncased English; comes with neuralviz")
+    typer.echo(
+        "all-MiniLM-L6-v2\n  6 layers, 384 wide, uncased English; comes with neuralviz; encodes "
+        "sentences, cannot be micro-tuned"
+    )
+    for name, size in _cached_models():
+        typer.echo(f"{name}\n  in the hub's cache on this machine, {size}")
+    typer.echo(
+        "\nAny other masked language model can be given by its id on the hub, such as\n"
+        "bert-base-uncased, or as a folder."
+    )
+
+
+def _cached_models() -> Iterator[tuple[str, str]]:
+    """Masked language models in the hub's cache, and their sizes."""
+    import json
+
+    from huggingface_hub import errors, scan_cache_dir
+
+    try:
+        repositories = scan_cache_dir().repos
+    except (errors.CacheNotFound, OSError):
+        return
+    for repository in sorted(repositories, key=lambda r: r.repo_id):
+        for revision in repository.revisions:
+            files = {file.file_name: file.file_path for file in revision.files}
+            if "config.json" not in files or not any(n.endswith(".safetensors") for n in files):
+                continue
+            try:
+                config = json.loads(files["config.json"].read_text("utf-8"))
+            except (OSError, ValueError):
+                continue
+            if any("ForMaskedLM" in str(name) for name in config.get("architectures") or ()):
+                yield repository.repo_id, repository.size_on_disk_str
+                break
+
+
+@models.command("layers")
+def list_layers(
+    model: Annotated[str, typer.Argument(help="“bundled”, a hub id, or a folder.")] = "bundled",
+) -> None:
+    """List what of a model can be micro-tuned: its 1-D parameters, by block."""
+    loaded = load(model)
+    heading = None
+    for layer in loaded.layers:
+        of = layer.part if layer.block is None else f"block {layer.block}"
+        if of != heading:
+            typer.echo(of)
+            heading = of
+        marks = [
+            name
+            for name, members in (
+                ("head", loaded.head_layers),
+                ("last_block", loaded.last_block_layers),
+            )
+            if layer.name in members
+        ]
+        typer.echo(f"  {layer.size:>6}  {layer.name}" + "".join(f"  [{mark}]" for mark in marks))
+    typer.echo("\n[head] is the default; [last_block] is short for the layers marked so.")
+
+
+@models.command("export")
+def export(
+    model: Annotated[str, typer.Argument(help="“bundled”, a hub id, or a folder.")],
+    folder: Annotated[Path, typer.Argument(help="A folder to create.")],
+) -> None:
+    """Write a model as a plain folder in float32 that `transformers` loads."""
+    from neuralviz.models import export_model
+
+    written = export_model(load(model), folder)
+    say(f"{model} is in {written}.")

@@ -1,0 +1,34 @@
+"""The command that opens the app."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from neuralviz.cli.common import app
+
+
+@app.command("app", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def open_app(
+    context: typer.Context,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="By default 8501, or the next one that is free."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to serve at; 0.0.0.0 for everybody on the network.")
+    ] = "localhost",
+) -> None:
+    """Open the app in the browser.
+
+    Other options go to `streamlit run` as they are: `--server.headless true` opens no browser.
+    """
+    from neuralviz.paths import app_folder
+
+    command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
+    command += [f"--server.address={host}"]
+    command += [f"--server.port={port}"] if port else []
+    os.execv(sys.executable, [*command, *context.args])

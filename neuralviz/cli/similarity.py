@@ -1,0 +1,225 @@
+"""The command that sets the products of texts by several methods beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from neuralviz.cli.common import INTERRUPTED, app, count, say
+from neuralviz.cli.vectors import (
+    BatchSizeOption,
+    ColumnOption,
+    Embedded,
+    FileArgument,
+    LimitOption,
+    MethodsModel,
+    embed_texts,
+    load_embedders,
+    progress_bars,
+    read_file,
+    split_options,
+    warn_of_time,
+    warn_of_vectors,
+)
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
+
+if TYPE_CHECKING:
+    from neuralviz.corpus.reading import ReadTexts
+    from neuralviz.embedders import Embedder
+    from neuralviz.evaluation.similarity import Similarity
+
+DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
+MAX_METHODS = 4
+MAX_TEXTS = 2000
+MAX_DRAWN = 300
+
+
+@app.command()
+def similarity(
+    file: FileArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A folder, created if there is none, for products.parquet, products.csv and "
+            "similarity.html.",
+        ),
+    ],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A method that `neuralviz methods` lists, or several joined, as in neural+mean; "
+            f"give up to {MAX_METHODS}. By default {', '.join(DEFAULT_METHODS)}.",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="An option of every method that has it, again and again; METHOD.NAME=VALUE is "
+            "for one of them.",
+        ),
+    ] = None,
+    model: MethodsModel = None,
+    column: ColumnOption = None,
+    limit: LimitOption = None,
+    batch_size: BatchSizeOption = 32,
+) -> None:
+    """Compare all pairs of a file's texts by several methods: a table and a figure."""
+    from neuralviz.corpus.writing import check_folder
+    from neuralviz.embedders import embedder_specs
+
+    methods = method or list(DEFAULT_METHODS)
+    if len(methods) > MAX_METHODS:
+        raise SettingsError(f"{len(methods)} methods are too many; give up to {MAX_METHODS}.")
+    check_folder(output)
+    specs = embedder_specs(methods, split_options(option or []), model)
+    read = read_file(file, column, limit)
+    n_texts = len(read.texts)
+    if n_texts < 2:
+        raise TextError("One text has no other to be compared with; give at least two.")
+    if n_texts > MAX_TEXTS:
+        raise TextError(
+            f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too many to "
+            f"write; take the first {MAX_TEXTS:,} texts or fewer with --limit."
+        )
+    embedders = load_embedders(specs)
+    warn_of_time(embedders, read.texts)
+    _compare([spec.method for spec in specs], embedders, read, output, batch_size)
+
+
+def _compare(
+    names: Sequence[str],
+    embedders: Sequence[Embedder],
+    read: ReadTexts,
+    output: Path,
+    batch_size: int,
+) -> None:
+    """Embed by one method after the other and write; when interrupted, what is finished."""
+    results: list[Embedded] = []
+    with progress_bars() as progress:
+        for name, embedder in zip(names, embedders, strict=True):
+            results.append(embed_texts(embedder, read.texts, batch_size, progress, name))
+            if results[-1].stopped:
+                break
+    kept = _kept(names, results, read)
+    for embedder, result in zip(embedders, kept.results, strict=False):
+        warn_of_vectors(embedder, result)
+    if not kept.names:
+        say("Stopped before two texts were finished; nothing was written.")
+        raise typer.Exit(INTERRUPTED)
+    similarities = kept.similarities()
+    _write(similarities, kept.ids, read.ids is not None, len(read.texts), output)
+    _show(similarities)
+    if results[-1].stopped:
+        say(f"Stopped. {kept.describe(names, len(read.texts))} in {output}.")
+        raise typer.Exit(INTERRUPTED)
+    n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
+    say(f"{count(n_pairs, 'pair')} by {count(len(names), 'method')} in {output}.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What is finished of a comparison: the same texts by every method."""
+
+    names: list[str]
+    results: list[Embedded]
+    texts: list[str]
+    ids: list[str]
+
+    def similarities(self) -> list[Similarity]:
+        from neuralviz.evaluation.similarity import similarity as products_of
+
+        return [
+            products_of(name, self.texts, result.vectors[result.done])
+            for name, result in zip(self.names, self.results, strict=True)
+        ]
+
+    def describe(self, names: Sequence[str], n_texts: int) -> str:
+        by = ", ".join(self.names)
+        said = f"{len(self.texts):,} of {count(n_texts, 'text')} by {by} are kept"
+        rest = [name for name in names if name not in self.names]
+        return said + (f" (not finished: {', '.join(rest)})" if rest else "")
+
+
+def _kept(names: Sequence[str], results: Sequence[Embedded], read: ReadTexts) -> _Kept:
+    """The methods that are finished with all texts; without one, the texts of the first."""
+    whole = [at for at, result in enumerate(results) if result.done.all()]
+    chosen = whole or ([0] if results[0].done.sum() >= 2 else [])
+    there = results[0].done.nonzero()[0] if chosen else ()
+    ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+    return _Kept(
+        names=[names[at] for at in chosen],
+        results=[results[at] for at in chosen],
+        texts=[read.texts[i] for i in there],
+        ids=[ids[i] for i in there],
+    )
+
+
+def _write(
+    similarities: Sequence[Similarity],
+    ids: Sequence[str],
+    have_ids: bool,
+    n_texts: int,
+    folder: Path,
+) -> None:
+    """Write the table in two formats and the figure."""
+    from neuralviz.corpus.writing import write_products, write_text
+    from neuralviz.plots.compare import similarity_heatmaps
+    from neuralviz.plots.theme import standalone_html
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NeuralvizError(f"{folder} cannot be created: {error.strerror or error}.") from error
+    for ending in ("parquet", "csv"):
+        write_products(folder / f"products.{ending}", similarities, ids)
+    n_done = len(ids)
+    n_drawn = min(n_done, MAX_DRAWN)
+    figure = similarity_heatmaps(
+        [one.in_order(range(n_drawn)) for one in similarities],
+        list(ids[:n_drawn]) if have_ids else None,
+    )
+    if n_drawn < n_texts:
+        done = "" if n_done == n_texts else f" that are finished of {n_texts:,}"
+        of = f" of {n_done:,}" if n_drawn < n_done else ""
+        title = f"Products of the first {n_drawn:,}{of} texts{done}"
+        figure.update_layout(title_text=title)
+        if of:
+            say(f"The figure shows the first {n_drawn:,}{of} texts; the tables have all.")
+    write_text(folder / "similarity.html", standalone_html(figure))
+
+
+def _show(similarities: Sequence[Similarity]) -> None:
+    """How each method spreads its products, and how alike the methods order the pairs."""
+    from neuralviz.evaluation.similarity import rank_correlations
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("products")
+    for heading in ("mean", "sd", "smallest", "largest"):
+        table.add_column(heading, justify="right")
+    for one in similarities:
+        values = one.of_pairs
+        numbers = (values.mean(), values.std(), values.min(), values.max())
+        table.add_row(one.method, *(f"{number:.3f}" for number in numbers))
+    console.print(table)
+    if len(similarities) < 2:
+        return
+    names = [one.method for one in similarities]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rank correlation")
+    for name in names:
+        table.add_column(name, justify="right")
+    for name, row in zip(names, rank_correlations(similarities), strict=True):
+        table.add_row(name, *(f"{value:.3f}" if value == value else "–" for value in row))
+    console.print()
+    console.print(table)

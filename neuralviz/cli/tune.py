@@ -1,0 +1,111 @@
+"""The command that micro-tunes on one text and draws the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, ModelOption, app, count, load, say
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning import MicroTuning, TuningSettings
+    from neuralviz.models import LanguageModel
+
+
+@app.command()
+def tune(
+    text: Annotated[str, typer.Argument(help="The text to learn.")],
+    layers: Annotated[
+        str, typer.Option(help="head, last_block, or names of layers with commas between them.")
+    ] = "head",
+    blueprints: Annotated[
+        str, typer.Option(help="Pairs (keep, mask).")
+    ] = "(2, 1), (1, 1), (1, 2), (1, 3)",
+    epochs: Annotated[int, typer.Option(help="Passes over the text, 1 to 1000.")] = 10,
+    learning_rate: Annotated[float, typer.Option(help="Of AdamW, above 0.")] = 0.01,
+    model: ModelOption = "bundled",
+) -> None:
+    """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
+    from neuralviz.embedders.registry import read_layers
+    from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
+    from neuralviz.micro_tuning.settings import check_numbers
+
+    pairs = parse_blueprints(blueprints)
+    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)  # before a download
+    language_model = load(model)
+    settings = check_settings(
+        language_model,
+        layers=read_layers(layers),
+        blueprints=pairs,
+        epochs=epochs,
+        learning_rate=learning_rate,
+    )
+    _tune(language_model, text, settings)
+
+
+def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
+    """Show a run while it goes on and what came of it."""
+    from rich.live import Live
+
+    from neuralviz import terminal
+    from neuralviz.micro_tuning.plan import count_masked
+    from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
+    from neuralviz.models import tokenize
+
+    console = Console(highlight=False)
+    (tokens,) = tokenize(model, [text])
+    positions = count_masked(tokens, settings)
+    console.print(
+        f"{count(len(tokens), 'token')} in {count(len(tokens.chunks), 'chunk')}, "
+        f"{positions:,} masked positions an epoch"
+    )
+    if positions * settings.epochs > MANY_POSITIONS:
+        say("This may take minutes; Ctrl-C ends it.")
+    follow = followed_values(model, [tokens], settings) <= MAX_FOLLOWED_VALUES
+    events = tune(model, [tokens], settings, with_token_shares=follow)
+    losses: list[float] = []
+    event = None
+    try:
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            for event in events:
+                losses[event.epoch - 1 :] = [float(event.epoch_loss[0])]
+                if console.is_terminal:
+                    live.update(terminal.draw_run(event, losses, settings.layers), refresh=True)
+                elif event.step * event.epochs == event.epoch * event.steps:
+                    width = len(str(event.epochs))
+                    console.print(
+                        f"epoch {event.epoch:>{width}}/{event.epochs}  loss {losses[-1]:.4f}"
+                    )
+    except KeyboardInterrupt:
+        if event is None:
+            raise
+        console.print(terminal.draw_run(event, losses, settings.layers))
+        say(f"Stopped after step {event.step:,} of {event.steps:,}; this is how far it came.")
+        raise typer.Exit(INTERRUPTED) from None
+    assert event is not None and event.result is not None  # a run ends with its result
+    console.print(terminal.describe_loss(losses))
+    console.print(terminal.draw_curve(losses, settings.epochs))
+    console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))
+    _conclude(console, event.result)
+
+
+def _conclude(console: Console, result: MicroTuning) -> None:
+    """What came of a run, and what to mind."""
+    from neuralviz import terminal
+
+    if result.shares is None:
+        console.print("The text is too long to follow which words wrote its embedding.")
+    else:
+        console.print(terminal.draw_words(result))
+    if result.diverged[0]:
+        say("The loss ceased to be finite; what is shown is the last that was. "
+             "Lower the learning rate.")  # fmt: skip
+    elif result.loss_rose[0]:
+        say("The loss ended above where it started; lower the learning rate.")
+    if result.texts[0].looks_foreign:
+        say(
+            "Many words of this text are not in the model's vocabulary, or only in pieces; it may "
+            "be in a language that the model has not learnt."
+        )

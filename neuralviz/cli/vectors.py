@@ -1,0 +1,173 @@
+"""What the commands that embed the texts of a file share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from neuralviz.cli.common import MANY_POSITIONS, count, say, status, stderr
+from neuralviz.errors import LossWarning, NeuralvizError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.progress import Progress
+
+    from neuralviz.corpus.reading import ReadTexts
+    from neuralviz.embedders import Embedder, EmbedderSpec
+
+FileArgument = Annotated[
+    Path, typer.Argument(help="One text a line, or a CSV with a column of texts.")
+]
+MethodsModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="“all-MiniLM-L6-v2”, “bundled”, the id of a model on the hub, or a folder; by "
+        "default the one that `neuralviz methods` names.",
+    ),
+]
+ColumnOption = Annotated[str | None, typer.Option(help="The CSV column of the texts.")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Take the first so many texts.")]
+BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts that go together.")]
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """What is finished of some texts.
+
+    Attributes:
+        vectors: [text, dim] float32, zeros where there is none.
+        done: [text] true where there is one.
+        n_rose: texts whose loss rose, or ceased to be a number, in place of falling.
+        stopped: by Ctrl-C.
+    """
+
+    vectors: np.ndarray
+    done: np.ndarray
+    n_rose: int
+    stopped: bool
+
+
+def split_options(options: Sequence[str]) -> dict[str, str]:
+    """``name=value`` pairs as a mapping.
+
+    Raises:
+        NeuralvizError: one is no pair, or a name comes twice.
+    """
+    values: dict[str, str] = {}
+    for entry in options:
+        name, sign, value = entry.partition("=")
+        if not sign:
+            raise NeuralvizError(f"“{entry[:40]}” is not an option; write NAME=VALUE.")
+        if name.strip() in values:
+            raise NeuralvizError(f"The option {name.strip()} is given twice.")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def read_file(file: Path, column: str | None, limit: int | None) -> ReadTexts:
+    """The first ``limit`` texts of a file; what was left out is said."""
+    from neuralviz.corpus.reading import read_texts
+
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise NeuralvizError(f"{file} cannot be read: {error.strerror or error}.") from error
+    read = read_texts(file.name, content, column=column)
+    if read.column is not None and column is None:
+        say(f"The texts are those of the column “{read.column}”; --column takes another one.")
+    for note in read.notes:
+        say(note)
+    return read if limit is None else read.first(limit)
+
+
+def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
+    """The embedders; those of one model share it."""
+    from neuralviz.embedders import make_embedder
+    from neuralviz.embedders.registry import LOADERS
+
+    def load(kind: Any, model_id: str) -> Any:
+        with status(f"Loading the model {model_id} …"):
+            return LOADERS[kind](model_id)
+
+    cached = cache(load)
+    loaders: Mapping[Any, Any] = {kind: partial(cached, kind) for kind in LOADERS}
+    return [make_embedder(spec, loaders) for spec in specs]
+
+
+def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
+    """Say so when micro-tuning will take minutes."""
+    from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, TunedOutputEmbedder
+    from neuralviz.micro_tuning.plan import count_masked
+    from neuralviz.models import tokenize
+
+    positions = 0
+    for embedder in embedders:
+        for part in embedder.parts if isinstance(embedder, ConcatenatedEmbedder) else [embedder]:
+            if isinstance(part, NeuralEmbedder | TunedOutputEmbedder):
+                read = tokenize(part.model, texts)
+                of_epoch = sum(count_masked(text, part.settings) for text in read)
+                positions += of_epoch * part.settings.epochs
+    if positions > MANY_POSITIONS:
+        say("This may take minutes; Ctrl-C ends it and keeps what is finished.")
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """On a terminal, a bar for every task."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Remaining(),
+    )
+    console = stderr()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        yield progress
+
+
+def embed_texts(
+    embedder: Embedder, texts: Sequence[str], batch_size: int, progress: Progress, label: str
+) -> Embedded:
+    """Embed batch by batch, until all is done or Ctrl-C is pressed."""
+    import numpy as np
+
+    vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
+    done = np.zeros(len(texts), dtype=bool)
+    n_rose, stopped = 0, False
+    task = progress.add_task(label, total=len(texts))
+    try:
+        for batch in embedder.embed_in_batches(texts, batch_size):
+            vectors[batch.at] = batch.vectors
+            done[batch.at] = True
+            n_rose += int(batch.loss_rose.sum())
+            progress.advance(task, len(batch.at))
+    except KeyboardInterrupt:
+        stopped = True
+    return Embedded(vectors, done, n_rose, stopped)
+
+
+def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
+    """Say what is to be minded in the finished vectors: zeros, and losses that rose."""
+    from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
+
+    vectors = embedded.vectors[embedded.done]
+    zeros = int((~vectors.any(axis=1)).sum())
+    if zeros:
+        why = "their products with others are 0."
+        if isinstance(embedder, NeuralEmbedder):
+            why = "no weight moved; choose a learning rate nearer to 0.01."
+        elif isinstance(embedder, TunedOutputEmbedder) and embedder.difference:
+            why = "its tuned output is its plain one; choose a learning rate nearer to 0.01."
+        say(f"{count(zeros, 'vector')} of zeros ({embedder.name}): {why}")
+    if embedded.n_rose:
+        say(str(LossWarning(embedded.n_rose, len(vectors))))

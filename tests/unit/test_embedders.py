@@ -1,0 +1,498 @@
+"""Every embedder behind the one interface: shapes, order, settings, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from neuralviz.embedders import (
+    METHODS,
+    ConcatenatedEmbedder,
+    Embedder,
+    NeuralEmbedder,
+    PooledEmbedder,
+    SbertWkEmbedder,
+    SentenceTransformerEmbedder,
+    TunedOutputEmbedder,
+    embedder_spec,
+    embedder_specs,
+    make_embedder,
+)
+from neuralviz.errors import ModelError, SettingsError, TextError
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models import (
+    BUNDLED,
+    MINILM,
+    LanguageModel,
+    TextModel,
+    load_sentence_transformer,
+    load_text_model,
+    tokenize,
+)
+from tests.support.models import SENTENCES, TEXTS, save_family, save_sentence_transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
+EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]
+POOLED = {"mean", "cls", "sep", "last", "avg", "sbert-wk", "cls-tuned", "avg-tuned", "cls-diff",
+          "avg-diff", "neural-1", "sentence-transformer"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def encoder() -> TextModel:
+    return load_text_model(MINILM, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def st_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_sentence_transformer(tmp_path_factory.mktemp("sentence-transformer"))
+
+
+@pytest.fixture(scope="module")
+def make(tiny: LanguageModel, st_folder: Path) -> Callable[..., Embedder]:
+    """An embedder on the small models, two epochs where it is tuned."""
+    sentence_transformer = load_sentence_transformer(st_folder, device="cpu")
+    loaders: dict[str, Any] = {
+        "masked": lambda _: tiny,
+        "text": lambda _: tiny,
+        "sentence-transformer": lambda _: sentence_transformer,
+    }
+
+    def build(method: str, **typed: str) -> Embedder:
+        names = method.split("+")
+        if any(option.name == "epochs" for name in names for option in METHODS[name].options):
+            typed = {"epochs": "2"} | typed
+        return make_embedder(embedder_spec(method, typed), loaders)
+
+    return build
+
+
+def hidden(model: TextModel, text: str) -> torch.Tensor:
+    """[layer, token, d_model] by `transformers` alone, for a text of one chunk."""
+    inputs = model.tokenizer(text, return_tensors="pt")
+    with torch.no_grad():
+        out = model.network.base_model(**inputs, output_hidden_states=True)
+    return torch.stack(out.hidden_states)[:, 0]
+
+
+def unit(vector: Any) -> np.ndarray:
+    vector = np.asarray(vector, dtype=np.float64)
+    return vector / np.linalg.norm(vector)
+
+
+# --- what all of them do -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_shape_type_length_and_order(method: str, make) -> None:
+    embedder = make(method)
+    vectors = embedder.encode(MANY)
+    dims = [32 if name in POOLED else 96 for name in method.split("+")]
+    assert embedder.dim == embedder.get_sentence_embedding_dimension() == sum(dims)
+    assert vectors.shape == (len(MANY), embedder.dim)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    for batch_size in (1, 3):
+        again = embedder.encode(MANY, batch_size=batch_size)
+        np.testing.assert_allclose(again, vectors, atol=1e-5)
+    for text, vector in zip(MANY, vectors, strict=True):  # alone, and not beside longer texts
+        np.testing.assert_allclose(embedder.encode(text), vector, atol=1e-5)
+    np.testing.assert_allclose(embedder.encode(MANY[::-1])[::-1], vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_what_can_be_handed_over(method: str, make) -> None:
+    embedder = make(method)
+    texts = ["The dog barks.", "a"]
+    vectors = embedder.encode(texts)
+    assert embedder.encode([]).shape == (0, embedder.dim)
+    assert embedder.encode(texts[0]).shape == (embedder.dim,)
+    for given in (tuple(texts), np.array(texts), pd.Series(texts, index=[7, 3]),
+                  (text for text in texts), [{"text": texts}]):  # fmt: skip
+        np.testing.assert_array_equal(embedder.encode(given), vectors)
+    for tensors in (
+        embedder.encode(texts, convert_to_tensor=True),
+        embedder.encode(texts, convert_to_numpy=False),
+    ):
+        assert isinstance(tensors, torch.Tensor)
+        np.testing.assert_array_equal(tensors.numpy(), vectors)
+    cosines = embedder.similarity(vectors, vectors)
+    np.testing.assert_allclose(cosines, vectors @ vectors.T, atol=1e-5)
+    np.testing.assert_allclose(embedder.similarity_pairwise(vectors, vectors), [1, 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_texts_that_are_none_are_refused_by_number(method: str, make) -> None:
+    embedder = make(method)
+    with pytest.raises(TextError, match="Text 2 is empty"):
+        embedder.encode(["a", " \n", "b"])
+    with pytest.raises(TextError, match="Text 3 is not a string but float"):
+        embedder.encode(["a", "b", float("nan")])
+    with pytest.raises(TextError, match="The text is empty"):
+        embedder.encode("")
+    with pytest.raises(SettingsError, match="batch size"):
+        embedder.encode(["a"], batch_size=0)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_identical_texts_have_one_vector(method: str, make) -> None:
+    vectors = make(method).encode(["The dog barks."] * 3 + ["a"])
+    np.testing.assert_allclose(vectors[:3] @ vectors[0], 1, atol=1e-5)
+
+
+# --- poolings ----------------------------------------------------------------------------------
+
+
+def test_mean_is_what_sentence_transformers_gives(encoder: TextModel) -> None:
+    theirs, _ = load_sentence_transformer(MINILM, device="cpu")
+    texts = [*SENTENCES, "a"]
+    expected = theirs.encode(texts, normalize_embeddings=True)
+    np.testing.assert_allclose(PooledEmbedder(encoder).encode(texts), expected, atol=1e-5)
+    ours = SentenceTransformerEmbedder(theirs)
+    np.testing.assert_allclose(ours.encode(texts), expected, atol=1e-5)
+
+
+def test_mean_at_other_layers(encoder: TextModel) -> None:
+    states = hidden(encoder, SENTENCES[0])
+    for layer, chosen in ((2, [2]), (-3, [4]), ((0, 3, -1), [0, 3, 6]), ("all", range(7))):
+        expected = unit(states[list(chosen)].mean(dim=(0, 1)))
+        ours = PooledEmbedder(encoder, layer=layer).encode(SENTENCES[0])
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+def test_the_token_that_is_picked(tiny: LanguageModel) -> None:
+    text = TEXTS["one chunk"]
+    states = hidden(tiny, text)
+    for pooling, token in (("cls", 0), ("sep", -1), ("last", -2)):
+        for layer in (0, 2, -1):
+            ours = PooledEmbedder(tiny, pooling, layer).encode([text, "a"])[0]
+            np.testing.assert_allclose(ours, unit(states[layer, token]), atol=1e-5)
+    own = PooledEmbedder(tiny, "mean", special_tokens=False).encode(text)
+    np.testing.assert_allclose(own, unit(states[-1, 1:-1].mean(dim=0)), atol=1e-5)
+    raw = PooledEmbedder(tiny).encode(text, normalize_embeddings=False)
+    np.testing.assert_allclose(raw, states[-1].mean(dim=0), atol=1e-5)
+
+
+def test_a_text_in_chunks_is_read_to_its_end(tiny: LanguageModel) -> None:
+    text = TEXTS["several chunks"]
+    (tokens,) = tokenize(tiny, [text])
+    assert len(tokens.chunks) > 1
+    changed = text.replace("dog", "ship").rstrip(".") + " and a ship."
+    for pooling in ("mean", "last"):
+        embedder = PooledEmbedder(tiny, pooling)
+        assert not np.allclose(embedder.encode(text), embedder.encode(changed), atol=1e-4)
+
+
+def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
+    causal = load_text_model(save_plain_gpt2(tmp_path), device="cpu")
+    assert (causal.prefix_ids, causal.suffix_ids) == ((), ())
+    states = hidden(causal, SENTENCES[0])
+    for pooling, place in (("cls", "before"), ("sep", "behind")):
+        with pytest.raises(SettingsError, match=f"no special token {place} a text"):
+            PooledEmbedder(causal, pooling)
+    texts = [SENTENCES[0], "a"]
+    last = PooledEmbedder(causal, "last").encode(texts)[0]
+    np.testing.assert_allclose(last, unit(states[-1, -1]), atol=1e-5)
+    mean = PooledEmbedder(causal).encode(texts)[0]
+    np.testing.assert_allclose(mean, unit(states[-1].mean(dim=0)), atol=1e-5)
+    assert np.isfinite(SbertWkEmbedder(causal).encode(texts)).all()
+
+
+def save_plain_gpt2(folder: Path) -> Path:
+    """A small GPT-2 whose tokenizer puts nothing around a text."""
+    from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
+
+    from tests.support.models import ROBERTA_SPECIALS, byte_level, draw_weights
+
+    tokenizer = byte_level(ROBERTA_SPECIALS, trim_offsets=True)
+    network = GPT2Model(GPT2Config(vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2,
+                                   n_head=4, n_positions=64))  # fmt: skip
+    draw_weights(network, 0)
+    network.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=40).save_pretrained(folder)
+    return folder
+
+
+def test_layers_that_are_not_there(tiny: LanguageModel) -> None:
+    for layer in (4, -5, (0, 9), "first", ()):
+        with pytest.raises(SettingsError, match="layer"):
+            PooledEmbedder(tiny, layer=layer)
+    with pytest.raises(SettingsError, match="pooling has to be one of"):
+        PooledEmbedder(tiny, "max")
+
+
+# --- Appendix G --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "pooling"), [("cls", "cls"), ("avg", "mean")])
+def test_the_difference_is_tuned_minus_plain(kind: str, pooling: str, tiny, make) -> None:
+    texts = MANY[:4]
+    raw = {"normalize_embeddings": False}
+    plain = PooledEmbedder(tiny, pooling, special_tokens=False).encode(texts, **raw)
+    tuned = make(f"{kind}-tuned").encode(texts, **raw)
+    difference = make(f"{kind}-diff").encode(texts, **raw)
+    np.testing.assert_allclose(difference, tuned - plain, atol=1e-5)
+    assert np.abs(difference).max() > 0.01
+
+
+def test_tuned_output_is_that_of_a_model_with_the_tuned_weights(tiny: LanguageModel) -> None:
+    import copy
+
+    text = TEXTS["one chunk"]
+    *_, last = micro_tune(tiny, [text], layers="last_block", epochs=3)
+    network = copy.deepcopy(tiny.network)
+    parameters = dict(network.named_parameters())
+    with torch.no_grad():
+        for name, delta in zip(last.result.settings.layers, last.result.deltas, strict=True):
+            parameters[name] += torch.as_tensor(delta[0])
+    states = hidden(replace(tiny, network=network), text)
+    ours = TunedOutputEmbedder(tiny, "cls", False, epochs=3).encode(text)
+    np.testing.assert_allclose(ours, unit(states[-1, 0]), atol=1e-5)
+    five = TunedOutputEmbedder(tiny, "cls", False)
+    assert five.settings.epochs == 5
+    assert not np.allclose(five.encode(text), ours, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_no_embedder_changes_the_model(method: str, make, tiny: LanguageModel) -> None:
+    before = {name: value.clone() for name, value in tiny.network.state_dict().items()}
+    make(method).encode(MANY[:3])
+    after = tiny.network.state_dict()
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        assert torch.equal(value, after[name]), name
+    assert not tiny.network.training
+
+
+def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> None:
+    one = make("neural-1", epochs="3")
+    assert one.settings.layers == tiny.last_block_layers[-1:]
+    assert one.settings.layers[0].endswith("output.dense.bias")
+    expected = NeuralEmbedder(tiny, one.settings.layers, epochs=3).encode(MANY[:3])
+    np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
+
+
+# --- joined ------------------------------------------------------------------------------------
+
+
+def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
+    parts = [make(name) for name in ("neural", "mean", "cls-diff")]
+    joined = ConcatenatedEmbedder(parts)
+    assert joined.name == "neural+mean+cls-diff"
+    vectors = joined.encode(MANY)
+    of_parts = [part.encode(MANY) for part in parts]
+    expected = np.mean([v @ v.T for v in of_parts], axis=0)
+    np.testing.assert_allclose(vectors @ vectors.T, expected, atol=1e-5)
+    np.testing.assert_allclose(vectors, np.hstack(of_parts) / np.sqrt(3), atol=1e-5)
+    with pytest.raises(SettingsError, match="at least two"):
+        ConcatenatedEmbedder(parts[:1])
+
+
+# --- what vectors depend on --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_equal_settings_have_equal_identities(method: str, make) -> None:
+    if "sentence-transformer" not in method:
+        assert make(method).identity == make(method).identity
+    assert hash(make(method).identity) is not None
+
+
+def test_any_other_setting_is_another_identity(make, tiny, small_model) -> None:
+    wk = ("sbert-wk", {}), ("sbert-wk", {"variant": "paper"}), ("sbert-wk", {"window": "1"}), \
+        ("sbert-wk", {"omega": "0.4"}), ("sbert-wk", {"layer_start": "0"})  # fmt: skip
+    names = ("neural", "neural-1", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff")
+    settings = ({}, {"epochs": "3"}, {"learning_rate": "0.1"}, {"weight_decay": "0"},
+                {"blueprints": "(1, 1)"})  # fmt: skip
+    tuned = [(m, o) for m in names for o in settings]
+    pooled = [(m, o) for m in ("mean", "cls", "sep", "last") for o in ({}, {"layer": "0"})]
+    rest = [("mean", {"special_tokens": "no"}), ("neural", {"layers": "last_block"}),
+            ("neural", {"predict_unmasked": "yes"}), ("neural+mean", {}), ("mean+neural", {}),
+            ("neural+mean", {"mean.layer": "0"}), ("sentence-transformer", {})]  # fmt: skip
+    everything = [*wk, *tuned, *pooled, *rest]
+    identities = [make(method, **typed).identity for method, typed in everything]
+    assert len(set(identities)) == len(everything)
+    other = PooledEmbedder(small_model("roberta"))
+    assert other.identity != PooledEmbedder(tiny).identity
+    assert PooledEmbedder(replace(tiny, fingerprint="x")).identity != PooledEmbedder(tiny).identity
+
+
+def test_a_sentence_transformer_without_a_fingerprint_is_told_from_every_other(
+    st_folder: Path,
+) -> None:
+    encoder, fingerprint = load_sentence_transformer(st_folder, device="cpu")
+    assert SentenceTransformerEmbedder(encoder, fingerprint).identity == (
+        SentenceTransformerEmbedder(encoder, fingerprint).identity
+    )
+    assert len({SentenceTransformerEmbedder(encoder).identity for _ in range(3)}) == 3
+
+
+# --- broken models, zeros ----------------------------------------------------------------------
+
+
+def broken(model: LanguageModel, text: str) -> LanguageModel:
+    """The model with NaN for the first token of ``text``, and for no other token."""
+    import copy
+
+    network = copy.deepcopy(model.network)
+    (tokens,) = tokenize(model, [text])
+    with torch.no_grad():
+        network.get_input_embeddings().weight[int(tokens.ids[0])] = torch.nan
+    return replace(model, network=network)
+
+
+def test_nan_from_a_model_names_the_text(tiny: LanguageModel) -> None:
+    spoilt = broken(tiny, "harbour")
+    texts = ["Two children count.", "The harbour.", "a"]
+    for embedder in (
+        PooledEmbedder(spoilt),
+        SbertWkEmbedder(spoilt),
+        ConcatenatedEmbedder([PooledEmbedder(tiny), PooledEmbedder(spoilt, "cls")]),
+    ):
+        with pytest.raises(ModelError, match=r"vector of text 2 .* no finite number"):
+            embedder.encode(texts)
+
+
+def test_nan_in_a_model_that_is_tuned(tiny: LanguageModel) -> None:
+    spoilt = broken(tiny, "harbour")
+    for embedder in (NeuralEmbedder(spoilt), TunedOutputEmbedder(spoilt, "cls", False)):
+        with pytest.raises(ModelError, match=r"weights of .* are broken: some are no finite"):
+            embedder.encode(["a"])
+
+
+def test_vectors_of_zeros_stay_so(tiny: LanguageModel) -> None:
+    still = NeuralEmbedder(tiny, epochs=1, learning_rate=1e-30, weight_decay=0)
+    vector = still.encode("The dog barks.")
+    assert not vector.any()
+    assert not still.similarity(vector, vector).any()
+    unmoved = TunedOutputEmbedder(tiny, "cls", True, epochs=1, learning_rate=1e-30, weight_decay=0)
+    assert not unmoved.encode(["The dog barks.", "a"]).any()
+
+
+# --- by name -----------------------------------------------------------------------------------
+
+
+def test_options_are_read_as_their_types() -> None:
+    typed = {"epochs": "5", "learning_rate": "1e-3", "predict_unmasked": "yes", "layers": "a.b, c"}
+    spec = embedder_spec("neural", typed)
+    assert dict(spec.options) == {
+        "epochs": 5,
+        "learning_rate": 1e-3,
+        "predict_unmasked": True,
+        "layers": ("a.b", "c"),
+    }
+    assert spec.model_id == BUNDLED
+    assert hash(spec) == hash(embedder_spec("neural", dict(reversed(typed.items()))))
+    assert dict(embedder_spec("mean", {"layer": "0, -1"}).options) == {"layer": (0, -1)}
+    assert embedder_spec("mean").model_id == embedder_spec("sbert-wk").model_id == MINILM
+    assert embedder_spec("cls", model_id=BUNDLED).model_id == BUNDLED
+
+
+def test_options_of_several_methods_find_their_takers() -> None:
+    typed = {
+        "layer": "0",
+        "mean.layer": "all",
+        "cls.model": "x",
+        "model": "y",
+        "neural.epochs": "2",
+    }
+    joined, mean = embedder_specs(["neural+cls", "mean"], typed)
+    neural, cls = joined.parts
+    assert joined.method == "neural+cls"
+    assert (neural.options, neural.model_id) == ((("epochs", 2),), "y")
+    assert (cls.options, cls.model_id) == ((("layer", (0,)),), "x")
+    assert (mean.options, mean.model_id) == ((("layer", "all"),), "y")
+
+
+@pytest.mark.parametrize(
+    ("methods", "typed", "sentence"),
+    [
+        (["magic"], {}, "no method “magic”; there is mean, cls"),
+        (["neural+"], {}, "no method “”"),
+        (["mean+mean"], {}, "named twice"),
+        (["mean", "mean"], {}, "given twice"),
+        (["mean"], {"epochs": "1"}, "The method mean has no option “epochs”; it has layer"),
+        (["mean", "cls"], {"epochs": "1"}, "None of the methods mean, cls has an option “epochs”"),
+        (["mean"], {"cls.layer": "1"}, "for the method “cls”, which is not used"),
+        (["mean+cls"], {"mean.window": "1"}, "The method mean has no option “window”"),
+        (["sbert-wk"], {"window": "0"}, "whole number of at least 1, and “0” is not"),
+        (["sbert-wk"], {"omega": "nan"}, "a number from 0 to 1, and “nan” is not"),
+        (["sbert-wk"], {"variant": "mine"}, "authors or paper, and “mine” is not"),
+        (["mean"], {"layer": "top"}, "and “top” is not"),
+        (["mean"], {"special_tokens": ""}, "yes or no"),
+        (["neural"], {"weight_decay": ""}, "a number"),
+        (["cls-diff"], {"epochs": "0"}, "from 1 to 1000"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(methods: list[str], typed: dict, sentence: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        embedder_specs(methods, typed)
+    assert sentence in str(caught.value)
+
+
+# --- sentence-transformers from folders --------------------------------------------------------
+
+
+def test_a_folder_of_sentence_transformers(st_folder: Path) -> None:
+    encoder, fingerprint = load_sentence_transformer(st_folder, device="cpu")
+    ours = SentenceTransformerEmbedder(encoder, fingerprint)
+    assert ours.dim == 32
+    plain = load_text_model(st_folder, device="cpu")
+    expected = PooledEmbedder(plain).encode(SENTENCES[:3])  # the same weights, mean pooling
+    np.testing.assert_allclose(ours.encode(SENTENCES[:3]), expected, atol=1e-5)
+    assert not any(parameter.requires_grad for parameter in encoder.parameters())
+
+
+def test_the_pooling_is_part_of_the_fingerprint(st_folder: Path, tmp_path: Path) -> None:
+    import json
+    import shutil
+
+    copied = Path(shutil.copytree(st_folder, tmp_path / "copy"))
+    before = load_sentence_transformer(copied, device="cpu")[1]
+    (path,) = copied.glob("1_*/config.json")
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"include_prompt": False}))
+    assert load_sentence_transformer(copied, device="cpu")[1] != before
+
+
+@pytest.mark.parametrize("spoil", ["no modules", "foreign", "rubbish", "bin", "no weights"])
+def test_folders_that_are_refused(spoil: str, st_folder: Path, tmp_path: Path) -> None:
+    import json
+    import shutil
+
+    folder = Path(shutil.copytree(st_folder, tmp_path / "model"))
+    modules = folder / "modules.json"
+    if spoil == "no modules":
+        modules.unlink()
+        sentence = "there is no modules.json"
+    elif spoil == "foreign":
+        listed = json.loads(modules.read_text())
+        listed[1]["type"] = "mine.Pooling"
+        modules.write_text(json.dumps(listed))
+        (folder / "mine.py").write_text("raise SystemExit")
+        sentence = "asks for code of its own (mine.Pooling)"
+    elif spoil == "rubbish":
+        modules.write_text("{")
+        sentence = "modules.json of"
+    elif spoil == "bin":
+        (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+        sentence = "not in safetensors"
+    else:
+        (folder / "model.safetensors").unlink()
+        sentence = "not in safetensors"
+    with pytest.raises(ModelError) as caught:
+        load_sentence_transformer(folder, device="cpu")
+    assert sentence in str(caught.value)
+
+
+def test_a_plain_encoder_is_no_sentence_transformer(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no model of sentence-transformers"):
+        load_sentence_transformer(save_family("bert", tmp_path), device="cpu")

@@ -1,0 +1,155 @@
+"""Products of texts: their ranks, where methods disagree, and orders in which to show them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics.pairwise import cosine_similarity
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.similarity import (
+    disagreements,
+    order_by_cluster,
+    order_by_label,
+    pair_indices,
+    rank_correlations,
+    similarity,
+)
+
+NAN = np.nan
+
+
+def of(*vectors: list[float], method: str = "a"):
+    return similarity(method, [f"text {i}" for i in range(len(vectors))], np.array(vectors))
+
+
+def at_angles(*degrees: float, method: str = "a"):
+    radians = np.deg2rad(degrees)
+    return of(*np.stack([np.cos(radians), np.sin(radians)], axis=1).tolist(), method=method)
+
+
+def test_products_are_cosines() -> None:
+    vectors = np.random.default_rng(0).normal(size=(7, 5)) * 10.0 ** np.arange(-3, 4)[:, None]
+    found = similarity("a", list("abcdefg"), vectors)
+    np.testing.assert_allclose(found.products, cosine_similarity(vectors), atol=1e-6)
+    assert found.products.dtype == np.float32
+    assert not found.zeros.any()
+    assert found.done.all()
+    i, j = pair_indices(7)
+    assert (i < j).all() and len(i) == 21
+    np.testing.assert_array_equal(found.of_pairs, found.products[i, j])
+
+
+def test_lengths_at_the_edge_of_the_numbers() -> None:
+    for length in (1e-300, 1e300):
+        np.testing.assert_allclose(of([length, 0], [length, length]).of_pairs, [0.5**0.5])
+
+
+def test_ranks_begin_with_the_most_similar_pair() -> None:
+    ranks = at_angles(0, 10, 40).ranks  # 10, 40 and 30 degrees apart
+    np.testing.assert_array_equal(ranks, [[NAN, 1, 3], [1, NAN, 2], [3, 2, NAN]])
+
+
+def test_equal_products_share_the_best_rank() -> None:
+    ranks = of([1, 0], [1, 0], [0, 1], [0, 1]).ranks
+    pairs = ranks[pair_indices(4)]
+    np.testing.assert_array_equal(pairs, [1, 3, 3, 3, 3, 1])
+    same = of([1, 1], [1, 1], [1, 1])
+    np.testing.assert_array_equal(same.ranks[pair_indices(3)], [1, 1, 1])
+    np.testing.assert_allclose(same.products, 1)
+
+
+def test_vectors_of_zeros() -> None:
+    found = of([0, 0], [1, 0], [0, 0])
+    np.testing.assert_array_equal(found.products, [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(found.zeros, [True, False, True])
+    assert found.done.all()
+
+
+def test_texts_without_a_vector_yet() -> None:
+    found = of([1, 0], [NAN, NAN], [1, 1], [0, 1])
+    np.testing.assert_array_equal(found.done, [True, False, True, True])
+    assert not found.zeros.any()
+    assert np.isnan(found.products[1]).all() and np.isnan(found.products[:, 1]).all()
+    np.testing.assert_allclose(found.products[0, [0, 2, 3]], [1, 0.5**0.5, 0], atol=1e-7)
+    np.testing.assert_array_equal(found.ranks[0], [NAN, NAN, 1, 3])
+
+
+@pytest.mark.parametrize("bad", [[NAN, 1.0], [np.inf, 1.0], [-np.inf, NAN]])
+def test_vectors_that_are_broken(bad: list[float]) -> None:
+    with pytest.raises(NeuralvizError, match="no finite number"):
+        of([1, 0], bad)
+
+
+def test_one_text_and_none() -> None:
+    assert of([3, 4]).of_pairs.shape == (0,)
+    none = similarity("a", [], np.zeros((0, 3)))
+    assert none.products.shape == (0, 0)
+
+
+def test_another_order() -> None:
+    found = at_angles(0, 10, 40).in_order([2, 0, 1])
+    assert found.texts == ("text 2", "text 0", "text 1")
+    np.testing.assert_allclose(found.products[0, 1], np.cos(np.deg2rad(40)), atol=1e-6)
+
+
+def test_disagreements_come_in_their_order() -> None:
+    first = at_angles(0, 10, 40)  # pairs 01, 02, 12 have places 1, 3, 2
+    second = at_angles(0, 40, 10, method="b")  # places 3, 1, 2
+    found = disagreements([first, second])
+    assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == [
+        (0, 1), (0, 2), (1, 2),
+    ]  # fmt: skip
+    np.testing.assert_array_equal(found.ranks, [[1, 3], [3, 1], [2, 2]])
+    np.testing.assert_allclose(found.spread, [2 / 3, 2 / 3, 0])
+    np.testing.assert_allclose(found.products[0], np.cos(np.deg2rad([10, 40])), atol=1e-6)
+
+
+def test_methods_that_agree_up_to_ties_do_not_disagree() -> None:
+    same = at_angles(0, 10, 40)
+    np.testing.assert_array_equal(disagreements([same, same, same]).spread, 0)
+
+
+def test_disagreements_leave_out_what_one_method_has_not_done() -> None:
+    found = disagreements([at_angles(0, 10, 40), of([1, 0], [NAN, NAN], [1, 1])])
+    assert (found.first.tolist(), found.second.tolist()) == ([0], [2])
+    nothing = disagreements([at_angles(0, 10), of([1, 0], [NAN, NAN])])
+    assert len(nothing.first) == len(nothing.spread) == 0
+
+
+def test_rank_correlation_is_spearmans() -> None:
+    random = np.random.default_rng(1)
+    several = [similarity(name, range(9), random.normal(size=(9, 4))) for name in "abc"]
+    expected = stats.spearmanr([one.of_pairs for one in several], axis=1).statistic
+    np.testing.assert_allclose(rank_correlations(several), expected, atol=1e-12)
+
+
+def test_rank_correlation_with_a_method_that_tells_nothing_apart() -> None:
+    found = rank_correlations([at_angles(0, 10, 40), of([1, 0], [1, 0], [1, 0])])
+    np.testing.assert_array_equal(found, [[1, NAN], [NAN, NAN]])
+    assert np.isnan(rank_correlations([of([1, 0])])).all()
+
+
+def test_clusters_stand_together() -> None:
+    found = at_angles(0, 91, 2, 89, 181, 90, 1, 179)
+    order = order_by_cluster(found)
+    assert sorted(order.tolist()) == list(range(8))
+    groups = ["ABABCBAC"[i] for i in order]
+    assert sum(a != b for a, b in itertools.pairwise(groups)) == 2
+
+
+def test_clusters_of_few_texts_and_of_unfinished_ones() -> None:
+    assert order_by_cluster(of([1, 0])).tolist() == [0]
+    assert order_by_cluster(of([NAN, NAN], [1, 0], [0, 1])).tolist() == [1, 2, 0]
+    order = order_by_cluster(of([1, 0], [NAN, NAN], [0, 1], [1, 0.01], [0, 0])).tolist()
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert order[-1] == 1
+    assert abs(order.index(0) - order.index(3)) == 1
+
+
+def test_labels_come_as_they_first_do() -> None:
+    assert order_by_label(["b", "a", "b", "c", "a"]).tolist() == [0, 2, 1, 4, 3]
+    assert order_by_label([]).tolist() == []

@@ -1,0 +1,106 @@
+"""Models loaded for the vectors they give, whatever they predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from neuralviz.errors import ModelError
+from neuralviz.models import (
+    BUNDLED,
+    MINILM,
+    LanguageModel,
+    TextModel,
+    load_model,
+    load_text_model,
+    tokenize,
+)
+from tests.support.models import (
+    BERT_SPECIALS,
+    SENTENCES,
+    save_causal,
+    save_family,
+    save_headless,
+    save_tokenizer,
+    word_piece,
+)
+
+
+def test_the_sentence_encoder_needs_no_network() -> None:
+    model = load_text_model(device="cpu")
+    assert (model.id, model.n_blocks, model.d_model, model.window) == (MINILM, 6, 384, 256)
+    assert not isinstance(model, LanguageModel)
+    assert not model.network.training
+    assert not any(parameter.requires_grad for parameter in model.network.parameters())
+    (text,) = tokenize(model, [SENTENCES[0]])
+    ids = model.tokenizer(SENTENCES[0])["input_ids"]
+    assert [*model.prefix_ids, *text.ids.tolist(), *model.suffix_ids] == ids
+    with pytest.raises(ModelError, match="micro-tuning needs a masked language model"):
+        load_model(MINILM)
+
+
+def test_the_bundled_model_can_be_tuned_too() -> None:
+    model = load_text_model(BUNDLED, device="cpu")
+    assert isinstance(model, LanguageModel)
+    assert model.fingerprint == load_model(BUNDLED, device="cpu").fingerprint
+
+
+def test_an_encoder_without_a_head(tmp_path: Path) -> None:
+    model = load_text_model(save_headless(tmp_path), device="cpu")
+    assert type(model) is TextModel
+    assert (model.family, model.n_blocks, model.d_model) == ("bert", 3, 32)
+    assert (len(model.prefix_ids), len(model.suffix_ids)) == (1, 1)
+
+
+def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
+    model = load_text_model(save_causal(tmp_path), device="cpu")
+    assert type(model) is TextModel
+    assert (model.family, model.n_blocks, model.d_model) == ("gpt2", 2, 32)
+    assert model.network.dtype == torch.float32
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "albert", "modernbert"])
+def test_a_checkpoint_with_a_head_gives_a_language_model(family: str, tmp_path: Path) -> None:
+    folder = save_family(family, tmp_path)
+    model = load_text_model(folder, device="cpu")
+    assert isinstance(model, LanguageModel)
+    assert model.fingerprint == load_model(folder, device="cpu").fingerprint
+
+
+def test_an_encoder_with_a_decoder_is_refused(tmp_path: Path) -> None:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    tokenizer = word_piece(BERT_SPECIALS)
+    config = T5Config(
+        vocab_size=tokenizer.get_vocab_size(), d_model=16, d_kv=4, d_ff=16, num_layers=1,
+        num_heads=2, decoder_start_token_id=0,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path)
+    save_tokenizer(tokenizer, tmp_path, BERT_SPECIALS)
+    with pytest.raises(ModelError, match=r"\(t5\) is an encoder with a decoder"):
+        load_text_model(tmp_path, device="cpu")
+
+
+def test_weights_that_are_missing(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    path = save_headless(tmp_path) / "model.safetensors"
+    tensors = load_file(path)
+    dropped = "encoder.layer.1.output.dense.bias"
+    del tensors[dropped]
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=f"lacks weights, for example {dropped}"):
+        load_text_model(tmp_path, device="cpu")
+
+
+def test_what_is_no_model(tmp_path: Path) -> None:
+    for model_id, sentence in (
+        ("", "Give “bundled”"),
+        (str(tmp_path), "no config.json"),
+        ("./nowhere", "There is no folder"),
+        ("someone/not-here", "the hub is switched off"),
+    ):
+        with pytest.raises(ModelError, match=sentence):
+            load_text_model(model_id)
