@@ -66,7 +66,9 @@ if ready:
     if starts_by_itself or again:
         shown = Comparison(specs, read.texts, dict(read.labels))
         submit(shown)
-    elif is_new and shown is not None:
+    elif not is_new:
+        shown.labels = dict(read.labels)
+    elif shown is not None:
         st.caption("The texts or the settings have changed: press **Compare** to see it.")
     if pressed and not is_example:
         put_in_address("compare", read.texts)

@@ -105,6 +105,18 @@ def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
     assert "view" in page.query_params
 
 
+def test_a_new_comparison_begins_with_the_pair_of_most_disagreement(page: AppTest) -> None:
+    page.selectbox(key="compare-first").set_value(3).run()
+    page.selectbox(key="compare-second").set_value(4).run()
+    page.pills(key="compare-example").set_value("Topics").run()
+    finish(page)
+    done = comparison(page)
+    assert len(done.texts) == 24
+    spread = np.ptp(np.stack([done.similarity(m).ranks for m in range(3)]), axis=0)
+    first, second = page.selectbox(key="compare-first"), page.selectbox(key="compare-second")
+    assert spread[first.value, second.value] == np.nanmax(spread)
+
+
 def test_pressing_twice_is_one_comparison(page: AppTest) -> None:
     paste(page, "A cat.\nA dog.\nRain again.")
     first = comparison(page)

@@ -28,7 +28,7 @@ from neuralviz.plots.compare import (
 )
 from neuralviz.plots.micro_tuning import shares_figure, short_layer_names
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.compare.run import LOADERS, Comparison
+from neuralviz.ui.compare.run import LOADERS, PAIR, Comparison
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.jobs import job_queue
 from neuralviz.ui.live_figure import live_figure
@@ -49,7 +49,6 @@ LISTED_PAIRS = 500
 MAX_FOLLOWED_TOKENS = 400  # of a pair, whose words are followed while the page waits
 MAX_FOLLOWED_IN_BLOCKS = 80
 TEXT_COLUMNS = ("one text", "other text")
-PAIR = ("compare-first", "compare-second")
 
 
 def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
@@ -242,7 +241,7 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity]) -> None:
     if all(key not in st.session_state for key in PAIR) or _pair(comparison) is None:
         chosen = (int(found.first[0]), int(found.second[0]))
         st.session_state.update(zip(PAIR, chosen, strict=True))
-    listed = slice(0, LISTED_PAIRS)
+    listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{comparison.number}"
     table: dict[str, Any] = {
         name: [f"{i + 1}. {shorten(comparison.texts[i], 80)}" for i in which[listed]]
         for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True)
@@ -253,7 +252,7 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity]) -> None:
     table["places apart"] = 100 * found.spread[listed]
 
     def choose() -> None:
-        rows = st.session_state["compare-pairs"]["selection"]["rows"]
+        rows = st.session_state[key]["selection"]["rows"]
         if rows:
             pair = (int(found.first[rows[0]]), int(found.second[rows[0]]))
             st.session_state.update(zip(PAIR, pair, strict=True))
@@ -262,7 +261,7 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity]) -> None:
         pd.DataFrame(table),
         hide_index=True,
         height=260,
-        key="compare-pairs",
+        key=key,
         on_select=choose,
         selection_mode="single-row",
         column_config={name: st.column_config.TextColumn(width=260) for name in TEXT_COLUMNS}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders.registry import Loaders
 
+PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
 BATCH_SIZE = 8  # texts: after so many, cells appear
 LOADERS: Loaders = {
     "masked": load_for_app,
@@ -156,6 +157,8 @@ def submit(comparison: Comparison) -> None:
     last: Comparison | None = st.session_state.get("comparison")
     if last is not None:
         last.job.stop()
+    for key in PAIR:  # the pair on which the methods disagree most comes first again
+        st.session_state.pop(key, None)
     texts = comparison.texts
     order = sorted(range(len(comparison.specs)), key=lambda m: _is_slow(comparison.specs[m]))
 
