@@ -19,6 +19,10 @@ class ModelError(NeuralvizError):
     """A model that cannot be had or cannot be used: wrong id, no network, no masked-token head."""
 
 
+class Stopped(Exception):  # noqa: N818  not an error
+    """Work was told to stop half-way; whoever told it catches this."""
+
+
 class LossWarning(UserWarning):
     """The loss of ``n`` texts of ``of`` did not fall while they were learnt."""
 

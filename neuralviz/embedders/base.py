@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import LossWarning, ModelError, SettingsError, TextError
+from neuralviz.errors import LossWarning, ModelError, SettingsError, Stopped, TextError
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel, TokenizedText
 
 BATCH_SIZE = 32
+ShouldStop = Callable[[], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +66,36 @@ class Embedder(ABC):
         """What `_embed` takes for each text, none of which is blank."""
 
     @abstractmethod
-    def _embed(self, read: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, and [text] whether the loss rose."""
+    def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors, and [text] whether the loss rose.
+
+        Raises:
+            Stopped: ``should_stop``, asked every second or more often, said so.
+        """
 
     def _length(self, read: Any) -> int:
         """How long a text is for the model; texts of like length go together."""
         return len(read)
 
     def embed_in_batches(
-        self, texts: Sequence[str], batch_size: int = BATCH_SIZE, *, normalize: bool = True
+        self,
+        texts: Sequence[str],
+        batch_size: int = BATCH_SIZE,
+        *,
+        normalize: bool = True,
+        only: Sequence[int] | None = None,
+        should_stop: ShouldStop = lambda: False,
     ) -> Iterator[EmbeddedBatch]:
         """Embed texts batch by batch, the longest first: memory and time show early.
 
         The vectors do not depend on the batches.
+
+        Args:
+            texts: to embed.
+            batch_size: texts that go together.
+            normalize: vectors of length 1; those of zeros stay so.
+            only: places of the texts to embed; by default all.
+            should_stop: asked again and again, also within a batch; true ends the work.
 
         Raises:
             TextError, SettingsError: as of `encode`, with the first batch.
@@ -93,9 +111,13 @@ class Embedder(ABC):
                 raise TextError(f"{which} is empty; give it at least one word.")
         read = self._read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
-        for start in range(0, len(texts), int(batch_size)):
+        order = order if only is None else order[np.isin(order, only)]
+        for start in range(0, len(order), int(batch_size)):
             at = order[start : start + int(batch_size)]
-            vectors, loss_rose = self._embed([read[i] for i in at])
+            try:
+                vectors, loss_rose = self._embed([read[i] for i in at], should_stop)
+            except Stopped:
+                return
             broken = ~np.isfinite(vectors).all(axis=1)
             if broken.any():
                 raise ModelError(

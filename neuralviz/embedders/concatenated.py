@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, unit_vectors
+from neuralviz.embedders.base import Embedder, ShouldStop, unit_vectors
 from neuralviz.errors import SettingsError
 
 
@@ -42,10 +42,12 @@ class ConcatenatedEmbedder(Embedder):
     def _length(self, read: tuple[Any, ...]) -> int:
         return max(part._length(own) for part, own in zip(self.parts, read, strict=True))
 
-    def _embed(self, read: Sequence[tuple[Any, ...]]) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(
+        self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
         vectors, loss_rose = [], np.zeros(len(read), dtype=bool)
         for part, own in zip(self.parts, zip(*read, strict=True), strict=True):
-            of_part, rose = part._embed(own)
+            of_part, rose = part._embed(own, should_stop)
             vectors.append(of_part)
             loss_rose |= rose
         return join(vectors), loss_rose

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
+from neuralviz.errors import Stopped
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.micro_tuning import MicroTuning, TuningEvent, TuningSettings
     from neuralviz.models import LanguageModel, TokenizedText
 
 APPENDIX_G_EPOCHS = 5
@@ -81,11 +84,33 @@ class NeuralEmbedder(ModelEmbedder):
         parts = zip(np.split(first, ends), np.split(second, ends), strict=True)
         return np.array([a @ b for a, b in (unit_vectors(np.stack(pair)) for pair in parts)])
 
-    def _embed(self, read: Sequence[TokenizedText]) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.run import tune
-
-        result = finished(tune(self.model, read, self.settings))
+    def _embed(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
+        result = learn(self.model, read, self.settings, should_stop)
         return result.embeddings, result.diverged | result.loss_rose
+
+
+def learn(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    should_stop: ShouldStop,
+) -> MicroTuning:
+    """Tune to the end, or until ``should_stop``, asked after every step, says so.
+
+    Raises:
+        Stopped: it said so.
+    """
+    from neuralviz.micro_tuning.run import tune
+
+    def steps() -> Iterator[TuningEvent]:
+        for event in tune(model, texts, settings):
+            yield event
+            if event.result is None and should_stop():
+                raise Stopped
+
+    return finished(steps())
 
 
 def neural_1(

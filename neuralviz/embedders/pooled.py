@@ -10,6 +10,7 @@ import numpy as np
 from neuralviz.embedders.base import ModelEmbedder
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.base import ShouldStop
     from neuralviz.layers.pooling import PoolingName
     from neuralviz.layers.sbert_wk import Variant
     from neuralviz.layers.states import Pooling
@@ -26,10 +27,12 @@ class _StatesEmbedder(ModelEmbedder):
         """Values of one vector: the width of the model."""
         return self.model.d_model
 
-    def _embed(self, read: Sequence[TokenizedText]) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
         from neuralviz.layers.states import pool_texts
 
-        (vectors,) = pool_texts(self.model, read, [self.pooling])
+        (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
         return vectors, np.zeros(len(read), dtype=bool)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder
-from neuralviz.errors import ModelError
+from neuralviz.embedders.base import Embedder, ShouldStop
+from neuralviz.errors import ModelError, Stopped
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -43,7 +43,9 @@ class SentenceTransformerEmbedder(Embedder):
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts
 
-    def _embed(self, read: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        if should_stop():
+            raise Stopped
         try:
             vectors = self.encoder.encode(
                 list(read), batch_size=len(read), show_progress_bar=False, convert_to_numpy=True

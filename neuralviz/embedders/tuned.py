@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, learn
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.base import ShouldStop
     from neuralviz.micro_tuning import MicroTuning
     from neuralviz.models import LanguageModel, TokenizedText
 
@@ -75,10 +76,10 @@ class TunedOutputEmbedder(ModelEmbedder):
         how = (self._pooling_name, self.difference, self.settings)
         return "tuned", self.model.id, self.model.fingerprint, how
 
-    def _embed(self, read: Sequence[TokenizedText]) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.run import tune
-
-        result = finished(tune(self.model, read, self.settings))
+    def _embed(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> tuple[np.ndarray, np.ndarray]:
+        result = learn(self.model, read, self.settings, should_stop)
         return self._outputs(result), result.diverged | result.loss_rose
 
     def _outputs(self, result: MicroTuning) -> np.ndarray:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from neuralviz.errors import Stopped
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -132,13 +134,17 @@ def pool_texts(
     poolings: Sequence[Pooling],
     *,
     network: Callable[..., Any] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> list[np.ndarray]:
     """One vector a text for each way of pooling, all from the same forward passes.
 
-    ``network`` runs in place of the model's own.
+    ``network`` runs in place of the model's own; ``should_stop`` is asked after every pass.
 
     Returns:
         For each pooling, [text, dim] float32: weighted means over the tokens of a text.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
     """
     sums: list[np.ndarray] = []
     weights = np.zeros((len(poolings), len(texts)))
@@ -150,6 +156,8 @@ def pool_texts(
                 sums.append(np.zeros((len(texts), row_sums.shape[1])))
             np.add.at(sums[number], text_of_row, row_sums)
             np.add.at(weights[number], text_of_row, row_weights)
+        if should_stop():
+            raise Stopped
     return [
         (total / weight[:, None]).astype(np.float32)
         for total, weight in zip(sums, weights, strict=False)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 NETWORK_SECONDS = 3.0
 _FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
-_OF_A_MODULE = re.compile(r"\d+_\w+/(config\.json|model\.safetensors)")  # sentence-transformers
+# of a folder of its own in a model of sentence-transformers
+_OF_A_MODULE = re.compile(r"\d+_\w+/([\w.-]+\.(json|txt|model)|model\.safetensors)")
 _TOKENIZER_FILES = (  # any one of these sets is a tokenizer
     {"tokenizer.json"},
     {"vocab.txt"},

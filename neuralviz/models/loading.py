@@ -149,7 +149,13 @@ def resolve(model_id: str) -> tuple[Path, str]:
 def _folder_fingerprint(folder: Path) -> str:
     """Hash of everything in a folder that changes what the model does."""
     digest = hashlib.sha256()
-    patterns = ("*.safetensors", "*.json", "*.txt", "*.model", "*_*/*.safetensors", "*_*/*.json")
+    patterns = (
+        "*.safetensors",
+        "*.json",
+        "*.txt",
+        "*.model",
+        *(f"*_*/*.{end}" for end in ("safetensors", "json", "txt", "model")),
+    )
     for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         digest.update(path.relative_to(folder).as_posix().encode())
         with path.open("rb") as file:

@@ -34,7 +34,12 @@ def shared_model(model_id: str) -> LanguageModel:
         ModelError: it cannot be had; the message says why and what to do.
     """
     model = _shared(model_id, load_model, _models)
-    return model if isinstance(model, LanguageModel) else load_model(model_id)  # which refuses it
+    if isinstance(model, LanguageModel):
+        return model
+    tunable = load_model(model_id)  # which refuses most that were loaded as text models
+    with _lock:
+        _models[model_id, _stamp(model_id)] = tunable
+    return tunable
 
 
 def shared_text_model(model_id: str) -> TextModel:
@@ -59,10 +64,12 @@ def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, objec
                 return _used(key, kept)
         try:
             model = load(model_id)
-        finally:
+        except BaseException:
             with _lock:
                 _loading.pop((id(kept), *key), None)
+            raise
         with _lock:
+            _loading.pop((id(kept), *key), None)
             kept[key] = model
             while len(kept) > KEPT:
                 del kept[next(iter(kept))]
@@ -84,7 +91,8 @@ def is_loaded(model_id: str) -> bool:
 def _stamp(model_id: str) -> object:
     """What changes when the files of a folder change; None for what is no folder."""
     try:
-        files = [path.stat() for path in sorted(Path(model_id).expanduser().iterdir())]
+        folder = Path(model_id).expanduser()
+        files = [path.stat() for path in sorted([*folder.iterdir(), *folder.glob("[0-9]*_*/*")])]
     except (OSError, ValueError, RuntimeError):
         return None
     return tuple((file.st_mtime_ns, file.st_size) for file in files)

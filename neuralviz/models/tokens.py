@@ -52,13 +52,12 @@ class TokenizedText:
     @property
     def word_spans(self) -> list[tuple[int, int]]:
         """First and past-the-last character of each word, in order."""
-        return [
-            (
-                int(self.spans[self.words == word, 0].min()),
-                int(self.spans[self.words == word, 1].max()),
-            )
-            for word in range(int(self.words.max()) + 1)
-        ]
+        n_words = int(self.words.max()) + 1
+        starts = np.full(n_words, len(self.text))
+        ends = np.zeros(n_words, dtype=np.int64)
+        np.minimum.at(starts, self.words, self.spans[:, 0])
+        np.maximum.at(ends, self.words, self.spans[:, 1])
+        return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     @property
     def unreadable_share(self) -> float:

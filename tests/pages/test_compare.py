@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.embedders import embedder_spec
+from neuralviz.ui.compare.run import method_labels
 from tests.support.models import SENTENCES, save_family
 
 ROOT = Path(__file__).parents[2]
@@ -243,6 +245,45 @@ def test_stopping_keeps_what_is_done(page: AppTest) -> None:
     assert running.n_done(0) == 160
     assert not page.exception
     assert titles(page)
+
+
+def test_stop_acts_within_a_batch_of_long_texts(page: AppTest) -> None:
+    text = " ".join(SENTENCES) * 10
+    page.segmented_control(key="compare-source").set_value("Paste").run()
+    lines = "\n".join(f"{number} {text}" for number in range(8))
+    page.text_area(key="compare-pasted").set_value(lines).run()
+    press(page)
+    running = comparison(page)
+    deadline = time.monotonic() + 60
+    while running.n_done(2) < 8:
+        assert time.monotonic() < deadline
+        running.catch_up()
+        time.sleep(0.05)
+    running.job.stop()
+    assert running.job.wait(30), "still at work half a minute after Stop"
+    assert running.n_done(1) < 8
+
+
+def test_labels_say_what_sets_namesakes_apart() -> None:
+    specs = (
+        embedder_spec("neural+mean", {"neural.epochs": "3"}),
+        embedder_spec("neural+mean", {"neural.epochs": "4"}),
+        embedder_spec("mean"),
+        embedder_spec("mean", model_id="some/where/model"),
+    )
+    assert method_labels(specs) == (
+        "neural+mean (epochs 3)",
+        "neural+mean (epochs 4)",
+        "mean",
+        "mean (model)",
+    )
+
+
+def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:
+    lines = ["A cat.", "A dog.", "Rain again."]
+    paste(page, "\n".join(lines))
+    paste(page, "\n".join([*lines, "\u200b"]), "cls", "mean")
+    assert "Text 4 is without a character" in said(page)
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:

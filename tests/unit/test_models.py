@@ -187,6 +187,20 @@ def test_the_fingerprint_follows_the_content(folder: Path) -> None:
 # --- shared by everybody -----------------------------------------------------------------------
 
 
+def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["architectures"] = ["BertForPreTraining"]
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    monkeypatch.setattr(shared, "_models", {})
+    assert not isinstance(shared.shared_text_model(str(folder)), LanguageModel)
+    model = shared.shared_model(str(folder))
+    assert isinstance(model, LanguageModel)
+    assert shared.shared_model(str(folder)) is model
+    assert shared.shared_text_model(str(folder)) is model
+
+
 def test_loading_one_model_keeps_nobody_from_another(folder: Path, monkeypatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
     real = shared.load_model

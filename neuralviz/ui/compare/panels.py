@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.embedders import EmbedderSpec, NeuralEmbedder
-    from neuralviz.evaluation.similarity import Similarity
+    from neuralviz.evaluation.similarity import Disagreements, Similarity
 
 LIVE_SECONDS = 0.5
 LIVE_SECONDS_OF_MANY = 1.5
@@ -46,7 +46,7 @@ MANY_TEXTS = 100
 AS_GIVEN, CLUSTERED = "As given", "Clustered by the first method"
 MOST_LABELS = 40
 LISTED_PAIRS = 500
-MAX_FOLLOWED_TOKENS = 400  # of a pair, whose words are followed while the page waits
+MAX_FOLLOWED_TOKENS = 120  # of a pair, whose words are followed while the page waits
 MAX_FOLLOWED_IN_BLOCKS = 80
 TEXT_COLUMNS = ("one text", "other text")
 
@@ -75,9 +75,17 @@ def show_comparison(comparison: Comparison, order: str) -> None:
     live = not comparison.job.is_over
     many = len(comparison.texts) > MANY_TEXTS
     pause = LIVE_SECONDS_OF_MANY if many else LIVE_SECONDS
-    st.fragment(_show_heatmaps, run_every=pause if live else None)(comparison, order, live)
-    if not live:
-        _show_the_rest(comparison, order)
+    if live:
+        st.fragment(_show_heatmaps, run_every=pause)(comparison, order, live)
+        return
+    done = [one for m in range(len(comparison.specs)) if (one := comparison.similarity(m))]
+    found = disagreements(done) if len(done) > 1 else None
+    if _pair(comparison) is None and found is not None and len(found.first):
+        chosen = (int(found.first[0]), int(found.second[0]))
+        st.session_state.update(zip(PAIR, chosen, strict=True))
+    _show_heatmaps(comparison, order, live)
+    if done:
+        _show_the_rest(comparison, done, found, order)
 
 
 def _show_heatmaps(comparison: Comparison, order: str, live: bool) -> None:
@@ -98,7 +106,8 @@ def _show_heatmaps(comparison: Comparison, order: str, live: bool) -> None:
             continue
         with columns[number % len(columns)]:
             if one is None:
-                st.caption(f"{comparison.methods[number]} comes next.")
+                when = "comes next" if live else "was not reached"
+                st.caption(plain(f"{comparison.methods[number]} {when}."))
                 continue
             figure = similarity_heatmap(one, names, places, limits, pair)
             key, name = f"compare-{number}", f"products {one.method}"
@@ -190,15 +199,15 @@ def _pair(comparison: Comparison) -> tuple[int, int] | None:
     return (int(a), int(b)) if a in known and b in known else None
 
 
-def _show_the_rest(comparison: Comparison, order: str) -> None:
-    done = [
-        one for one in map(comparison.similarity, range(len(comparison.specs))) if one is not None
-    ]
-    if not done:
-        return
+def _show_the_rest(
+    comparison: Comparison,
+    done: Sequence[Similarity],
+    found: Disagreements | None,
+    order: str,
+) -> None:
     _warnings(comparison, done)
-    if len(done) > 1:
-        _part_ways(comparison, done)
+    if found is not None:
+        _part_ways(comparison, done, found)
     _show_pair(comparison, done)
     if len(done) > 1:
         _two_methods(comparison, done, order)
@@ -228,9 +237,8 @@ def _numbers(which: np.ndarray) -> str:
     return first + (" and others" if which.sum() > 5 else "")
 
 
-def _part_ways(comparison: Comparison, done: Sequence[Similarity]) -> None:
+def _part_ways(comparison: Comparison, done: Sequence[Similarity], found: Disagreements) -> None:
     st.subheader("Where the methods part ways", anchor=False)
-    found = disagreements(done)
     if not len(found.first):
         st.caption("No pair of texts is done by every method.")
         return
@@ -238,9 +246,6 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity]) -> None:
         f"{len(found.first):,} pairs of texts, those first whose places differ most between the "
         "methods; place 1 is the most similar pair. Tick a row to look at its pair below."
     )
-    if all(key not in st.session_state for key in PAIR) or _pair(comparison) is None:
-        chosen = (int(found.first[0]), int(found.second[0]))
-        st.session_state.update(zip(PAIR, chosen, strict=True))
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{comparison.number}"
     table: dict[str, Any] = {
         name: [f"{i + 1}. {shorten(comparison.texts[i], 80)}" for i in which[listed]]
@@ -357,7 +362,8 @@ def _neural_pair(comparison: Comparison, method: int, pair: tuple[int, int]) -> 
     assert vectors is not None
     try:
         embedder = _neural_embedder(spec)
-        words = _words_of_pair(spec, *(comparison.texts[i] for i in pair))
+        texts = (comparison.texts[i] for i in pair)
+        words = _words_of_pair(repr(embedder.identity), spec, *texts)
     except NeuralvizError as error:
         show_error(error)
         return
@@ -371,7 +377,7 @@ def _neural_pair(comparison: Comparison, method: int, pair: tuple[int, int]) -> 
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
-    st.caption("Their mean is the product of the pair.")
+    st.caption("The pair's product is their mean, when every layer has moved.")
     if words is None:
         st.caption(
             "Which words wrote an embedding is followed for shorter texts alone: it would take "
@@ -395,9 +401,12 @@ def _neural_embedder(spec: EmbedderSpec) -> NeuralEmbedder:
 
 @st.cache_data(max_entries=64, show_spinner="Following the words …")
 def _words_of_pair(
-    spec: EmbedderSpec, first: str, second: str
+    identity: str, spec: EmbedderSpec, first: str, second: str
 ) -> list[tuple[list[str], np.ndarray]] | None:
-    """Words and their shares of the delta of two texts; None where they are too long to follow."""
+    """Words and their shares of the delta of two texts; None where they are too long to follow.
+
+    ``identity`` is the embedder's: it changes when the model's weights do.
+    """
     from neuralviz.micro_tuning import finished
     from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
     from neuralviz.models import tokenize

@@ -25,7 +25,7 @@ from neuralviz.ui.model_choice import (
 from neuralviz.ui.session import is_here, session_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from neuralviz.embedders.registry import Loaders
 
@@ -41,7 +41,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What the worker tells: vectors of some texts by one method, why it ends, or nothing yet."""
+    """What the worker tells: vectors of some texts by one method, or why it cannot go on."""
 
     method: int
     at: np.ndarray | None = None
@@ -127,14 +127,18 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     for spec in specs:
         told = ""
         if names.count(spec.method) > 1:
-            values = [f"{name} {_in_words(value)}" for name, value in spec.options]
-            model = spec.model_id.rstrip("/").rpartition("/")[2]
-            if spec.parts or model != METHODS[spec.method].model_id:
-                values += [model] * bool(model)
+            values = [value for part in spec.parts or (spec,) for value in _settings(part)]
             told = f" ({', '.join(values)})" if values else ""
         label = spec.method + told
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
+
+
+def _settings(spec: EmbedderSpec) -> list[str]:
+    """What of a spec differs from the method's defaults, in words."""
+    values = [f"{name} {_in_words(value)}" for name, value in spec.options]
+    default = METHODS[spec.method].model_id
+    return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
 
 
 def _in_words(value: object) -> str:
@@ -165,21 +169,23 @@ def submit(comparison: Comparison) -> None:
     def work(job: Job) -> None:
         for method in order:
             try:
-                for step in embed(method, comparison.specs[method], texts):
+                for step in embed(method, comparison.specs[method], texts, job.should_stop):
                     job.add(step)
-                    if job.should_stop():
-                        return
             except NeuralvizError as error:
                 job.add(Step(method, error=str(error)))
+            if job.should_stop():
+                return
 
     comparison.job = job_queue().submit("Comparison", work, is_here(session_id()))
     st.session_state["comparison"] = comparison
 
 
-def embed(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Step]:
+def embed(
+    method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: Callable[[], bool]
+) -> Iterator[Step]:
     """Vectors of the texts, a step a batch; those that are kept come at once."""
     if spec.parts:
-        yield from _embed_joined(method, spec, texts)
+        yield from _embed_joined(method, spec, texts, should_stop)
         return
     embedder = make_embedder(spec, LOADERS)
     kept = vector_cache().get(embedder, texts)
@@ -187,22 +193,23 @@ def embed(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Ste
     if known:
         vectors = np.stack(list(known.values()))
         yield Step(method, np.array(list(known)), vectors, np.zeros(len(known), dtype=bool))
-    missing = np.array([i for i, vector in enumerate(kept) if vector is None], dtype=int)
-    wanted = [texts[i] for i in missing]
+    missing = [i for i, vector in enumerate(kept) if vector is None]
     size = BATCH_SIZE if _is_slow(spec) else 4 * BATCH_SIZE
-    for batch in embedder.embed_in_batches(wanted, size):
+    for batch in embedder.embed_in_batches(texts, size, only=missing, should_stop=should_stop):
         sound = ~batch.loss_rose
-        vector_cache().put(embedder, [wanted[i] for i in batch.at[sound]], batch.vectors[sound])
-        yield Step(method, missing[batch.at], batch.vectors, batch.loss_rose)
+        vector_cache().put(embedder, [texts[i] for i in batch.at[sound]], batch.vectors[sound])
+        yield Step(method, batch.at, batch.vectors, batch.loss_rose)
 
 
-def _embed_joined(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iterator[Step]:
+def _embed_joined(
+    method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: Callable[[], bool]
+) -> Iterator[Step]:
     """Each part on its own, so that none is computed twice; cells appear with the slowest."""
     order = sorted(range(len(spec.parts)), key=lambda part: _is_slow(spec.parts[part]))
     parts: dict[int, np.ndarray] = {}
     loss_rose = np.zeros(len(texts), dtype=bool)
     for place in order:
-        for step in embed(method, spec.parts[place], texts):
+        for step in embed(method, spec.parts[place], texts, should_stop):
             if step.at is None or step.vectors is None:
                 continue
             if place not in parts:
@@ -212,8 +219,8 @@ def _embed_joined(method: int, spec: EmbedderSpec, texts: Sequence[str]) -> Iter
             if place == order[-1]:
                 vectors = join([parts[p][step.at] for p in range(len(spec.parts))])
                 yield Step(method, step.at, vectors, loss_rose[step.at])
-            else:
-                yield Step(method)
+        if should_stop():
+            return
 
 
 def _is_slow(spec: EmbedderSpec) -> bool:
