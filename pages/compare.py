@@ -72,5 +72,7 @@ if ready:
         st.caption("The texts or the settings have changed: press **Compare** to see it.")
     if pressed and not is_example:
         put_in_address("compare", read.texts)
+elif shown is not None:
+    st.caption("Below stands what was compared last.")
 if shown is not None:
     show_comparison(shown, order)

@@ -229,7 +229,7 @@ def _texts_of(name: str, table: Table, column: str | None) -> ReadTexts:
     if not columns:
         return ReadTexts(())
     if column is None:
-        column = _guess_column(columns, table.rows)
+        column = _guess_column(name, columns, table.rows)
     elif column not in columns:
         raise TextError(
             f"{name} has no column “{column}”; it has {', '.join(f'“{c}”' for c in columns)}."
@@ -272,11 +272,33 @@ def _column_names(header: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _guess_column(columns: tuple[str, ...], table: Sequence[Sequence[str]]) -> str:
-    """The column named like one of texts, else the one with the longest texts on average."""
+def _guess_column(file_name: str, columns: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
+    """The column named like one of texts, else the one with the longest texts on average.
+
+    Raises:
+        TextError: no column has a word in it.
+    """
     by_name = {name.strip().lower(): name for name in reversed(columns)}
     for name in TEXT_COLUMNS:
         if name in by_name:
             return by_name[name]
-    lengths = [sum(len(row[place]) for row in table) for place in range(len(columns))]
+    lengths = [
+        sum(len(row[place]) for row in rows) if any(_has_word(row[place]) for row in rows) else 0
+        for place in range(len(columns))
+    ]
+    if rows and not any(lengths):
+        named = ", ".join(f"“{name[:40]}”" for name in columns[:12])
+        raise TextError(
+            f"{file_name} has no column of texts: there is no word in {named}. Name the column of "
+            "the texts “text”, whatever is in it."
+        )
     return columns[lengths.index(max(lengths))]
+
+
+def _has_word(cell: str) -> bool:
+    """Whether a cell holds more than numbers."""
+    try:
+        float(cell)
+    except ValueError:
+        return any(character.isalpha() for character in cell)
+    return False

@@ -12,6 +12,7 @@ from neuralviz.plots.theme import OKABE_ITO, escape, shorten, symmetric_range
 MAX_LINES = 8
 MAX_CELLS = 100_000  # of a heatmap that moves
 FEW_EPOCHS = 12
+UPRIGHT_WORDS = 14  # more are written upwards
 _LINE_COLOURS = OKABE_ITO[:6]
 
 
@@ -179,7 +180,8 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         xaxis={
             "tickvals": np.arange(len(words)) if few else None,
             "ticktext": [escape(shorten(word, 14)) for word in words] if few else None,
-            "tickangle": -45 if len(words) > 8 else 0,
+            "tickangle": -90 if len(words) > UPRIGHT_WORDS else -45 if len(words) > 8 else 0,
+            "tickfont": {"size": 13} if len(words) > UPRIGHT_WORDS else None,
             "showgrid": False,
             "title": None if few else "word of the text",
         },
@@ -187,6 +189,11 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         bargap=0.15,
     )
     return figure
+
+
+def shares_width(words: Sequence[str]) -> int:
+    """px below which the words of `shares_figure` would stand on each other."""
+    return 90 + 17 * len(words) if len(words) <= 60 else 300
 
 
 def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:

@@ -49,4 +49,4 @@ def field_keys(page: str, labels: Iterable[str]) -> list[str]:
 
 def keep_texts(page: str, keys: list[str]) -> None:
     """Keep what is in the fields on this machine and put its id into the address."""
-    put_in_address(page, [st.session_state.get(key, "") for key in keys])
+    put_in_address(page, [st.session_state.get(key, "") for key in keys], over=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
@@ -10,7 +11,7 @@ from neuralviz.plots.theme import standalone_html
 from neuralviz.ui.live_figure import live_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
     import plotly.graph_objects as go
@@ -64,6 +65,18 @@ def show_figure(
             )
         st.caption("PNG and SVG: the buttons at the figure's top right.")
     return click
+
+
+@contextmanager
+def swiped(key: str, least: int) -> Iterator[None]:
+    """A place for a figure that keeps ``least`` px on a narrow screen, to be swiped in the page."""
+    place = f".st-key-{key}"
+    with st.container(key=key):
+        st.html(
+            f"<style>{place} {{overflow-x: auto}} {place} "
+            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
+        )
+        yield
 
 
 def _download(

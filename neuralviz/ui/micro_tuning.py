@@ -24,10 +24,11 @@ from neuralviz.plots.micro_tuning import (
     loss_figure,
     products_figure,
     shares_figure,
+    shares_width,
     short_layer_names,
 )
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.model_choice import BUNDLED, load_for_app, model_or_none
@@ -307,7 +308,7 @@ def _state(run: Run) -> None:
     n = len(record.texts)
     if job.status == "queued":
         place = job_queue().place_in_queue(job)
-        st.progress(0.0, f"Waiting for other runs on this machine; place {place} in the queue.")
+        st.progress(0.0, f"Waiting for work that began before; place {place} in the queue.")
     elif job.status == "running" and not record.steps:
         st.progress(0.0, "Getting the model ready …")
     elif job.status == "running":
@@ -447,13 +448,14 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     labels = [
         f"{word} (?)" if unknown else word for word, unknown in zip(words, lacking, strict=True)
     ]
-    show_figure(
-        shares_figure(labels, shares, "Which words wrote the embedding"),
-        key=f"{key}-shares",
-        numbers=pd.DataFrame({"word": words, "share": shares, "unknown": lacking}),
-        name="word-shares",
-        height=400,
-    )
+    with swiped(f"{key}-shares-wide", shares_width(labels)):
+        show_figure(
+            shares_figure(labels, shares, "Which words wrote the embedding"),
+            key=f"{key}-shares",
+            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": lacking}),
+            name="word-shares",
+            height=400,
+        )
     note = f"Words and weight decay ({report.decay_share:.1%}) sum to 100 %."
     if lacking.any():
         unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))

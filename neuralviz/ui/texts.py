@@ -78,17 +78,21 @@ def texts_input(
     return read.first(max_texts)
 
 
-def put_in_address(key: str, texts: Sequence[str]) -> None:
+def put_in_address(key: str, texts: Sequence[str], *, over: bool = False) -> None:
     """Keep ``texts`` on this machine and let the address bring them back.
 
-    A session writes over what it kept under ``key`` before, never over the view of a link.
+    An address keeps its texts: others get another one. With ``over``, for what is put in with every
+    edit, the session writes over what it kept under ``key`` before, never over a link's view.
     """
-    try:
-        view = save_texts(texts, st.session_state.get(f"{key}-own-view"))
-    except OSError:
-        st.toast("The texts could not be kept on this disk, so the address does not hold them.")
-        return
-    st.session_state[f"{key}-own-view"] = st.session_state[f"{key}-view"] = view
+    kept, view = st.session_state.get(f"{key}-own-view", (None, None))
+    if kept != tuple(texts):
+        try:
+            view = save_texts(texts, view if over else None)
+        except OSError:
+            st.toast("The texts could not be kept on this disk, so the address does not hold them.")
+            return
+    st.session_state[f"{key}-own-view"] = (tuple(texts), view)
+    st.session_state[f"{key}-view"] = view
     st.query_params["view"] = view
 
 
@@ -116,6 +120,7 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
         default=next(iter(examples)),
         required=True,
         key=f"{key}-example",
+        bind="query-params",
         label_visibility="collapsed",
         persist_state="session",
     )

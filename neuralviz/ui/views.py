@@ -17,7 +17,7 @@ import platformdirs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-KEPT_VIEWS = 500
+KEPT_VIEWS = 5000
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
 
 
@@ -27,7 +27,7 @@ def home() -> Path:
 
 
 def save_texts(texts: Sequence[str], view_id: str | None = None) -> str:
-    """Keep ``texts`` and return the id of their view; the oldest views beyond 500 are dropped.
+    """Keep ``texts`` and return the id of their view; the oldest views beyond 5,000 are dropped.
 
     Args:
         texts: of the view.

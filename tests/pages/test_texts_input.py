@@ -86,16 +86,18 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     assert "not kept on this machine" in lost.toast[0].value
 
 
-def test_a_session_writes_over_its_own_view_and_over_no_other(
-    page: AppTest, tmp_path: Path
-) -> None:
+def test_an_address_keeps_its_texts(page: AppTest, tmp_path: Path) -> None:
     page.button[0].click().run()
+    first = page.query_params["view"]
+    page.button[0].click().run()
+    assert page.query_params["view"] == first
     page.pills(key="t-example").set_value("Two").run()
     page.button[0].click().run()
-    assert len(list((tmp_path / "views").iterdir())) == 1
-    guest = AppTest.from_function(app, default_timeout=20)
-    guest.query_params["view"] = page.query_params["view"]
-    guest.run().text_area(key="t-pasted").set_value("mine").run()
-    guest.button[0].click().run()
-    assert guest.query_params["view"] != page.query_params["view"]
+    assert page.query_params["view"] != first
     assert len(list((tmp_path / "views").iterdir())) == 2
+    guest = AppTest.from_function(app, default_timeout=20)
+    guest.query_params["view"] = first
+    assert given(guest.run()) == '["a","b"]'
+    guest.text_area(key="t-pasted").set_value("mine").run()
+    guest.button[0].click().run()
+    assert guest.query_params["view"] != first

@@ -81,7 +81,7 @@ def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     )
     with pytest.raises(TextError, match="put texts that contain “,” in quotation marks"):
         read_texts("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n")
-    many = b"a,b\n1,2\n" + b"1,2,3\n" * 7
+    many = b"a,b\n1,two\n" + b"1,2,3\n" * 7
     assert "(line 3, 4, 5, 6, 7 …)" in read_texts("a.csv", many).notes[0]
 
 
@@ -130,3 +130,10 @@ def test_unusable_files_are_refused_with_a_sentence(
 def test_a_text_file_has_no_columns() -> None:
     with pytest.raises(TextError, match="not a CSV file"):
         read_texts("a.txt", b"a", "text")
+
+
+def test_a_table_without_a_column_of_texts_is_refused() -> None:
+    with pytest.raises(TextError, match="no column of texts: there is no word in “x”, “y”"):
+        read_texts("t.csv", b"x,y\n1,2.5\n3,1e5\n")
+    assert read_texts("t.csv", b"x,y\n1,two\n3,four\n").column == "y"
+    assert read_texts("t.csv", b"x,text\n1,2\n3,4\n").texts == ("2", "4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,10 +27,10 @@ from neuralviz.plots.compare import (
     spread_figure,
     text_names,
 )
-from neuralviz.plots.micro_tuning import shares_figure, short_layer_names
+from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.run import LOADERS, PAIR, Comparison
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.jobs import job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain, show_error
@@ -100,11 +101,11 @@ def _show_heatmaps(comparison: Comparison, order: str, live: bool) -> None:
     places = _order(comparison, order)
     names = text_names(comparison.texts, _labels(comparison, order))
     pair = None if live else _pair(comparison)
-    columns = st.columns(2 if len(similarities) != 3 else 3)
-    for number, one in enumerate(similarities):
-        if number in comparison.errors and one is None:
-            continue
-        with columns[number % len(columns)]:
+    shown = [n for n, one in enumerate(similarities) if one or n not in comparison.errors]
+    columns = st.columns(2 if len(shown) != 3 else 3)
+    for column, number in zip(itertools.cycle(columns), shown, strict=False):
+        one = similarities[number]
+        with column:
             if one is None:
                 when = "comes next" if live else "was not reached"
                 st.caption(plain(f"{comparison.methods[number]} {when}."))
@@ -135,7 +136,7 @@ def _state(comparison: Comparison) -> None:
         job.stop()
     if job.status == "queued":
         place = job_queue().place_in_queue(job)
-        bar.progress(0.0, f"Waiting for other runs on this machine; place {place} in the queue.")
+        bar.progress(0.0, f"Waiting for work that began before; place {place} in the queue.")
         return
     counts = ", ".join(
         f"{method} {comparison.n_done(m):,} of {n:,}"
@@ -243,18 +244,17 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity], found: Disagr
         st.caption("No pair of texts is done by every method.")
         return
     st.caption(
-        f"{len(found.first):,} pairs of texts, those first whose places differ most between the "
-        "methods; place 1 is the most similar pair. Tick a row to look at its pair below."
+        f"{len(found.first):,} pair{'s' * (len(found.first) != 1)} of texts, those first whose "
+        "places differ most between the methods (*apart*, of all places); place 1 is the most "
+        "similar pair. Tick a row to look at its pair below."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{comparison.number}"
-    table: dict[str, Any] = {
-        name: [f"{i + 1}. {shorten(comparison.texts[i], 80)}" for i in which[listed]]
-        for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True)
-    }
+    table: dict[str, Any] = {"apart": 100 * found.spread[listed]}
+    for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True):
+        table[name] = [f"{i + 1}. {shorten(comparison.texts[i], 80)}" for i in which[listed]]
     for m, one in enumerate(done):
-        table[f"{one.method}: product"] = found.products[listed, m]
+        table[one.method] = found.products[listed, m]
         table[f"{one.method}: place"] = found.ranks[listed, m].astype(int)
-    table["places apart"] = 100 * found.spread[listed]
 
     def choose() -> None:
         rows = st.session_state[key]["selection"]["rows"]
@@ -269,13 +269,11 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity], found: Disagr
         key=key,
         on_select=choose,
         selection_mode="single-row",
-        column_config={name: st.column_config.TextColumn(width=260) for name in TEXT_COLUMNS}
-        | {
-            "places apart": st.column_config.NumberColumn(
-                format="%.0f %%", help="Of the number of pairs."
-            )
-        }
-        | {f"{one.method}: product": st.column_config.NumberColumn(format="%.3f") for one in done},
+        column_config={
+            "apart": st.column_config.NumberColumn(format="%.0f %%", width=70),
+            **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
+            **{one.method: st.column_config.NumberColumn(format="%.3f") for one in done},
+        },
     )
     with st.popover(
         "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"
@@ -385,10 +383,11 @@ def _neural_pair(comparison: Comparison, method: int, pair: tuple[int, int]) -> 
         )
         return
     for place, number, (spelt, shares) in zip(st.columns(2), pair, words, strict=True):
-        with place:
+        side = "one" if number == pair[0] else "other"
+        with place, swiped(f"compare-words-wide-{method}-{side}", shares_width(spelt)):
             show_figure(
                 shares_figure(spelt, shares, f"Words that wrote text {number + 1}, {label}"),
-                key=f"compare-words-{method}-{'one' if number == pair[0] else 'other'}",
+                key=f"compare-words-{method}-{side}",
                 numbers=pd.DataFrame({"word": spelt, "share": shares}),
                 name=f"word-shares-{number + 1}",
                 height=360,
@@ -505,7 +504,7 @@ def _spread(done: Sequence[Similarity]) -> None:
             {
                 "method": one.method,
                 "mean": products.mean(),
-                "standard deviation": products.std(),
+                "std. dev.": products.std(),
                 "lowest": products.min(),
                 "highest": products.max(),
             }
@@ -525,8 +524,8 @@ def _spread(done: Sequence[Similarity]) -> None:
             hide_index=True,
             key="compare-spread-table",
             column_config={
-                name: st.column_config.NumberColumn(format="%.3f")
-                for name in ("mean", "standard deviation", "lowest", "highest")
+                name: st.column_config.NumberColumn(format="%.3f", width=72)
+                for name in ("mean", "std. dev.", "lowest", "highest")
             },
         )
         st.caption(

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.model_choice import MINILM, chosen_model_id
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = "followed"
 OF_SIDEBAR = "Sidebar's model"
@@ -55,15 +49,3 @@ def _open_example(name: str) -> None:
     keys = field_keys(PAGE, ["Text"])
     st.session_state[keys[0]] = EXAMPLES[name]
     keep_texts(PAGE, keys)
-
-
-@contextmanager
-def swiped(key: str, least: int) -> Iterator[None]:
-    """A place for a figure that keeps ``least`` px on a narrow screen, to be swiped in the page."""
-    place = f".st-key-{key}"
-    with st.container(key=key):
-        st.html(
-            f"<style>{place} {{overflow-x: auto}} {place} "
-            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
-        )
-        yield

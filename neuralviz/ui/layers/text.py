@@ -13,8 +13,8 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.ui.figures import show_figure
-from neuralviz.ui.layers import followed_model_id, one_text, swiped
+from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.layers import followed_model_id, one_text
 from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import plain, show_error
 

@@ -13,9 +13,9 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.jobs import Job, job_queue
-from neuralviz.ui.layers import one_text, swiped
+from neuralviz.ui.layers import one_text
 from neuralviz.ui.micro_tuning import layers_to_choose_from, run_settings
 from neuralviz.ui.model_choice import chosen_model_id, load_for_app
 from neuralviz.ui.page import plain, show_error
@@ -264,7 +264,7 @@ def _progress(run: MarkRun) -> None:
     job = run.job
     if job.status == "queued":
         place = job_queue().place_in_queue(job)
-        st.progress(0.0, f"Waiting for other runs on this machine; place {place} in the queue.")
+        st.progress(0.0, f"Waiting for work that began before; place {place} in the queue.")
     elif job.status == "running" and not run.steps:
         st.progress(0.0, "Getting the model ready …")
     elif job.status == "running":

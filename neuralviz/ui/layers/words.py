@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
 
 MAX_TEXTS = 5000
-DRAWN_WORDS = 20  # of a group
+DRAWN_WORDS = 25  # of a group
 GROUPS = {
     "low": ("Low: they turn steadily", "lowest"),
     "middle": ("Middle", "middle"),

@@ -97,7 +97,7 @@ def _panel(
         with st.container(horizontal=True, vertical_alignment="center"):
             if job.status == "queued":
                 place = job_queue().place_in_queue(job)
-                words = f"Waiting for other work on this machine; place {place} in the queue."
+                words = f"Waiting for work that began before; place {place} in the queue."
             else:
                 words = f"{done:,} of {total:,} {things}" if total else "The model begins …"
             st.progress(done / total if total else 0.0, words)
