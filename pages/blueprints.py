@@ -10,12 +10,12 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
-from neuralviz.models import tokenize
+from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.model_choice import BUNDLED, chosen_model_id, model_or_stop
+from neuralviz.ui.model_choice import chosen_model_id, model_or_stop
 from neuralviz.ui.page import page_header, show_error
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.similarity import pair_indices
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +118,7 @@ def _product_rows(one: Similarity, ids: Sequence[str], schema: pa.Schema) -> Ite
     import pyarrow as pa
 
     id_column, text_column = pa.array(ids, pa.string()), pa.array(one.texts, pa.string())
-    first, second = np.triu_indices(len(one.texts), k=1)
+    first, second = pair_indices(len(one.texts))
     for start in range(0, len(first), PAIRS_AT_A_TIME):
         i, j = (at[start : start + PAIRS_AT_A_TIME] for at in (first, second))
         columns = [

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from neuralviz.evaluation.similarity import pair_indices
 from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def products_scatter(
     first: Similarity, second: Similarity, pair: tuple[int, int] | None = None
 ) -> go.Figure:
     """Every pair of texts by its product in one method and in another."""
-    i, j = np.triu_indices(len(first.texts), k=1)
+    i, j = pair_indices(len(first.texts))
     x, y = first.products[i, j], second.products[i, j]
     figure = go.Figure(
         go.Scattergl(

@@ -15,7 +15,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
 from neuralviz.micro_tuning.record import RunRecord, watch
 from neuralviz.micro_tuning.settings import check_numbers
-from neuralviz.models import bundled
+from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import (
@@ -31,7 +31,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
-from neuralviz.ui.model_choice import BUNDLED, load_for_app, model_or_none
+from neuralviz.ui.model_choice import load_for_app, model_or_none
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, is_served, session_id
 

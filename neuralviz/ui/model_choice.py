@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.models import BUNDLED, MINILM
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from neuralviz.models import LanguageModel, TextModel
 
-BUNDLED = "bundled"
-MINILM = "all-MiniLM-L6-v2"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the cores
 

@@ -8,7 +8,8 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, embedder_spec
 from neuralviz.errors import NeuralvizError
-from neuralviz.ui.model_choice import BUNDLED, MINILM, chosen_model_id
+from neuralviz.models import BUNDLED, MINILM
+from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from neuralviz.models import MINILM
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
-from neuralviz.ui.model_choice import MINILM, chosen_model_id
+from neuralviz.ui.model_choice import chosen_model_id
 
 PAGE = "followed"
 OF_SIDEBAR = "Sidebar's model"
