@@ -146,10 +146,10 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, text: str, embedder: type = Ne
     """Press Ctrl-C when an embedder comes to a batch with ``text``."""
     embed = embedder._embed
 
-    def until_interrupted(self: object, read: list) -> tuple[np.ndarray, np.ndarray]:
+    def until_interrupted(self: object, read: list, *rest: object) -> tuple[np.ndarray, np.ndarray]:
         if any(entry.text == text for entry in read):
             raise KeyboardInterrupt
-        return embed(self, read)
+        return embed(self, read, *rest)
 
     monkeypatch.setattr(embedder, "_embed", until_interrupted)
 
