@@ -193,7 +193,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
 
 def shares_width(words: Sequence[str]) -> int:
     """px below which the words of `shares_figure` would stand on each other."""
-    return 90 + 17 * len(words) if len(words) <= 60 else 300
+    return 80 + 13 * len(words) if len(words) <= 60 else 300
 
 
 def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
