@@ -1,8 +1,11 @@
-"""Where the app and the sample data lie: in a checkout, or inside an installed wheel."""
+"""Where things lie: the app and the sample data, in a checkout or a wheel; what users keep."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import platformdirs
 
 _PACKAGE = Path(__file__).parent
 
@@ -11,6 +14,11 @@ def app_folder() -> Path:
     """Folder of ``app.py``, ``pages/`` and ``.streamlit/``."""
     inside = _PACKAGE / "_app"
     return inside if inside.is_dir() else _PACKAGE.parent
+
+
+def home() -> Path:
+    """Folder of what neuralviz keeps for its user; ``NEURALVIZ_HOME`` overrides it."""
+    return Path(os.environ.get("NEURALVIZ_HOME") or platformdirs.user_data_dir("neuralviz"))
 
 
 def sample_data() -> Path:

@@ -31,13 +31,18 @@ class EmbeddedBatch:
     Attributes:
         at: [text] their places among all texts.
         vectors: [text, dim] float32.
-        loss_rose: [text] true where micro-tuning was no learning: the loss rose, or ceased to be a
-            number.
+        loss: [text, 2] of micro-tuning, in nats: the first and the last. NaN where nothing was
+            learnt; a last one that is NaN alone ceased to be a number.
     """
 
     at: np.ndarray
     vectors: np.ndarray
-    loss_rose: np.ndarray
+    loss: np.ndarray
+
+    @property
+    def loss_rose(self) -> np.ndarray:
+        """[text] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
+        return rose(self.loss)
 
 
 class Embedder(ABC):
@@ -67,7 +72,7 @@ class Embedder(ABC):
 
     @abstractmethod
     def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, and [text] whether the loss rose.
+        """[text, dim] vectors, and [text, 2] the first and the last loss, as of `EmbeddedBatch`.
 
         Raises:
             Stopped: ``should_stop``, asked every second or more often, said so.
@@ -115,7 +120,7 @@ class Embedder(ABC):
         for start in range(0, len(order), int(batch_size)):
             at = order[start : start + int(batch_size)]
             try:
-                vectors, loss_rose = self._embed([read[i] for i in at], should_stop)
+                vectors, loss = self._embed([read[i] for i in at], should_stop)
             except Stopped:
                 return
             broken = ~np.isfinite(vectors).all(axis=1)
@@ -127,7 +132,7 @@ class Embedder(ABC):
                 )
             if normalize:
                 vectors = unit_vectors(vectors)
-            yield EmbeddedBatch(at, vectors.astype(np.float32, copy=False), loss_rose)
+            yield EmbeddedBatch(at, vectors.astype(np.float32, copy=False), loss)
 
     def encode(
         self,
@@ -224,6 +229,17 @@ class ModelEmbedder(Embedder):
 
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)
+
+
+def nothing_learnt(n_texts: int) -> np.ndarray:
+    """[text, 2] the losses of texts that no model was tuned on: NaN."""
+    return np.full((n_texts, 2), np.nan)
+
+
+def rose(loss: np.ndarray) -> np.ndarray:
+    """[text] where the last of two losses [text, 2] is above the first, or no number any more."""
+    first, last = loss[:, 0], loss[:, 1]
+    return ~np.isnan(first) & ~(last <= first)
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:

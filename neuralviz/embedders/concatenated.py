@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, ShouldStop, unit_vectors
+from neuralviz.embedders.base import Embedder, ShouldStop, nothing_learnt, rose, unit_vectors
 from neuralviz.errors import SettingsError
 
 
@@ -45,12 +45,13 @@ class ConcatenatedEmbedder(Embedder):
     def _embed(
         self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        vectors, loss_rose = [], np.zeros(len(read), dtype=bool)
+        vectors, loss = [], nothing_learnt(len(read))
         for part, own in zip(self.parts, zip(*read, strict=True), strict=True):
-            of_part, rose = part._embed(own, should_stop)
+            of_part, learnt = part._embed(own, should_stop)
             vectors.append(of_part)
-            loss_rose |= rose
-        return join(vectors), loss_rose
+            worse = rose(learnt) & ~rose(loss)
+            loss = np.where((np.isnan(loss[:, 0]) | worse)[:, None], learnt, loss)
+        return join(vectors), loss
 
 
 def join(vectors: Sequence[np.ndarray]) -> np.ndarray:

@@ -88,7 +88,13 @@ class NeuralEmbedder(ModelEmbedder):
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         result = learn(self.model, read, self.settings, should_stop)
-        return result.embeddings, result.diverged | result.loss_rose
+        return result.embeddings, losses(result)
+
+
+def losses(result: MicroTuning) -> np.ndarray:
+    """[text, 2] the first and the last loss in nats; the last is NaN where the run diverged."""
+    first = np.nan_to_num(result.loss[0], nan=np.inf)
+    return np.stack([first, np.where(result.diverged, np.nan, result.loss[-1])], axis=1)
 
 
 def learn(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neuralviz.embedders.base import ModelEmbedder
+from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
@@ -33,7 +33,7 @@ class _StatesEmbedder(ModelEmbedder):
         from neuralviz.layers.states import pool_texts
 
         (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
-        return vectors, np.zeros(len(read), dtype=bool)
+        return vectors, nothing_learnt(len(read))
 
 
 class PooledEmbedder(_StatesEmbedder):

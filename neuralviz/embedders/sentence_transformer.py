@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, ShouldStop
+from neuralviz.embedders.base import Embedder, ShouldStop, nothing_learnt
 from neuralviz.errors import ModelError, Stopped
 
 if TYPE_CHECKING:
@@ -52,4 +52,4 @@ class SentenceTransformerEmbedder(Embedder):
             )
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"The sentence encoder could not read the texts: {error}") from error
-        return np.asarray(vectors, dtype=np.float32), np.zeros(len(read), dtype=bool)
+        return np.asarray(vectors, dtype=np.float32), nothing_learnt(len(read))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, learn
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, learn, losses
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 
@@ -80,7 +80,7 @@ class TunedOutputEmbedder(ModelEmbedder):
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         result = learn(self.model, read, self.settings, should_stop)
-        return self._outputs(result), result.diverged | result.loss_rose
+        return self._outputs(result), losses(result)
 
     def _outputs(self, result: MicroTuning) -> np.ndarray:
         """[text, d_model] outputs of a copy of the model that has each text's weights in turn.

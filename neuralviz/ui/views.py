@@ -6,24 +6,18 @@ An address holds settings and this id, never the texts.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
+from neuralviz.paths import home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 KEPT_VIEWS = 5000
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
-
-
-def home() -> Path:
-    """Folder of what neuralviz keeps for its user; ``NEURALVIZ_HOME`` overrides it."""
-    return Path(os.environ.get("NEURALVIZ_HOME") or platformdirs.user_data_dir("neuralviz"))
 
 
 def save_texts(texts: Sequence[str], view_id: str | None = None) -> str:
