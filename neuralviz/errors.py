@@ -19,6 +19,10 @@ class ModelError(NeuralvizError):
     """A model that cannot be had or cannot be used: wrong id, no network, no masked-token head."""
 
 
+class StoreError(NeuralvizError):
+    """What is kept on disk cannot be read or written: a full disk, a newer version, a lost corpus."""
+
+
 class Stopped(Exception):  # noqa: N818  not an error
     """Work was told to stop half-way; whoever told it catches this."""
 

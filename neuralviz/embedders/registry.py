@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -91,6 +92,40 @@ class EmbedderSpec:
     model_id: str
     options: tuple[tuple[str, Any], ...] = ()
     parts: tuple[EmbedderSpec, ...] = ()
+
+    def to_json(self) -> str:
+        """The spec as text, to be kept."""
+        return json.dumps(self._as_list())
+
+    @classmethod
+    def from_json(cls, text: str) -> EmbedderSpec:
+        """The spec that `to_json` wrote.
+
+        Raises:
+            SettingsError: it is none, or of a method that there is not.
+        """
+        try:
+            spec = cls._from_list(json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise SettingsError("What was kept of a method cannot be read.") from error
+        for part in spec.parts or (spec,):
+            if part.method not in METHODS:
+                raise SettingsError(f"There is no method “{part.method[:40]}”.")
+        return spec
+
+    def _as_list(self) -> list[Any]:
+        parts = [part._as_list() for part in self.parts]
+        return [self.method, self.model_id, self.options, parts]
+
+    @classmethod
+    def _from_list(cls, entry: list[Any]) -> EmbedderSpec:
+        method, model_id, options, parts = entry
+        read = tuple((str(name), _as_tuple(value)) for name, value in options)
+        return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
 def read_layers(text: str) -> str | tuple[str, ...]:

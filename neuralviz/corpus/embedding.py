@@ -1,0 +1,129 @@
+"""Embed a corpus once: what is there already is not computed again, what is finished is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.corpus.vectors import text_keys
+
+if TYPE_CHECKING:
+    from neuralviz.corpus.store import Corpus, CorpusStore
+    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.embedders import EmbeddedBatch, Embedder
+    from neuralviz.embedders.base import ShouldStop
+
+BATCH_SIZE = 32
+KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
+MANY_PIECES = 8  # written one by one, they are put together at the end
+
+
+@dataclass(frozen=True)
+class EmbeddingProgress:
+    """How far a corpus is embedded.
+
+    Attributes:
+        embedder: under which the vectors are kept.
+        done, total: different texts.
+        found: of those done, how many had been kept before.
+        n_rose: texts whose loss rose in this run, or ceased to be a number.
+    """
+
+    embedder: KeptEmbedder
+    done: int
+    total: int
+    found: int
+    n_rose: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every text has its vector."""
+        return self.done == self.total
+
+
+def embed_corpus(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: Embedder,
+    spec: str = "",
+    *,
+    should_stop: ShouldStop = lambda: False,
+) -> Iterator[EmbeddingProgress]:
+    """Embed the texts of a corpus that have no vector yet, and keep the vectors as they come.
+
+    The longest texts go first, in batches that depend on the corpus alone: a run that was ended in
+    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
+
+    Args:
+        store: where the corpus is kept.
+        corpus: one of its corpora.
+        embedder: of any method.
+        spec: how to make the embedder again, as `EmbedderSpec.to_json` writes it.
+        should_stop: asked again and again, also within a batch.
+
+    Yields:
+        The progress at the start, after every batch, and when all is kept.
+
+    Raises:
+        StoreError: the vectors cannot be written; those written before are kept.
+        ModelError: as of `Embedder.embed_in_batches`.
+    """
+    kept = store.vectors.register(embedder, spec)
+    texts, keys = distinct_texts(store, corpus)
+    has = store.vectors.has(kept, keys)
+    done = found = int(has.sum())
+    n_rose, n_pieces = 0, 0
+    pending: list[tuple[np.ndarray, EmbeddedBatch]] = []
+    last_kept = time.monotonic()
+
+    def keep() -> int:
+        if pending:
+            store.vectors.put(
+                kept,
+                np.concatenate([part for part, _ in pending]),
+                np.concatenate([batch.vectors for _, batch in pending]),
+                np.concatenate([batch.loss for _, batch in pending]),
+            )
+        n = len(pending)
+        pending.clear()
+        return n
+
+    yield EmbeddingProgress(kept, done, len(texts), found)
+    try:
+        for start in range(0, len(texts), BATCH_SIZE):
+            missing = [
+                at for at in range(start, min(start + BATCH_SIZE, len(texts))) if not has[at]
+            ]
+            if not missing:
+                continue
+            given = [texts[at] for at in missing]
+            batches = embedder.embed_in_batches(given, BATCH_SIZE, should_stop=should_stop)
+            batch = next(batches, None)
+            if batch is None:  # stopped
+                break
+            pending.append((keys[missing][batch.at], batch))
+            done += len(missing)
+            n_rose += int(batch.loss_rose.sum())
+            if time.monotonic() - last_kept > KEPT_EVERY:
+                n_pieces += keep() > 0
+                last_kept = time.monotonic()
+            yield EmbeddingProgress(kept, done, len(texts), found, n_rose)
+            if should_stop():
+                break
+    finally:
+        n_pieces += keep() > 0
+    if n_pieces > MANY_PIECES:
+        store.vectors.compact(kept)
+    yield EmbeddingProgress(kept, done, len(texts), found, n_rose)
+
+
+def distinct_texts(store: CorpusStore, corpus: Corpus) -> tuple[list[str], np.ndarray]:
+    """The different texts of a corpus, the longest first, and their keys."""
+    texts = list(dict.fromkeys(store.texts(corpus)))
+    keys = text_keys(texts)
+    order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), keys[i]))
+    return [texts[i] for i in order], keys[order]

@@ -1,0 +1,277 @@
+"""Corpora that are kept: texts with their ids and labels, their vectors and their maps.
+
+A row in ``corpora`` is written after a corpus's texts and deleted before them, so that nothing
+half-done is ever seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from neuralviz.corpus.database import Database, now
+from neuralviz.corpus.vectors import KeptVectors, key_array, keys_of, text_keys
+from neuralviz.errors import StoreError
+from neuralviz.paths import home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neuralviz.corpus.reading import ReadTexts
+
+MAX_NAME = 80  # characters
+_ASKED_ONE_BY_ONE = 1000  # rows; above, the whole column is read
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
+
+ColumnKind = Literal["text", "number"]
+Rows = Sequence[int] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of labels: its name in the file, and whether its values are numbers."""
+
+    name: str
+    kind: ColumnKind
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A kept corpus; its texts stay on disk.
+
+    Attributes:
+        id: our own, never changes.
+        name: what people call it, no two alike.
+        n_texts: rows, in the order they came in.
+        n_distinct: different texts among them.
+        created: ISO 8601, UTC.
+        columns: of labels.
+    """
+
+    id: str
+    name: str
+    n_texts: int
+    n_distinct: int
+    created: str
+    columns: tuple[Column, ...]
+
+    def column(self, name: str) -> Column:
+        """The column of labels of this name.
+
+        Raises:
+            StoreError: there is none.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        has = ", ".join(f"“{column.name}”" for column in self.columns) or "none"
+        raise StoreError(f"“{self.name}” has no column “{name[:40]}”; it has {has}.")
+
+
+class CorpusStore:
+    """Everything of corpora that is kept in one folder.
+
+    Any thread may call any method; nothing is held open between calls.
+
+    Attributes:
+        folder: where it is kept.
+        vectors: by embedder and text, shared by the corpora.
+
+    Args:
+        folder: made when something is first kept in it; by default the user's own.
+
+    Raises:
+        StoreError: a newer neuralviz wrote the folder, or it cannot be read.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or home() / "corpora"
+        self._database = Database(self.folder)
+        self.vectors = KeptVectors(self._database)
+
+    def corpora(self) -> tuple[Corpus, ...]:
+        """All that are kept, those made last first."""
+        return tuple(_corpus(row) for row in reversed(self._database.entries("corpora")))
+
+    def corpus(self, name_or_id: str) -> Corpus:
+        """A corpus by its name or id.
+
+        Raises:
+            StoreError: there is none; the message names those there are.
+        """
+        corpora = self.corpora()
+        for corpus in corpora:
+            if name_or_id in (corpus.name, corpus.id):
+                return corpus
+        names = ", ".join(f"“{corpus.name}”" for corpus in corpora[:12]) or "none yet"
+        raise StoreError(f"There is no corpus “{name_or_id[:40]}”; there is {names}.")
+
+    def add(self, name: str, read: ReadTexts) -> Corpus:
+        """Keep texts as a corpus; nothing is embedded yet.
+
+        Args:
+            name: one that is taken gets a number behind it.
+            read: the texts with ids and labels; columns whose values are all numbers are kept as
+                numbers.
+
+        Raises:
+            StoreError: the name is none, or it cannot be written; nothing is kept then.
+        """
+        import pyarrow as pa
+
+        name = _tidy(name)
+        labels = [
+            _label_column(title, values)
+            for title, values in read.labels.items()
+            if values != read.ids
+        ]
+        keys = text_keys(read.texts)
+        ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+        rows = pa.table(
+            {
+                "row": pa.array(np.arange(len(read.texts), dtype=np.int32)),
+                "id": pa.array(ids, pa.string()),
+                "text": pa.array(read.texts, pa.string()),
+                "key": key_array(keys),
+                **{f"label_{place}": values for place, (_, values) in enumerate(labels)},
+            }
+        )
+        corpus = Corpus(
+            id=secrets.token_hex(6),
+            name=_free(name, [corpus.name for corpus in self.corpora()]),
+            n_texts=len(read.texts),
+            n_distinct=len(np.unique(keys)),
+            created=now(),
+            columns=tuple(column for column, _ in labels),
+        )
+        with self._database.writing():
+            self._database.create(_table(corpus), rows)
+            self._database.registry("corpora").add([_entry(corpus)])
+        return corpus
+
+    def rename(self, corpus: Corpus, name: str) -> Corpus:
+        """Give a corpus another name.
+
+        Raises:
+            StoreError: the name is none or taken, or the corpus is gone.
+        """
+        name = _tidy(name)
+        if any(other.name == name and other.id != corpus.id for other in self.corpora()):
+            raise StoreError(f"There is a corpus “{name}” already; choose another name.")
+        with self._database.writing():
+            corpora = self._database.registry("corpora")
+            corpora.update(where=f"id = '{corpus.id}'", values={"name": name})
+        return self.corpus(corpus.id)
+
+    def delete(self, corpus: Corpus) -> None:
+        """Forget a corpus, its maps, and the vectors of texts that no other corpus has."""
+        mine = np.unique(self.keys(corpus))
+        with self._database.writing():
+            self._database.registry("corpora").delete(f"id = '{corpus.id}'")
+            self._database.drop(_table(corpus))
+        others = [self.keys(other) for other in self.corpora()]
+        self.vectors.forget(np.setdiff1d(mine, np.concatenate(others)) if others else mine)
+
+    def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
+        """The texts of a corpus, or of some of its rows, in the order asked for."""
+        return self._column(corpus, "text", rows).to_pylist()
+
+    def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
+        """The ids of a corpus, or of some of its rows, in the order asked for."""
+        return self._column(corpus, "id", rows).to_pylist()
+
+    def labels(self, corpus: Corpus, name: str) -> np.ndarray:
+        """[text] the values of a column: strings, or float64 with NaN where there is none.
+
+        Raises:
+            StoreError: there is no such column.
+        """
+        column = corpus.column(name)
+        values = self._column(corpus, f"label_{corpus.columns.index(column)}")
+        if column.kind == "number":
+            return values.to_numpy(zero_copy_only=False).astype(float)
+        return np.array(values.to_pylist(), dtype=object)
+
+    def keys(self, corpus: Corpus) -> np.ndarray:
+        """[text] hashes of the texts, by which their vectors are kept."""
+        return keys_of(self._column(corpus, "key"))
+
+    def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
+        import pyarrow as pa
+
+        gone = f"The corpus “{corpus.name}” is not there any more; it was deleted meanwhile."
+        with self._database.reading(missing=gone):
+            query = self._database.open(_table(corpus)).search().select(["row", name])
+            if rows is not None and len(rows) <= _ASKED_ONE_BY_ONE:
+                query = query.where(f"row IN ({', '.join(str(int(row)) for row in rows) or -1})")
+            table = query.to_arrow()
+            there = table["row"].to_numpy()
+            order = np.argsort(there)
+            if rows is not None:
+                order = order[np.searchsorted(there[order], np.asarray(rows, dtype=np.int64))]
+            column = table[name].take(pa.array(order))
+            return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+
+
+def _table(corpus: Corpus) -> str:
+    return f"texts-{corpus.id}"
+
+
+def _corpus(row: Mapping[str, Any]) -> Corpus:
+    about = json.loads(row["about"])
+    about["columns"] = tuple(Column(name, kind) for name, kind in about["columns"])
+    return Corpus(row["id"], row["name"], created=row["created"], **about)
+
+
+def _entry(corpus: Corpus) -> dict[str, str]:
+    about = {
+        "n_texts": corpus.n_texts,
+        "n_distinct": corpus.n_distinct,
+        "columns": [[column.name, column.kind] for column in corpus.columns],
+    }
+    own = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
+    return own | {"about": json.dumps(about)}
+
+
+def _tidy(name: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in name)
+    tidied = " ".join(printable.split())[:MAX_NAME].strip()
+    if not tidied:
+        raise StoreError("A corpus needs a name.")
+    return tidied
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    return free
+
+
+def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
+    """A column as numbers, where all that is not blank is one; else as strings."""
+    import pyarrow as pa
+
+    filled = [value.strip() for value in values]
+    if any(filled) and all(_is_number(value) for value in filled if value):
+        numbers = [float(value) if value else None for value in filled]
+        return Column(title, "number"), pa.array(numbers, pa.float64())
+    return Column(title, "text"), pa.array(values, pa.string())
+
+
+def _is_number(value: str) -> bool:
+    """Whether it is a finite number as programs write it; 007 is a name."""
+    if not _NUMBER.fullmatch(value):
+        return False
+    try:
+        return np.isfinite(float(value))
+    except ValueError:
+        return False

@@ -1,0 +1,202 @@
+"""Vectors that were computed once, kept by text and all that they depend on besides."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.corpus.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
+from neuralviz.errors import StoreError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neuralviz.embedders import Embedder
+
+KEY_BYTES = 16
+_KEY = f"S{KEY_BYTES}"
+_DELETED_AT_ONCE = 1000  # keys in one condition
+
+
+@dataclass(frozen=True)
+class KeptEmbedder:
+    """A way to embed of which vectors are kept.
+
+    Attributes:
+        id: hash of all that the vectors depend on besides the text.
+        spec: how to make the embedder again, as `EmbedderSpec.to_json` writes it; empty for one
+            that was made by hand.
+        dim: values of a vector.
+    """
+
+    id: str
+    spec: str
+    dim: int
+
+
+class KeptVectors:
+    """The vectors of a database: ``vectors-ID`` for every embedder, shared by all corpora."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def embedders(self) -> tuple[KeptEmbedder, ...]:
+        """All of which vectors are kept, the oldest first."""
+        rows = self._database.entries("embedders")
+        found = {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
+        return tuple(found.values())
+
+    def register(self, embedder: Embedder, spec: str = "") -> KeptEmbedder:
+        """Make a place for an embedder's vectors, if there is none yet."""
+        import pyarrow as pa
+
+        kept = KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
+        if kept.id in {known.id for known in self.embedders()}:
+            return kept
+        schema = pa.schema(
+            [
+                ("key", pa.binary(KEY_BYTES)),
+                ("vector", pa.list_(pa.float32(), kept.dim)),
+                ("first_loss", pa.float32()),
+                ("last_loss", pa.float32()),
+            ]
+        )
+        row = {"id": kept.id, "created": now(), "spec": spec, "dim": kept.dim}
+        with self._database.writing():
+            self._database.create(f"vectors-{kept.id}", schema=schema)
+            registry = self._database.registry("embedders")
+            registry.merge_insert("id").when_not_matched_insert_all().execute([row])
+        return kept
+
+    def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+        """[text] whether there is a vector."""
+        return np.isin(keys, self._keys(embedder))
+
+    def put(
+        self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
+    ) -> None:
+        """Keep vectors, all of them or none; those that are there already stay as they are.
+
+        Args:
+            embedder: whose they are.
+            keys: [text] of `text_keys`, no two alike.
+            vectors: [text, dim] float32.
+            loss: [text, 2] as of `EmbeddedBatch`.
+
+        Raises:
+            StoreError: they cannot be written; what was there is still there.
+        """
+        import pyarrow as pa
+
+        rows = pa.table(
+            {
+                "key": key_array(keys),
+                "vector": list_array(vectors.astype(np.float32, copy=False)),
+                "first_loss": pa.array(loss[:, 0].astype(np.float32), from_pandas=False),
+                "last_loss": pa.array(loss[:, 1].astype(np.float32), from_pandas=False),
+            }
+        )
+        with self._database.writing():
+            table = self._database.open(_table(embedder))
+            table.merge_insert("key").when_not_matched_insert_all().execute(rows)
+
+    def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+        """[text, dim] float32.
+
+        Raises:
+            StoreError: one is missing.
+        """
+        distinct, places = np.unique(keys, return_inverse=True)
+        out = np.empty((len(distinct), embedder.dim), dtype=np.float32)
+        found = np.zeros(len(distinct), dtype=bool)
+        for batch in self._database.batches(_table(embedder), ["key", "vector"]):
+            at, known = _match(distinct, keys_of(batch["key"]))
+            out[at] = rows_of(batch["vector"])[known]
+            found[at] = True
+        if not found.all():
+            raise StoreError(
+                f"{int((~found).sum()):,} of {len(distinct):,} texts are not embedded yet; embed "
+                "the corpus first."
+            )
+        return out[places]
+
+    def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+        """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
+        distinct, places = np.unique(keys, return_inverse=True)
+        out = np.full((len(distinct), 2), np.nan)
+        columns = ["first_loss", "last_loss"]
+        for batch in self._database.batches(_table(embedder), ["key", *columns]):
+            at, known = _match(distinct, keys_of(batch["key"]))
+            for place, column in enumerate(columns):
+                out[at, place] = batch[column].to_numpy(zero_copy_only=False)[known]
+        return out[places]
+
+    def compact(self, embedder: KeptEmbedder) -> None:
+        """Put the many small pieces of a long run together; what readers have open stays."""
+        with self._database.writing():
+            self._database.open(_table(embedder)).optimize(cleanup_older_than=SUPERSEDED_FOR)
+
+    def forget(self, keys: np.ndarray) -> None:
+        """Delete the vectors of some texts, whoever made them."""
+        for embedder in self.embedders():
+            known = keys[np.isin(keys, self._keys(embedder))]
+            if not len(known):
+                continue
+            with self._database.writing():
+                table = self._database.open(_table(embedder))
+                for start in range(0, len(known), _DELETED_AT_ONCE):
+                    part = known[start : start + _DELETED_AT_ONCE]
+                    table.delete(f"key IN ({', '.join(map(_literal, part))})")
+            self.compact(embedder)
+
+    def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
+        batches = self._database.batches(_table(embedder), ["key"])
+        return np.concatenate([np.zeros(0, _KEY), *(keys_of(batch["key"]) for batch in batches)])
+
+
+def text_keys(texts: Iterable[str]) -> np.ndarray:
+    """[text] 16 bytes of the SHA-256 of each text."""
+    encoded = (text.encode("utf-8", "surrogatepass") for text in texts)
+    keys = [hashlib.sha256(content).digest()[:KEY_BYTES] for content in encoded]
+    return np.frombuffer(b"".join(keys), dtype=_KEY)
+
+
+def embedder_id(embedder: Embedder) -> str:
+    """Hash of all that an embedder's vectors depend on besides the text."""
+    return hashlib.sha256(repr(embedder.identity).encode()).hexdigest()[:24]
+
+
+def key_array(keys: np.ndarray) -> pa.Array:
+    """Keys as a column."""
+    import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(keys.tobytes())]
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(KEY_BYTES), len(keys), buffers)
+
+
+def keys_of(column: pa.Array) -> np.ndarray:
+    """[row] the keys in a column."""
+    start = column.offset * KEY_BYTES
+    content = memoryview(column.buffers()[1] or b"")[start : start + len(column) * KEY_BYTES]
+    return np.frombuffer(content, dtype=_KEY)
+
+
+def _table(embedder: KeptEmbedder) -> str:
+    return f"vectors-{embedder.id}"
+
+
+def _literal(key: bytes) -> str:
+    return f"X'{key.ljust(KEY_BYTES, bytes(1)).hex()}'"  # numpy leaves out zeros at the end
+
+
+def _match(wanted: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in ``wanted``, sorted, of what is ``there``, and a mask of what was found."""
+    if not len(wanted):
+        return np.zeros(0, dtype=np.int64), np.zeros(len(there), dtype=bool)
+    at = np.minimum(np.searchsorted(wanted, there), len(wanted) - 1)
+    known = wanted[at] == there
+    return at[known], known
