@@ -1,0 +1,227 @@
+"""What is kept of corpora: complete or not at all, by whoever it was written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.corpus import store as store_module
+from neuralviz.corpus.embedding import embed_corpus
+from neuralviz.corpus.reading import ReadTexts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.corpus.vectors import text_keys
+from neuralviz.embedders import EmbedderSpec, embedder_spec
+from neuralviz.errors import SettingsError, StoreError
+from tests.support.embedders import HashEmbedder
+
+ROOT = Path(__file__).parents[2]
+READ = ReadTexts(
+    ("one", "two 🙂", "three", "one"),
+    ids=("a", "b", "c", "d"),
+    labels={
+        "id": ("a", "b", "c", "d"),
+        "topic": ("x", "", "y", "x"),
+        "year": ("1999", "", "2001.5", "-3e2"),
+        "zip": ("00123", "04", "1", "2"),
+        "row": ("r", "s", "t", "u"),
+        "a.b `c'": ("1", "nan", "inf", ""),
+    },
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CorpusStore:
+    return CorpusStore(tmp_path / "kept")
+
+
+def embedded(store: CorpusStore, corpus, embedder=None):
+    *_, last = embed_corpus(store, corpus, embedder or HashEmbedder())
+    return last.embedder
+
+
+def test_nothing_is_written_before_something_is_kept(store: CorpusStore):
+    assert store.corpora() == ()
+    assert store.vectors.embedders() == ()
+    assert not store.folder.exists()
+
+
+def test_a_corpus_comes_back_as_it_was_put_in(store: CorpusStore):
+    corpus = store.add(" My\ncorpus ", READ)
+    assert store.corpora() == (corpus,) == (store.corpus("My corpus"),)
+    assert (corpus.n_texts, corpus.n_distinct) == (4, 3)
+    again = CorpusStore(store.folder)
+    assert tuple(again.texts(corpus)) == READ.texts
+    assert tuple(again.ids(corpus)) == READ.ids
+    kinds = {column.name: column.kind for column in corpus.columns}
+    assert kinds == {
+        "topic": "text", "year": "number", "zip": "text", "row": "text", "a.b `c'": "text"
+    }  # fmt: skip
+    np.testing.assert_array_equal(again.labels(corpus, "year"), [1999, np.nan, 2001.5, -300])
+    for name in ("topic", "zip", "row", "a.b `c'"):
+        assert tuple(again.labels(corpus, name)) == READ.labels[name]
+    assert again.texts(corpus, [3, 1, 1]) == ["one", "two 🙂", "two 🙂"]
+    assert again.texts(corpus, []) == []
+    np.testing.assert_array_equal(again.keys(corpus), text_keys(READ.texts))
+
+
+def test_many_rows_asked_for_at_once(store: CorpusStore):
+    texts = tuple(f"text {number}" for number in range(3000))
+    corpus = store.add("many", ReadTexts(texts))
+    rows = np.random.default_rng(0).permutation(3000)[:2500]
+    assert store.texts(corpus, rows) == [texts[row] for row in rows]
+    assert store.ids(corpus, rows[:3]) == [str(row + 1) for row in rows[:3]]
+
+
+def test_names_are_free_tidy_and_changed(store: CorpusStore):
+    first, second = store.add("same", READ), store.add("same", READ)
+    assert (first.name, second.name) == ("same", "same (2)")
+    assert store.rename(second, "it's \u202e other").name == "it's other"
+    for name in ("same", " \n", ""):
+        with pytest.raises(StoreError):
+            store.rename(second, name)
+    with pytest.raises(StoreError, match=r"“same”, .*|.*“it's other”"):
+        store.corpus("nothing such")
+    assert len(store.add("x" * 500, READ).name) <= store_module.MAX_NAME
+
+
+def test_a_column_that_is_not_there_is_named(store: CorpusStore):
+    corpus = store.add("c", READ)
+    with pytest.raises(StoreError, match="has no column “size”; it has “topic”"):
+        store.labels(corpus, "size")
+
+
+def test_vectors_are_computed_once_for_all_corpora(store: CorpusStore):
+    embedder = HashEmbedder()
+    first = store.add("first", READ)
+    kept = embedded(store, first, embedder)
+    second = store.add("second", ReadTexts(("three", "four", "one")))
+    progress = list(embed_corpus(store, second, embedder))
+    assert [(p.done, p.total, p.found) for p in (progress[0], progress[-1])] == [
+        (2, 3, 2),
+        (3, 3, 2),
+    ]
+    assert [text for call in embedder.calls for text in call].count("one") == 1
+    vectors = store.vectors.get(kept, store.keys(first))
+    np.testing.assert_array_equal(vectors, HashEmbedder().encode(list(READ.texts)))
+    assert np.isnan(store.vectors.losses(kept, store.keys(first))).all()
+    other = embedded(store, first, HashEmbedder(name="another"))
+    assert [kept.id, other.id] == [one.id for one in store.vectors.embedders()]
+
+
+def test_a_key_that_ends_in_zeros_is_found_and_forgotten(store: CorpusStore):
+    kept = store.vectors.register(HashEmbedder())
+    keys = np.frombuffer(bytes(range(1, 15)) + b"\0\0" + b"\0" * 16, dtype="S16")
+    store.vectors.put(kept, keys, np.eye(8)[:2], np.full((2, 2), np.nan))
+    np.testing.assert_array_equal(store.vectors.get(kept, keys), np.eye(8)[:2])
+    store.vectors.forget(keys[:1])
+    assert store.vectors.has(kept, keys).tolist() == [False, True]
+
+
+def test_missing_vectors_are_counted(store: CorpusStore):
+    corpus = store.add("c", READ)
+    kept = store.vectors.register(HashEmbedder())
+    with pytest.raises(StoreError, match="3 of 3 texts are not embedded yet"):
+        store.vectors.get(kept, store.keys(corpus))
+
+
+def test_deleting_keeps_what_others_need(store: CorpusStore):
+    embedder = HashEmbedder()
+    first = store.add("first", READ)
+    kept = embedded(store, first, embedder)
+    second = store.add("second", ReadTexts(("three",)))
+    store.delete(first)
+    assert store.corpora() == (second,)
+    assert store.vectors.has(kept, text_keys(["one", "two 🙂", "three"])).tolist() == [
+        False,
+        False,
+        True,
+    ]
+    with pytest.raises(StoreError, match="it was deleted meanwhile"):
+        store.texts(first)
+    store.delete(second)
+    assert store.corpora() == ()
+
+
+def test_the_folder_can_be_copied(store: CorpusStore, tmp_path: Path):
+    corpus = store.add("c", READ)
+    kept = embedded(store, corpus)
+    shutil.copytree(store.folder, tmp_path / "elsewhere")
+    before = store.vectors.get(kept, store.keys(corpus))
+    shutil.rmtree(store.folder)
+    copy = CorpusStore(tmp_path / "elsewhere")
+    assert copy.corpora() == (corpus,)
+    np.testing.assert_array_equal(copy.vectors.get(kept, copy.keys(corpus)), before)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [('{"format": 2}', "a newer neuralviz"), ("{", "cannot be read"), ("[]", "cannot be read")],
+)
+def test_a_store_of_a_newer_version_is_left_alone(store: CorpusStore, content: str, said: str):
+    store.add("c", READ)
+    (store.folder / "format.json").write_text(content)
+    before = sorted(str(path) for path in store.folder.rglob("*"))
+    with pytest.raises(StoreError, match=said):
+        CorpusStore(store.folder)
+    assert sorted(str(path) for path in store.folder.rglob("*")) == before
+
+
+def test_specs_of_methods_are_kept_as_text():
+    for method, typed in (
+        ("neural", {"blueprints": "(2, 1)"}),
+        ("neural+mean", {"mean.layer": "2,3"}),
+    ):
+        spec = embedder_spec(method, typed)
+        assert EmbedderSpec.from_json(spec.to_json()) == spec
+    for wrong in ("", "[]", '["no such", "bundled", [], []]', '{"a": 1}', "[1, 2, 3, 4]"):
+        with pytest.raises(SettingsError):
+            EmbedderSpec.from_json(wrong)
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from neuralviz.corpus.embedding import embed_corpus
+from neuralviz.corpus.reading import ReadTexts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.errors import StoreError
+from tests.support.embedders import HashEmbedder
+
+store = CorpusStore(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    if sys.argv[2] == "texts":
+        store.add("big", ReadTexts(tuple(str(number) * 50 for number in range(20_000))))
+    else:
+        list(embed_corpus(store, store.corpus("small"), HashEmbedder(dim=20_000)))
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of a process there")
+@pytest.mark.parametrize("what", ["texts", "vectors"])
+def test_a_full_disk_is_said_and_loses_nothing(store: CorpusStore, what: str):
+    corpus = store.add("small", READ)
+    kept = embedded(store, corpus)
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(store.folder), what],
+        capture_output=True, text=True, cwd=ROOT, timeout=120,
+    )  # fmt: skip
+    assert run.stdout.startswith("There is no room left on the disk"), run.stdout + run.stderr
+    assert store.corpora() == (corpus,)
+    assert store.vectors.get(kept, store.keys(corpus)).shape == (4, 8)
+    assert len(list(embed_corpus(store, corpus, HashEmbedder(dim=20_000)))) > 1
+    store.add("big", READ)
+
+
+def test_what_is_kept_says_its_format(store: CorpusStore):
+    store.add("c", READ)
+    assert json.loads((store.folder / "format.json").read_text()) == {"format": 1}
+    assert not list(store.folder.glob("*.part"))
