@@ -1,4 +1,8 @@
-"""Vectors and products to files, written beside and moved into place."""
+"""Vectors, products and tables to files, written beside and moved into place.
+
+In CSV files a cell that a spreadsheet would take for a formula begins with an apostrophe, so that
+nothing in a text comes alive when the file is opened.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +21,14 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import pair_indices
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from neuralviz.evaluation.similarity import Similarity
 
 PAIRS_AT_A_TIME = 100_000
+ROWS_AT_A_TIME = 10_000
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_destination(path: Path) -> None:
@@ -49,15 +56,65 @@ def write_vectors(
     """Write columns ``id``, ``text`` and ``vector`` in the format of the ending of ``path``.
 
     Args:
-        path: ``.parquet`` (vectors are lists of float32), ``.csv`` (JSON) or ``.jsonl``.
+        path: as of `write_table`.
         ids, texts: one a text.
         vectors: [text, dim].
 
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
+    import pyarrow as pa
+
+    columns = {"id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())}
+    write_table(path, pa.table(columns | {"vector": lists_of(vectors)}))
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a table in the format of the ending of ``path``.
+
+    Args:
+        path: ``.parquet``, ``.csv`` (lists of numbers as JSON) or ``.jsonl``.
+        table: of strings, numbers and lists of numbers.
+
+    Raises:
+        NeuralvizError: the file cannot be written; what was at ``path`` is still there.
+    """
     with _beside(path) as file:
-        _WRITERS[path.suffix.lower()](file, ids, texts, vectors)
+        _WRITERS[path.suffix.lower()](file, table)
+
+
+def table_bytes(ending: str, table: pa.Table) -> bytes:
+    """What `write_table` writes to a file of this ending."""
+    file = io.BytesIO()
+    _WRITERS[ending](file, table)
+    return file.getvalue()
+
+
+def frame_csv(frame: pd.DataFrame) -> str:
+    """A data frame as CSV, its texts and the names of its columns `inert`."""
+    safe = frame.map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
+    return safe.rename(columns=lambda name: inert(str(name))).to_csv(index=False)
+
+
+def inert(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula; numbers stay as they are."""
+    if not text.startswith(_FORMULA_STARTS):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def lists_of(vectors: np.ndarray) -> pa.Array:
+    """[row, value] vectors as a column of lists of float32."""
+    import pyarrow as pa
+
+    n_rows, dim = vectors.shape
+    ends = pa.array(np.arange(n_rows + 1, dtype=np.int32) * dim)
+    values = pa.array(vectors.astype(np.float32, copy=False).ravel())
+    return pa.ListArray.from_arrays(ends, values)
 
 
 def check_folder(path: Path) -> None:
@@ -108,16 +165,20 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     columns = [(name, pa.string()) for name in names]
     schema = pa.schema([*columns, ("product", pa.float32()), ("rank", pa.int64())])
     writers = {".parquet": parquet.ParquetWriter, ".csv": arrow_csv.CSVWriter}
+    safe = inert if path.suffix == ".csv" else str
+    id_column = pa.array(map(safe, ids), pa.string())
     with _beside(path) as file, writers[path.suffix](file, schema) as writer:
         for one in similarities:
-            for rows in _product_rows(one, ids, schema):
+            text_column = pa.array(map(safe, one.texts), pa.string())
+            for rows in _product_rows(one, id_column, text_column, schema):
                 writer.write_table(rows)
 
 
-def _product_rows(one: Similarity, ids: Sequence[str], schema: pa.Schema) -> Iterator[pa.Table]:
+def _product_rows(
+    one: Similarity, id_column: pa.Array, text_column: pa.Array, schema: pa.Schema
+) -> Iterator[pa.Table]:
     import pyarrow as pa
 
-    id_column, text_column = pa.array(ids, pa.string()), pa.array(one.texts, pa.string())
     first, second = pair_indices(len(one.texts))
     for start in range(0, len(first), PAIRS_AT_A_TIME):
         i, j = (at[start : start + PAIRS_AT_A_TIME] for at in (first, second))
@@ -148,47 +209,62 @@ def _beside(path: Path) -> Iterator[IO[bytes]]:
             part.unlink()
 
 
-def _write_parquet(
-    file: IO[bytes], ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray
-) -> None:
-    import pyarrow as pa
+def _write_parquet(file: IO[bytes], table: pa.Table) -> None:
     from pyarrow import parquet
 
-    n_texts, dim = vectors.shape
-    values = pa.array(vectors.astype(np.float32, copy=False).ravel())
-    ends = pa.array(np.arange(n_texts + 1, dtype=np.int32) * dim)
-    columns = {
-        "id": pa.array(ids, pa.string()),
-        "text": pa.array(texts, pa.string()),
-        "vector": pa.ListArray.from_arrays(ends, values),
-    }
-    parquet.write_table(pa.table(columns), file)
+    parquet.write_table(table, file)
 
 
-def _write_csv(
-    file: IO[bytes], ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray
-) -> None:
+def _write_csv(file: IO[bytes], table: pa.Table) -> None:
     lines = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(lines)
-    writer.writerow(["id", "text", "vector"])
-    writer.writerows(zip(ids, texts, map(_as_json, vectors), strict=True))
+    writer.writerow(map(inert, table.column_names))
+    for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+        writer.writerows(zip(*(_cells(column) for column in rows.columns), strict=True))
     lines.detach()
 
 
-def _write_jsonl(
-    file: IO[bytes], ids: Sequence[str], texts: Sequence[str], vectors: np.ndarray
-) -> None:
-    for row_id, text, vector in zip(ids, texts, vectors, strict=True):
-        labels = json.dumps({"id": row_id, "text": text}, ensure_ascii=False)
-        file.write(f'{labels[:-1]}, "vector": {_as_json(vector)}}}\n'.encode())
+def _cells(column: pa.Array) -> Iterator[object]:
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type):
+        return (inert(value) if value else "" for value in column.to_pylist())
+    return iter(_in_words(column))
 
 
-def _as_json(vector: np.ndarray) -> str:
-    """A list of numbers with the nine digits that tell every float32 from the next."""
-    return f"[{', '.join(f'{value:.9g}' for value in vector)}]"
+def _write_jsonl(file: IO[bytes], table: pa.Table) -> None:
+    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
+    for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+        for values in zip(*(_json_values(column) for column in rows.columns), strict=True):
+            entries = (f"{name}: {value}" for name, value in zip(names, values, strict=True))
+            file.write(f"{{{', '.join(entries)}}}\n".encode())
 
 
-_WRITERS: dict[str, Callable[[IO[bytes], Sequence[str], Sequence[str], np.ndarray], None]] = {
+def _json_values(column: pa.Array) -> Iterator[str]:
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type):
+        return (json.dumps(value, ensure_ascii=False) for value in column.to_pylist())
+    return (value or "null" for value in _in_words(column))
+
+
+def _in_words(column: pa.Array) -> list[str]:
+    """Numbers, and lists of them, as JSON; nothing for what is missing or not finite."""
+    import pyarrow as pa
+
+    if pa.types.is_list(column.type):
+        return [f"[{', '.join(map(_number, values))}]" for values in column.to_numpy(False)]
+    return [_number(value) for value in column.to_pylist()]
+
+
+def _number(value: float | None) -> str:
+    """With the nine digits that tell every float32 from the next, integers with all of theirs."""
+    if value is None or not np.isfinite(value):
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
+_WRITERS: dict[str, Callable[[IO[bytes], pa.Table], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
     ".jsonl": _write_jsonl,

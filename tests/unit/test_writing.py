@@ -1,0 +1,61 @@
+"""Tables in files come back as they were, and nothing in them comes alive in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from neuralviz.corpus.writing import frame_csv, inert, lists_of, table_bytes
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "- a dialogue")
+TABLE = pa.table(
+    {
+        "=id": ["a", "=1+1", "-5"],
+        "n": pa.array([1, None, 10**12], pa.int64()),
+        "x": pa.array([0.1, float("nan"), -2.5], pa.float32()),
+        "vector": lists_of(np.array([[0.1, 1], [2, 3], [1 / 3, -1e-30]], dtype=np.float32)),
+    }
+)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_formulas_begin_with_an_apostrophe(text: str):
+    assert inert(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", ["", "a=b", "-5", "+1e3", "-.5", "5-3", "'=1", "naïve"])
+def test_all_else_stays_as_it_is(text: str):
+    assert inert(text) == text
+
+
+def test_csv_is_inert_and_exact():
+    rows = list(csv.reader(io.StringIO(table_bytes(".csv", TABLE).decode())))
+    assert rows[0] == ["'=id", "n", "x", "vector"]
+    assert [row[0] for row in rows[1:]] == ["a", "'=1+1", "-5"]
+    assert [row[1] for row in rows[1:]] == ["1", "", str(10**12)]
+    assert [row[2] for row in rows[1:]] == ["0.100000001", "", "-2.5"]
+    vectors = np.array([json.loads(row[3]) for row in rows[1:]], dtype=np.float32)
+    np.testing.assert_array_equal(vectors, np.array(TABLE["vector"].to_pylist(), np.float32))
+
+
+def test_jsonl_and_parquet_keep_everything():
+    lines = table_bytes(".jsonl", TABLE).decode().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["=id"] for row in rows] == ["a", "=1+1", "-5"]
+    assert [row["n"] for row in rows] == [1, None, 10**12]
+    assert rows[1]["x"] is None
+    back = parquet.read_table(io.BytesIO(table_bytes(".parquet", TABLE)))
+    assert repr(back.to_pylist()) == repr(TABLE.to_pylist())
+
+
+def test_data_frames_are_inert_too():
+    frame = pd.DataFrame({"text": ["=1", "a"], "@n": [-1.5, 2.0]})
+    assert frame_csv(frame).splitlines() == ["text,'@n", "'=1,-1.5", "a,2.0"]
+    assert frame["text"][0] == "=1"
