@@ -15,7 +15,8 @@ FOLDER = Path(__file__).parents[2] / "sample_data"
 KINDS = {"plain", "same words", "other words", "negation", "number", "word order"}
 SMALL = ("word_order.csv", "common_topic_rare_words.csv", "style_and_content.csv")
 GROUPED = ("triplet_groups.csv", *SMALL)
-FILES = ("sentences.csv", "scored_pairs.csv", *GROUPED)
+CORPORA = ("topics.csv", "longer_texts.csv")
+FILES = ("sentences.csv", "scored_pairs.csv", *GROUPED, *CORPORA)
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -123,3 +124,63 @@ def test_every_content_is_there_in_every_style():
     ids = [row["id"].rsplit("-", 1) for row in rows("style_and_content.csv")]
     contents, styles = ({part[place] for part in ids} for place in (0, 1))
     assert len(ids) == len(contents) * len(styles)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts_a_cell", "n_forms"), [(CORPORA[0], 8, 6), (CORPORA[1], 4, 3)]
+)
+def test_every_topic_is_there_equally_often_in_every_form(
+    name: str, texts_a_cell: int, n_forms: int
+):
+    table = rows(name)
+    cells = Counter((row["topic"], row["form"]) for row in table)
+    topics, forms = ({cell[place] for cell in cells} for place in (0, 1))
+    assert (len(topics), len(forms)) == (10, n_forms)
+    assert len(cells) == len(topics) * len(forms)
+    assert set(cells.values()) == {texts_a_cell}
+    assert all(row["id"].startswith(f"{row['topic']}-{row['form']}-") for row in table)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_no_two_texts_of_a_corpus_have_the_same_words(name: str):
+    words = Counter(" ".join(re.findall(r"\w+", row["text"].lower())) for row in rows(name))
+    assert max(words.values()) == 1
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_no_run_of_seven_words_is_in_two_texts_of_a_corpus(name: str):
+    found: dict[tuple[str, ...], set[str]] = {}
+    for row in rows(name):
+        words = re.findall(r"[\w']+", row["text"].lower())
+        for start in range(len(words) - 6):
+            found.setdefault(tuple(words[start : start + 7]), set()).add(row["id"])
+    assert {run: ids for run, ids in found.items() if len(ids) > 1} == {}
+
+
+def test_short_texts_are_short_and_their_words_are_counted():
+    for row in rows("topics.csv"):
+        assert 40 <= len(row["text"]) <= 140, row["id"]
+        assert int(row["words"]) == len(row["text"].split()), row["id"]
+
+
+def test_forms_look_like_themselves():
+    for row in rows("topics.csv"):
+        text = row["text"]
+        assert (row["form"] == "dialogue") == text.startswith('"'), text
+        assert (row["form"] == "question") == bool(re.fullmatch(r"[^.?!]+\?", text)), text
+        assert (row["form"] == "headline") == (text[-1] not in '.?!"'), text
+
+
+def test_longer_texts_are_on_the_topics_of_the_short_ones():
+    short, longer = ({row["topic"] for row in rows(name)} for name in CORPORA)
+    assert longer <= short
+
+
+def test_sentences_of_longer_texts_are_found_and_of_like_length():
+    from sentencex import segment
+
+    for row in rows("longer_texts.csv"):
+        sentences = [sentence.strip() for sentence in segment("en", row["text"])]
+        ends = re.findall(r"[.!?](?= |$)", row["text"])
+        assert len(sentences) == len(ends) >= 5, row["id"]
+        assert all(100 <= len(sentence) <= 250 for sentence in sentences), row["id"]
