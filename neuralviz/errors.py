@@ -20,7 +20,7 @@ class ModelError(NeuralvizError):
 
 
 class StoreError(NeuralvizError):
-    """What is kept on disk cannot be read or written: a full disk, a newer version, a lost corpus."""
+    """What is kept cannot be read or written: a full disk, a newer version, a lost corpus."""
 
 
 class Stopped(Exception):  # noqa: N818  not an error

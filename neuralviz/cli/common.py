@@ -25,7 +25,7 @@ INTERRUPTED = 130
 MANY_POSITIONS = 200_000  # masked positions of a run that takes minutes
 
 
-class _Commands(TyperGroup):
+class Commands(TyperGroup):
     """Commands whose errors are sentences on standard error."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -40,7 +40,7 @@ class _Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=Commands,
     help="See what a language model learns from a text, and compare embeddings of texts.",
     no_args_is_help=True,
     add_completion=False,

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.progress import Progress
 
-    from neuralviz.corpus.reading import ReadTexts
+    from neuralviz.corpus.reading import Mode, ReadTexts
     from neuralviz.embedders import Embedder, EmbedderSpec
 
 FileArgument = Annotated[
-    Path, typer.Argument(help="One text a line, or a CSV with a column of texts.")
+    Path,
+    typer.Argument(
+        help="One text a line, a table with a column of texts (.csv, .tsv, .jsonl, .json, "
+        ".parquet, .xlsx), or a folder of such files."
+    ),
 ]
 MethodsModel = Annotated[
     str | None,
@@ -32,7 +36,7 @@ MethodsModel = Annotated[
         "default the one that `neuralviz methods` names.",
     ),
 ]
-ColumnOption = Annotated[str | None, typer.Option(help="The CSV column of the texts.")]
+ColumnOption = Annotated[str | None, typer.Option(help="The column of the texts in a table.")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Take the first so many texts.")]
 BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts that go together.")]
 
@@ -71,20 +75,33 @@ def split_options(options: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def read_file(file: Path, column: str | None, limit: int | None) -> ReadTexts:
-    """The first ``limit`` texts of a file; what was left out is said."""
-    from neuralviz.corpus.reading import read_texts
+def read_file(
+    path: Path,
+    column: str | None,
+    limit: int | None,
+    *,
+    id_column: str | None = None,
+    mode: Mode | None = None,
+) -> ReadTexts:
+    """The first ``limit`` texts of a file or a folder; what was left out is said.
+
+    A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
+    """
+    from neuralviz.corpus.reading import read_folder, read_texts
 
     try:
-        content = file.read_bytes()
+        if path.is_dir():
+            read = read_folder(path, column, mode=mode or "one", max_texts=limit)
+        else:
+            options = {"mode": mode or "line", "id_column": id_column, "max_texts": limit}
+            read = read_texts(path.name, path, column, **options)
     except OSError as error:
-        raise NeuralvizError(f"{file} cannot be read: {error.strerror or error}.") from error
-    read = read_texts(file.name, content, column=column)
+        raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error
     if read.column is not None and column is None:
         say(f"The texts are those of the column “{read.column}”; --column takes another one.")
     for note in read.notes:
         say(note)
-    return read if limit is None else read.first(limit)
+    return read
 
 
 def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:

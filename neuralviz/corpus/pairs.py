@@ -1,14 +1,16 @@
-"""Pairs of sentences with a score of how alike they are, from CSV files."""
+"""Pairs of sentences with a score of how alike they are, from tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
-from neuralviz.corpus.reading import count, decode, name_lines, read_table, tidy
+from neuralviz.corpus.lines import count, name_lines, tidy
+from neuralviz.corpus.tables import MAX_CHARACTERS, read_table
 from neuralviz.errors import TextError
 
 SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
@@ -48,63 +50,69 @@ class ScoredPairs:
         )
 
 
-def read_pairs(name: str, content: bytes) -> ScoredPairs:
-    """Read scored pairs from a CSV or TSV file.
+def read_pairs(name: str, content: bytes | Path) -> ScoredPairs:
+    """Read scored pairs from a table in a file (see ``tables.TABLES``).
 
     Args:
-        name: file name, for messages.
-        content: a table in UTF-8, UTF-16 or Windows-1252 whose first line names the columns
-            ``sentence1``, ``sentence2`` (or ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
+        name: file name; its ending counts, and messages have it.
+        content: a table, or where it is, with the columns ``sentence1``, ``sentence2`` (or
+            ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
 
     Raises:
         TextError: it is no such table, a column is missing, or fewer than 3 pairs can be used.
     """
-    if not content.strip():
-        raise TextError(f"{name} is empty.")
-    text, notes = decode(name, content)
-    table = read_table(name, text)
-    first, second, score = _places(name, table.columns)
-    used: list[tuple[str, ...]] = []
+    table = read_table(name, content)
+    first, second, score = (table.values[place] for place in _places(name, table.columns))
+    used: list[int] = []
     scores: list[float] = []
-    without_sentence, without_score = [], []
-    for line, row in zip(table.lines, table.rows, strict=True):
-        value = _finite(row[score])
-        if not (tidy(row[first]) and tidy(row[second])):
+    without_sentence, without_score, too_long = [], [], []
+    for place, line in enumerate(table.lines):
+        value = _finite(score[place])
+        if not (tidy(first[place]) and tidy(second[place])):
             without_sentence.append(line)
+        elif max(len(first[place]), len(second[place])) > MAX_CHARACTERS:
+            too_long.append(line)
         elif value is None:
             without_score.append(line)
         else:
-            used.append(row)
+            used.append(place)
             scores.append(value)
-    notes += table.notes
+    notes = table.notes
     for lines, why in (
         (without_sentence, "a sentence is missing"),
+        (too_long, f"a sentence has more than {MAX_CHARACTERS:,} characters"),
         (without_score, "the score is no number such as 3.5"),
     ):
         if lines:
-            notes += (f"{count(len(lines), 'row')} left out because {why} ({name_lines(lines)}).",)
+            where = name_lines(lines, table.unit)
+            notes += (f"{count(len(lines), 'row')} left out because {why} ({where}).",)
     if len(used) < FEWEST_PAIRS:
         raise TextError(
             f"{name} has {len(used)} pair{'s' * (len(used) != 1)} with two sentences and a score; "
             f"at least {FEWEST_PAIRS} are needed. " + " ".join(notes)
         )
-    by_name = {column.strip().lower(): place for place, column in enumerate(table.columns)}
+    by_name = _by_name(table.columns)
     return ScoredPairs(
-        sentences1=tuple(tidy(row[first]) for row in used),
-        sentences2=tuple(tidy(row[second]) for row in used),
+        sentences1=tuple(tidy(first[place]) for place in used),
+        sentences2=tuple(tidy(second[place]) for place in used),
         scores=np.array(scores),
         notes=notes,
         labels={
-            label: tuple(tidy(row[by_name[label]]) for row in used)
+            label: tuple(tidy(table.values[by_name[label]][place]) for place in used)
             for label in LABEL_COLUMNS
             if label in by_name
         },
     )
 
 
+def _by_name(columns: Sequence[str]) -> dict[str, int]:
+    """Where each column stands."""
+    return {column.strip().lower(): place for place, column in enumerate(columns)}
+
+
 def _places(name: str, columns: Sequence[str]) -> tuple[int, int, int]:
     """Where the two sentences and the score stand."""
-    by_name = {column.strip().lower(): place for place, column in enumerate(columns)}
+    by_name = _by_name(columns)
     pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
     score = next((column for column in SCORE_COLUMNS if column in by_name), None)
     if pair is None or score is None:

@@ -1,26 +1,40 @@
-"""Texts from files (.txt, .csv) and from what was pasted, cleaned, with notes on what was left."""
+"""Texts from files, folders and from what was pasted, cleaned, with notes on what was left."""
 
 from __future__ import annotations
 
-import csv
-import io
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import count as numbers
+from pathlib import Path
 from typing import Literal
 
+from neuralviz.corpus.lines import (
+    TextLines,
+    count,
+    count_unreadable,
+    name_lines,
+    opened,
+    tidy,
+)
+from neuralviz.corpus.tables import MAX_CHARACTERS, Table, free_name, is_table, read_table
 from neuralviz.errors import TextError
 
 Mode = Literal["line", "blank line", "one"]
 
-TEXT_COLUMNS = ("text", "texts", "sentence", "sentence1", "document", "content", "body", "abstract")
+MAX_TEXTS = 1_000_000
+TEXT_COLUMNS = (
+    *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
+    *("body", "abstract", "description", "review", "comment", "message", "tweet", "post"),
+    *("passage", "paragraph", "utterance", "question", "query", "summary", "headline", "title"),
+)
+ID_COLUMNS = ("id", "_id", "ids", "text_id", "doc_id", "document_id", "uuid", "guid")
+TEXT_ENDINGS = ("", ".txt", ".text", ".md")  # of the files of a folder that are texts
 
-_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
-_BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
-_ONE_COLUMN = "\x1f"  # the separator of a table of one column, in which commas are text
-_NAMED_LINES = 5  # so many lines that were left out are named
-
-csv.field_size_limit(2**31 - 1)  # by itself, the module refuses texts over 131,072 characters
+_NAMED_FILES = 5
+_MOST_NOTES = 20
 
 
 @dataclass(frozen=True)
@@ -30,10 +44,10 @@ class ReadTexts:
     Attributes:
         texts: none of them blank.
         notes: sentences on what was left out or changed.
-        ids: one a text, if the file has a column ``id``.
-        column: the CSV column that was read.
-        columns: the CSV columns that can be read.
-        labels: the other CSV columns, one value a text.
+        ids: one a text, no two alike, if the file has a column of them.
+        column: the column of the table that was read.
+        columns: the columns that can be read.
+        labels: the other columns, one value a text; what is missing is ``""``.
     """
 
     texts: tuple[str, ...]
@@ -53,21 +67,7 @@ class ReadTexts:
         )
 
 
-@dataclass(frozen=True)
-class Table:
-    """What a CSV file holds.
-
-    Attributes:
-        columns: a name for every column, no two alike; none when the file holds nothing.
-        rows: the rows below the first line that are not blank, a field a column.
-        lines: the line of the file that each row begins in.
-        notes: sentences on what was left out.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    lines: tuple[int, ...]
-    notes: tuple[str, ...] = ()
+# --- pasted --------------------------------------------------------------------------------------
 
 
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
@@ -75,14 +75,14 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
 
     Nothing at all gives no texts and no notes.
     """
-    text = _unix(text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if mode == "one":
         parts = [text]
     elif mode == "line":
         parts = text.split("\n")
     else:
         parts = re.split(r"\n[^\S\n]*\n\s*", text)
-    return ReadTexts(*_clean(parts))
+    return ReadTexts(*_clean(parts, range(1, len(parts) + 1))[:2])
 
 
 def join_pasted(texts: list[str]) -> tuple[str, Mode]:
@@ -97,202 +97,210 @@ def join_pasted(texts: list[str]) -> tuple[str, Mode]:
     return "\n".join(texts), "line"
 
 
-def read_texts(name: str, content: bytes, column: str | None = None) -> ReadTexts:
-    """Read a file: CSV or TSV by the ending of ``name``, else one text a line.
+# --- a file --------------------------------------------------------------------------------------
+
+
+def read_texts(
+    name: str,
+    content: bytes | Path,
+    column: str | None = None,
+    *,
+    mode: Mode = "line",
+    id_column: str | None = None,
+    max_texts: int | None = None,
+) -> ReadTexts:
+    """Read a file: a table by the ending of ``name`` (see ``tables.TABLES``), else plain text.
+
+    Texts of more than ``MAX_CHARACTERS`` are left out and named.
 
     Args:
-        name: file name; only its ending counts.
-        content: UTF-8, UTF-16 or Windows-1252.
-        column: the CSV column to read; by default guessed by its name, else the one with the
-            longest texts.
+        name: file name; its ending counts, and messages have it.
+        content: the file, in any usual encoding, or where it is; it is read as it comes.
+        column: the column to read; by default guessed by its name (``TEXT_COLUMNS``), else the one
+            with the longest texts.
+        mode: where a text of plain text ends.
+        id_column: the column of the ids; by default the first that is called like one
+            (``ID_COLUMNS``). An id that is missing or was there before is made one of its own.
+        max_texts: read so many rows or texts and no more; at most, and by default, ``MAX_TEXTS``.
+            It is said when there are more.
 
     Raises:
-        TextError: there is no text in it, it is no text file, it is no table, or it has no such
-            column.
+        TextError: there is no text in it, it is no text file, it is no table, it has no such
+            column, or it cannot be read.
     """
-    if not content.strip():
-        raise TextError(f"{name} is empty.")
-    text, notes = decode(name, content)
-    if name.lower().endswith((".csv", ".tsv")):
-        read = _texts_of(name, read_table(name, text), column)
-    elif column is not None:
-        raise TextError(f"{name} is not a CSV file, so it has no column “{column}”.")
+    most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
+    if is_table(name):
+        table = read_table(name, content, max_rows=most)
+        read = _texts_of(name, table, column, id_column)
+    elif column is not None or id_column is not None:
+        wanted = id_column if column is None else column
+        raise TextError(f"{name} is not a table, so it has no column “{wanted}”.")
     else:
-        lines = _unix(text).removesuffix("\n").split("\n")
-        read = ReadTexts(*_clean(lines, blanks="line"))
+        read = _plain_texts(name, content, mode, most)
     if not read.texts:
-        raise TextError(f"There is no text in {name}.")
-    return replace(read, notes=notes + read.notes)
+        raise TextError(" ".join([f"There is no text in {name}.", *read.notes]))
+    return read
 
 
-def _unix(text: str) -> str:
-    """The text with every end of line as a line feed; other separators are part of a line."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _plain_texts(name: str, content: bytes | Path, mode: Mode, most: int) -> ReadTexts:
+    parts: list[str] = []
+    starts: list[int] = []
+    n_texts = 0
+    more: tuple[str, ...] = ()
+    with opened(name, content) as file:
+        lines = TextLines(name, file)
+        with closing(iter(lines)) as numbered:
+            for start, part in _parts(numbered, mode):
+                blank = not part or part.isspace()
+                if n_texts == most and not blank:
+                    more = (
+                        f"Only the first {count(most, 'text')} read of {name}; there are more.",
+                    )
+                    break
+                parts.append(part[: MAX_CHARACTERS + 1])
+                starts.append(start)
+                n_texts += not blank
+        notes = lines.notes
+    texts, said, _ = _clean(parts, starts, blanks="line" if mode == "line" else "")
+    return ReadTexts(texts, notes + said + more)
 
 
-def _clean(parts: list[str], blanks: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Texts without blanks and unreadable characters, and notes that say so.
+def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
+    """What stands between two ends of a text, and the line it begins in.
 
-    ``blanks`` is what a part without text is called; empty, it is not reported.
+    A part that is far too long for a text is cut, so that it is known for one and no more is held.
     """
-    cleaned = [tidy(part) for part in parts]
-    texts = tuple(text for text in cleaned if text)
-    notes = []
-    unreadable = sum(len(_UNREADABLE.findall(part)) for part in parts)
-    if unreadable:
-        notes.append(f"{count(unreadable, 'unreadable character')} replaced by blanks.")
-    left_out = len(parts) - len(texts)
-    if blanks and left_out:
-        notes.append(f"{left_out:,} {blanks}{'s' if left_out != 1 else ''} without text left out.")
-    return texts, tuple(notes)
+    if mode == "line":
+        yield from lines
+        return
+    held: list[str] = []
+    start, size = 1, 0
+    for number, line in lines:
+        if mode == "blank line" and not line.strip():
+            if held:
+                yield start, "\n".join(held)
+            held, size = [], 0
+        elif size <= MAX_CHARACTERS + 1:
+            start = start if held else number
+            held.append(line)
+            size += len(line) + 1
+    if held:
+        yield start, "\n".join(held)
 
 
-def count(n: int, noun: str) -> str:
-    """``1 row was``, ``2 rows were``."""
-    return f"{n:,} {noun}{'s were' if n != 1 else ' was'}"
-
-
-def decode(name: str, content: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of a file, and a note when its encoding had to be guessed."""
-    notes: tuple[str, ...] = ()
-    try:
-        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            text = content.decode("utf-16")
-        else:
-            text = content.decode(_unmarked_utf16(content) or "utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", errors="replace")
-        notes = (f"{name} is not in UTF-8; it was read as Windows-1252.",)
-    if len(_UNREADABLE.findall(text)) > _BINARY_SHARE * len(text) + 1:
-        raise TextError(f"{name} does not look like text; save it as plain text or CSV in UTF-8.")
-    return text, notes
-
-
-def _unmarked_utf16(content: bytes) -> str | None:
-    """The kind of UTF-16 that this is, without saying so; None if it is none.
-
-    Half of the characters of such a text, or more, have a byte that is zero, always the same one.
-    """
-    first, second = content[::2].count(0), content[1::2].count(0)
-    if len(content) % 2 or max(first, second) < len(content) / 4:
-        return None
-    return "utf-16-le" if second >= first else "utf-16-be"
-
-
-def read_table(name: str, text: str) -> Table:
-    """The table in the text of a CSV file, whatever separates its columns.
-
-    Raises:
-        TextError: a quotation mark is left open, or no row fits the first line.
-    """
-    header = _unix(text.lstrip()).split("\n", 1)[0]
-    separator = max(",;\t", key=header.count)
-    rows = _rows(name, text, separator if separator in header else _ONE_COLUMN)
-    if not rows:
-        return Table((), (), ())
-    columns = _column_names(rows.pop(0)[1])
-    advice = f"put texts that contain “{separator}” in quotation marks."
-    table, lines, too_long = [], [], []
-    for line, row in rows:
-        if any(field.strip() for field in row[len(columns) :]):
-            too_long.append(line)
-        else:
-            table.append(tuple(row + [""] * (len(columns) - len(row)))[: len(columns)])
-            lines.append(line)
-    if too_long and not table:
-        raise TextError(
-            f"{name} is not a table that can be read: its rows have more fields than its first "
-            f"line; {advice}"
-        )
-    notes: tuple[str, ...] = ()
-    if too_long:
-        notes = (
-            f"{count(len(too_long), 'row')} left out for more fields than the first line has "
-            f"({name_lines(too_long)}); {advice}",
-        )
-    return Table(columns, tuple(table), tuple(lines), notes)
-
-
-def name_lines(lines: list[int]) -> str:
-    """The first few of some lines: ``line 2, 5, 9 …``."""
-    named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
-    return f"line {named}" + " …" * (len(lines) > _NAMED_LINES)
-
-
-def tidy(field: str) -> str:
-    """A field without blanks around it, its unreadable characters made blanks."""
-    return _UNREADABLE.sub(" ", field).strip()
-
-
-def _texts_of(name: str, table: Table, column: str | None) -> ReadTexts:
+def _texts_of(name: str, table: Table, column: str | None, id_column: str | None) -> ReadTexts:
     columns = table.columns
+    for wanted in (column, id_column):
+        if wanted is not None and wanted not in columns:
+            named = ", ".join(f"“{one[:40]}”" for one in columns) or "none"
+            raise TextError(f"{name} has no column “{wanted}”; it has {named}.")
     if not columns:
-        return ReadTexts(())
+        return ReadTexts((), table.notes)
     if column is None:
-        column = _guess_column(name, columns, table.rows)
-    elif column not in columns:
-        raise TextError(
-            f"{name} has no column “{column}”; it has {', '.join(f'“{c}”' for c in columns)}."
-        )
-    parts = [row[columns.index(column)] for row in table.rows]
-    texts, notes = _clean(parts, blanks="row")
-    used = [row for row, part in zip(table.rows, parts, strict=True) if tidy(part)]
+        column = _guess_column(name, table)
+    parts = table.column(column)
+    texts, notes, used = _clean(parts, table.lines, blanks="row", unit=table.unit)
     labels = {
-        name: tuple(row[place] for row in used)
-        for place, name in enumerate(columns)
-        if name != column
+        other: tuple([tidy(values[place]) for place in used])
+        for other, values in zip(columns, table.values, strict=True)
+        if other != column
     }
-    ids = next((labels[name] for name in labels if name.strip().lower() == "id"), None)
+    if id_column is None:
+        by_name = {other.strip().lower(): other for other in reversed(list(labels))}
+        id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
+    ids: tuple[str, ...] | None = None
+    if id_column is not None:
+        ids, said = _unique(texts if id_column == column else labels[id_column])
+        notes += said
     return ReadTexts(texts, notes + table.notes, ids, column, columns, labels)
 
 
-def _rows(name: str, text: str, separator: str) -> list[tuple[int, list[str]]]:
-    """The rows that are not blank, each with the number of the line it begins in."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows, line = [], 1
-    try:
-        for row in reader:
-            if any(field.strip() for field in row):
-                rows.append((line, row))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise TextError(
-            f"{name} is not a table that can be read: the quotation marks from line {line:,} on "
-            "do not match; write one that is part of a text twice, and the text in quotation marks."
-        ) from error
-    return rows
+def _clean(
+    parts: Sequence[str], starts: Sequence[int], blanks: str = "", unit: str = "line"
+) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
+    """Texts without blanks and unreadable characters, notes that say so, and which parts they are.
+
+    ``blanks`` is what a part without text is called; empty, it is not reported. ``starts`` is the
+    line, or whatever ``unit`` is, that each part begins in.
+    """
+    texts, used, too_long = [], [], []
+    unreadable = 0
+    for place, part in enumerate(parts):
+        text = tidy(part)
+        unreadable += count_unreadable(part)
+        if len(part) > MAX_CHARACTERS:
+            too_long.append(starts[place])
+        elif text:
+            texts.append(text)
+            used.append(place)
+    notes = []
+    if unreadable:
+        notes.append(f"{count(unreadable, 'unreadable character')} replaced by blanks.")
+    left_out = len(parts) - len(texts) - len(too_long)
+    if blanks and left_out:
+        notes.append(f"{left_out:,} {blanks}{'s' if left_out != 1 else ''} without text left out.")
+    if too_long:
+        notes.append(
+            f"{count(len(too_long), 'text')} left out for more than {MAX_CHARACTERS:,} characters "
+            f"({name_lines(too_long, unit)})."
+        )
+    return tuple(texts), tuple(notes), used
 
 
-def _column_names(header: list[str]) -> tuple[str, ...]:
-    """A name for every column, no two alike."""
-    names: list[str] = []
-    for number, title in enumerate(header, 1):
-        name = title or f"column {number}"
-        names.append(f"{name} ({number})" if name in names else name)
-    return tuple(names)
+def _unique(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Ids of which no two are alike and none is missing, with notes; None if all are missing."""
+    taken = {one for one in ids if one}
+    if not taken:
+        return None, ()
+    seen: dict[str, int] = {}  # how often, by id
+    free = numbers(1)
+    unique: list[str] = []
+    repeated = missing = 0
+    for one in ids:
+        if not one:
+            missing += 1
+            one = next(text for number in free if (text := str(number)) not in taken)
+        elif one in seen:
+            repeated += 1
+            first = one
+            while one in taken:
+                seen[first] += 1
+                one = f"{first} ({seen[first]})"
+        seen.setdefault(one, 1)
+        taken.add(one)
+        unique.append(one)
+    notes = []
+    if repeated:
+        notes.append(
+            f"{count(repeated, 'id')} there before; a number in brackets tells them apart."
+        )
+    if missing:
+        notes.append(f"{count(missing, 'text')} without an id and got a number for one.")
+    return tuple(unique), tuple(notes)
 
 
-def _guess_column(file_name: str, columns: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
+def _guess_column(file_name: str, table: Table) -> str:
     """The column named like one of texts, else the one with the longest texts on average.
 
     Raises:
         TextError: no column has a word in it.
     """
-    by_name = {name.strip().lower(): name for name in reversed(columns)}
-    for name in TEXT_COLUMNS:
-        if name in by_name:
-            return by_name[name]
+    by_name = {name.strip().lower(): name for name in reversed(table.columns)}
+    named = [by_name[name] for name in TEXT_COLUMNS if name in by_name]
+    for name in named:
+        if any(map(str.strip, table.column(name))):
+            return name
     lengths = [
-        sum(len(row[place]) for row in rows) if any(_has_word(row[place]) for row in rows) else 0
-        for place in range(len(columns))
+        sum(map(len, values)) if any(map(_has_word, values)) else 0 for values in table.values
     ]
-    if rows and not any(lengths):
-        named = ", ".join(f"“{name[:40]}”" for name in columns[:12])
-        raise TextError(
-            f"{file_name} has no column of texts: there is no word in {named}. Name the column of "
+    if len(table) and not any(lengths):
+        found = ", ".join(f"“{name[:40]}”" for name in table.columns[:12])
+        sentence = (
+            f"{file_name} has no column of texts: there is no word in {found}. Name the column of "
             "the texts “text”, whatever is in it."
         )
-    return columns[lengths.index(max(lengths))]
+        raise TextError(" ".join([sentence, *table.notes]))
+    return named[0] if named else table.columns[lengths.index(max(lengths))]
 
 
 def _has_word(cell: str) -> bool:
@@ -302,3 +310,157 @@ def _has_word(cell: str) -> bool:
     except ValueError:
         return any(character.isalpha() for character in cell)
     return False
+
+
+# --- several files -------------------------------------------------------------------------------
+
+
+def read_files(
+    files: Sequence[tuple[str, bytes | Path]],
+    column: str | None = None,
+    *,
+    mode: Mode = "one",
+    max_texts: int | None = None,
+) -> ReadTexts:
+    """Read several files one after the other.
+
+    A text file is a text; a table is read as by ``read_texts`` and put below what came before,
+    labels by their names. The label ``file`` is the name of the file, and ``folder``, where a name
+    has one before a slash, that of its folder. Files that cannot be read are left out and named.
+
+    Args:
+        files: names, and the files or where they are.
+        column: the column of texts in the tables; those that have none of this name are left out.
+        mode: where a text of a text file ends; by default at the end of the file.
+        max_texts: as in ``read_texts``, of all files together.
+
+    Raises:
+        TextError: there is no text in them.
+    """
+    return _read_each(files, [], "these files", column, mode, max_texts)
+
+
+def read_folder(
+    path: Path,
+    column: str | None = None,
+    *,
+    mode: Mode = "one",
+    max_texts: int | None = None,
+) -> ReadTexts:
+    """Read all files of a folder and of those in it by ``read_files``, in the order of their paths.
+
+    Text files are those of ``TEXT_ENDINGS``. Left out and named are files that are hidden,
+    unreadable or of another kind, links to folders, and links that lead out of the folder.
+
+    Args:
+        path: the folder.
+        column, mode, max_texts: as in ``read_files``.
+
+    Raises:
+        TextError: there is no such folder, or no text in it.
+    """
+    if not path.is_dir():
+        raise TextError(f"There is no folder {path}.")
+    files, skipped = _files_of(path)
+    given = [(name, file) for file, name in files]
+    return _read_each(given, skipped, f"the folder {path}", column, mode, max_texts)
+
+
+def _read_each(
+    files: Sequence[tuple[str, bytes | Path]],
+    skipped: list[str],
+    where: str,
+    column: str | None,
+    mode: Mode,
+    max_texts: int | None,
+) -> ReadTexts:
+    most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
+    found: list[tuple[str, ReadTexts]] = []
+    n_texts, notes = 0, []
+    for name, file in files:
+        if n_texts >= most:
+            notes.append(f"Only the first {count(most, 'text')} read; there are more files.")
+            break
+        wanted = column if is_table(name) else None
+        try:
+            read = read_texts(name, file, wanted, mode=mode, max_texts=most - n_texts)
+        except TextError as error:
+            skipped.append(str(error))
+            continue
+        found.append((name, read))
+        n_texts += len(read.texts)
+        notes += [note if name in note else f"{name}: {note}" for note in read.notes]
+    if not found:
+        raise TextError(" ".join([f"There is no text in {where}.", *_few(skipped)]))
+    return _put_together(found, tuple(_few(skipped) + _few(notes, _MOST_NOTES)))
+
+
+def _files_of(folder: Path) -> tuple[list[tuple[Path, str]], list[str]]:
+    """The files to be read with their paths in the folder, and sentences on those that are not."""
+    root = folder.resolve()
+    files: list[tuple[Path, str]] = []
+    skipped: list[str] = []
+
+    def unreadable(error: OSError) -> None:
+        where = Path(str(error.filename)).relative_to(folder).as_posix()
+        skipped.append(f"{where} cannot be read: {error.strerror}.")
+
+    for top, inner, names in os.walk(folder, onerror=unreadable):
+        for entry in [*inner, *names]:
+            file = Path(top) / entry
+            name = tidy(file.relative_to(folder).as_posix())
+            if entry.startswith("."):
+                skipped.append(f"{name} is hidden.")
+            elif entry in inner:
+                if file.is_symlink():
+                    skipped.append(f"{name} is a link to a folder.")
+            elif not _is_inside(file, root):
+                skipped.append(f"{name} is a link that leads out of the folder.")
+            elif not (is_table(name) or file.suffix.lower() in TEXT_ENDINGS):
+                skipped.append(f"{name} is neither plain text nor a table.")
+            else:
+                files.append((file, name))
+        inner[:] = [entry for entry in inner if not entry.startswith(".")]
+    return sorted(files, key=lambda one: one[0].relative_to(folder).parts), sorted(skipped)
+
+
+def _is_inside(file: Path, root: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # links in a circle
+        return False
+
+
+def _few(sentences: Sequence[str], most: int = _NAMED_FILES) -> list[str]:
+    """The first few of some sentences, and how many more there are."""
+    more = len(sentences) - most
+    return [*sentences[:most], *([f"{more:,} more of this kind."] if more > 0 else [])]
+
+
+def _put_together(found: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
+    """The texts of several files with the labels of all, and those that say where each is from."""
+    columns = tuple(dict.fromkeys(name for _, read in found for name in read.columns))
+    names = tuple(dict.fromkeys(name for _, read in found for name in read.labels))
+    labels: dict[str, list[str]] = {name: [] for name in names}
+    files: list[str] = []
+    folders: list[str] = []
+    ids: list[str] = []
+    for file, read in found:
+        n_texts = len(read.texts)
+        for name, values in labels.items():
+            values += read.labels.get(name, [""] * n_texts)
+        files += [file] * n_texts
+        folders += [file.rpartition("/")[0]] * n_texts
+        ids += [""] * n_texts if read.ids is None else read.ids
+    labels[free_name("file", columns)] = files
+    if any(folders):
+        labels[free_name("folder", columns)] = folders
+    unique, said = _unique(ids)
+    return ReadTexts(
+        texts=tuple(text for _, read in found for text in read.texts),
+        notes=notes + said,
+        ids=unique,
+        column=next((read.column for _, read in found if read.column is not None), None),
+        columns=columns,
+        labels={name: tuple(values) for name, values in labels.items()},
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 
 from neuralviz.corpus.reading import ReadTexts, join_pasted, read_texts, split_pasted
+from neuralviz.corpus.tables import TABLES, is_table
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import load_texts, save_texts
@@ -136,15 +137,7 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
 
 
 def _pasted(key: str, height: int) -> ReadTexts:
-    mode = st.radio(
-        "Where a text ends",
-        list(_MODES),
-        format_func=_MODES.get,
-        horizontal=True,
-        label_visibility="collapsed",
-        key=f"{key}-mode",
-        persist_state="session",
-    )
+    mode = _ask_mode(f"{key}-mode")
     pasted = st.text_area(
         "Your texts",
         height=height,
@@ -156,12 +149,24 @@ def _pasted(key: str, height: int) -> ReadTexts:
     return split_pasted(pasted, mode)
 
 
+def _ask_mode(key: str) -> Mode:
+    return st.radio(
+        "Where a text ends",
+        list(_MODES),
+        format_func=_MODES.get,
+        horizontal=True,
+        label_visibility="collapsed",
+        key=key,
+        persist_state="session",
+    )
+
+
 def _uploaded(key: str) -> ReadTexts:
     file = st.file_uploader(
         "A file of texts",
-        type=["txt", "csv", "tsv"],
+        type=["txt", "md", *(ending[1:] for ending in TABLES)],
         key=f"{key}-file",
-        help="One text a line, or a table with a column of texts. It stays on this machine.",
+        help="Plain text, or a table with a column of texts. It stays on this machine.",
     )
     kept = f"{key}-kept-file"
     if file is not None:
@@ -169,8 +174,9 @@ def _uploaded(key: str) -> ReadTexts:
     if kept not in st.session_state:
         return ReadTexts(())
     name, content = st.session_state[kept]
+    mode: Mode = "line" if is_table(name) else _ask_mode(f"{key}-file-mode")
     try:
-        read = _read(name, content)
+        read = _read(name, content, mode=mode)
         if len(read.columns) > 1:
             column = st.selectbox(
                 "Column with the texts",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,23 @@ def test_a_file_in_another_encoding_is_read_and_said():
 def test_control_characters_become_blanks():
     content = "sentence1,sentence2,score\n" + "A\x07,<b>,1\n" + "text " * 40 + ",B,2\nC,D,3\n"
     assert read_pairs("p.csv", content.encode()).sentences1[0] == "A"
+
+
+def test_pairs_may_be_in_any_table(tmp_path):
+    rows = [{"sentence1": f"a{i}", "sentence2": f"b{i}", "score": i / 2} for i in range(4)]
+    rows[1]["score"] = None
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, content in (
+        ("p.json", json.dumps(rows).encode()),
+        ("p.jsonl", tmp_path / "p.jsonl"),
+    ):
+        pairs = read_pairs(name, content)
+        assert pairs.scores.tolist() == [0, 1, 1.5]
+        assert pairs.sentences1 == ("a0", "a2", "a3")
+        unit = name.removeprefix("p.").replace("jsonl", "line").replace("json", "row")
+        assert pairs.notes == (
+            f"1 row was left out because the score is no number such as 3.5 ({unit} 2).",
+        )
 
 
 def test_the_sample_pairs_are_read_whole():

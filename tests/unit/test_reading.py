@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from neuralviz.corpus.reading import join_pasted, read_texts, split_pasted
+from neuralviz.corpus import lines, reading
+from neuralviz.corpus.reading import (
+    join_pasted,
+    read_files,
+    read_folder,
+    read_texts,
+    split_pasted,
+)
 from neuralviz.errors import TextError
 
 
@@ -114,9 +124,13 @@ def test_lines_end_where_pasted_lines_end() -> None:
         ("a.txt", b"", "is empty"),
         ("a.txt", b"\n \n", "is empty"),
         ("a.csv", b"text\n \n", "no text"),
-        ("a.csv", b"\xef\xbb\xbf\n", "no text"),
+        ("a.csv", b"\xef\xbb\xbf\n", "is empty"),
         ("a.csv", b"a,b\n1,2,3,4\n", "not a table.* put texts that contain “,” in quotation"),
-        ("a.csv", b'a,b\n1,2\n1,"open\n3,4\n', "not a table.* quotation marks from line 3 on"),
+        ("a.csv", b'a,b\n1,2\n1,"open\n3,4\n', "no word.* quotation marks from line 3 on"),
+        ("a.csv", b'"a,b\n1,two\n', "not a table.* quotation marks from line 1 on"),
+        ("a.csv", b'a,b\n1,"two\n', "not a table.* quotation marks from line 2 on"),
+        ("a.csv", b"a\n" + bytes(range(256)) * 20, "does not look like text"),
+        ("a.csv", b"PK\x03\x04 and so on", "like an Excel workbook"),
         ("a.txt", bytes(range(256)) * 20, "does not look like text"),
     ],
 )
@@ -128,8 +142,10 @@ def test_unusable_files_are_refused_with_a_sentence(
 
 
 def test_a_text_file_has_no_columns() -> None:
-    with pytest.raises(TextError, match="not a CSV file"):
+    with pytest.raises(TextError, match="not a table, so it has no column “text”"):
         read_texts("a.txt", b"a", "text")
+    with pytest.raises(TextError, match="not a table, so it has no column “key”"):
+        read_texts("a.txt", b"a", id_column="key")
 
 
 def test_a_table_without_a_column_of_texts_is_refused() -> None:
@@ -137,3 +153,225 @@ def test_a_table_without_a_column_of_texts_is_refused() -> None:
         read_texts("t.csv", b"x,y\n1,2.5\n3,1e5\n")
     assert read_texts("t.csv", b"x,y\n1,two\n3,four\n").column == "y"
     assert read_texts("t.csv", b"x,text\n1,2\n3,4\n").texts == ("2", "4")
+
+
+@pytest.mark.parametrize(
+    ("mode", "texts"),
+    [
+        ("line", ("One", "two", "three")),
+        ("blank line", ("One\ntwo", "three")),
+        ("one", ("One\ntwo\n \n\nthree",)),
+    ],
+)
+def test_a_text_file_is_split_as_asked(mode: str, texts: tuple[str, ...], tmp_path: Path) -> None:
+    content = b"\nOne\r\ntwo\n \n\nthree\n\n"
+    (tmp_path / "a.txt").write_bytes(content)
+    assert read_texts("a.txt", content, mode=mode).texts == texts
+    assert read_texts("a.txt", tmp_path / "a.txt", mode=mode).texts == texts
+
+
+def test_columns_named_like_ours_are_labels() -> None:
+    names = ["text", "id", "vector", "x", "row", "cluster", "file"]
+    content = f"{','.join(names)}\nOne,a,1,2,3,4,5\nTwo,b,,,,,\n".encode()
+    read = read_texts("a.csv", content)
+    assert list(read.labels) == names[1:]
+    assert read.labels["vector"] == ("1", "")
+    assert read.labels["cluster"] == ("4", "")
+
+
+def test_news_are_read_by_their_descriptions() -> None:
+    content = b"Class Index,Title,Description\n3,Oil,Prices rose.\n1,Vote,They voted.\n"
+    read = read_texts("news.csv", content)
+    assert (read.column, read.texts) == ("Description", ("Prices rose.", "They voted."))
+    assert read.labels == {"Class Index": ("3", "1"), "Title": ("Oil", "Vote")}
+    read = read_texts("news.csv", b"label,title,text\nWorld,Vote,They voted.\n")
+    assert (read.column, read.ids) == ("text", None)
+
+
+def test_a_column_that_is_blank_is_not_the_texts() -> None:
+    assert read_texts("a.csv", b"text,body\n,One\n,Two\n").column == "body"
+
+
+def test_ids_are_made_unique() -> None:
+    rows = "a,A\na,B\na (2),C\n,D\n1,E\na,F\n,G\n"
+    read = read_texts("a.csv", f"id,text\n{rows}".encode())
+    assert read.ids == ("a", "a (3)", "a (2)", "2", "1", "a (4)", "3")
+    assert read.labels["id"] == ("a", "a", "a (2)", "", "1", "a", "")
+    assert read.notes == (
+        "2 ids were there before; a number in brackets tells them apart.",
+        "2 texts were without an id and got a number for one.",
+    )
+    assert read_texts("a.csv", b"id,text\n,One\n,Two\n").ids is None
+
+
+def test_many_alike_ids_take_no_longer_than_others() -> None:
+    content = "id,text\n" + "a,One\n" * 50_000
+    assert read_texts("a.csv", content.encode()).ids[-1] == "a (50000)"
+
+
+def test_the_column_of_the_ids_may_be_chosen() -> None:
+    content = b"id,key,text\n1,k1,One\n2,k2,Two\n"
+    assert read_texts("a.csv", content, id_column="key").ids == ("k1", "k2")
+    with pytest.raises(TextError, match="no column “nr”; it has “id”, “key”, “text”"):
+        read_texts("a.csv", content, id_column="nr")
+
+
+def test_labels_are_cleaned_like_texts() -> None:
+    read = read_texts("a.jsonl", b'{"text": "One", "label": " a\\u0000\\ud800b "}\n')
+    assert read.labels == {"label": ("a  b",)}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
+def test_as_many_texts_as_are_wanted(name: str) -> None:
+    content = b"text\nOne\n\nTwo\nThree\n"
+    read = read_texts(name, content, max_texts=2)
+    assert len(read.texts) == 2
+    assert "Only the first 2 " in read.notes[-1] and "there are more" in read.notes[-1]
+    assert "more" not in "".join(read_texts(name, content, max_texts=4).notes)
+
+
+def test_the_most_texts_that_are_read(monkeypatch) -> None:
+    monkeypatch.setattr(reading, "MAX_TEXTS", 3)
+    assert len(read_texts("a.txt", b"A\nB\nC\nD\n").texts) == 3
+    assert len(read_texts("a.csv", b"text\nA\nB\nC\nD\n", max_texts=9).texts) == 3
+
+
+@pytest.mark.parametrize("mode", ["line", "blank line", "one"])
+def test_texts_that_are_far_too_long_are_left_out_and_named(mode: str) -> None:
+    long = "word " * 200_001
+    content = f"One\n\n{long}\n\nTwo\n".encode()
+    if mode == "one":
+        with pytest.raises(TextError, match="more than 1,000,000 characters"):
+            read_texts("a.txt", content, mode=mode)
+    else:
+        read = read_texts("a.txt", content, mode=mode)
+        assert read.texts == ("One", "Two")
+        assert "1 text was left out for more than 1,000,000 characters (line 3)." in read.notes
+    read = read_texts("a.csv", f"id,text\n1,One\n2,{long}\n3,Two\n".encode())
+    assert (read.texts, read.ids) == (("One", "Two"), ("1", "3"))
+    assert "1 text was left out for more than 1,000,000 characters (line 3)." in read.notes
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE", 1 << 16)
+    for name in ("a.csv", "a.txt", "a.jsonl"):
+        with pytest.raises(TextError, match=r"Line 2 of a\..* is longer than 65,536 characters"):
+            read_texts(name, b"text\n" + b"a" * (1 << 17))
+
+
+def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match=r"a\.csv cannot be read: No such file"):
+        read_texts("a.csv", tmp_path / "a.csv")
+    with pytest.raises(TextError, match="is no file"):
+        read_texts("a.csv", tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TextError, match="is no file"):
+        read_texts("pipe", tmp_path / "pipe")
+
+
+# --- folders -----------------------------------------------------------------------------------
+
+
+def write(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def test_a_folder_of_texts_is_a_text_a_file(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        {
+            "b/two.txt": "Two\n\nin two paragraphs.\n",
+            "a/one.md": "One",
+            "a/deep/er.txt": "Deeper",
+            "zero": "Without an ending",
+        },
+    )
+    read = read_folder(folder)
+    assert read.texts == ("Deeper", "One", "Two\n\nin two paragraphs.", "Without an ending")
+    assert read.labels == {
+        "file": ("a/deep/er.txt", "a/one.md", "b/two.txt", "zero"),
+        "folder": ("a/deep", "a", "b", ""),
+    }
+    assert (read.ids, read.column, read.notes) == (None, None, ())
+    assert len(read_folder(folder, mode="line").texts) == 5
+    assert set(read_folder(folder / "a" / "deep").labels) == {"file"}
+
+
+def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        {
+            "1.csv": "id,text,file\n1,One,theirs\n2,Two,theirs\n",
+            "2.jsonl": '{"sentence": "Three", "tone": "calm", "id": 1}\n',
+            "3.txt": "Four",
+        },
+    )
+    read = read_folder(folder)
+    assert read.texts == ("One", "Two", "Three", "Four")
+    assert read.columns == ("id", "text", "file", "sentence", "tone")
+    assert read.ids == ("1", "2", "1 (2)", "3")
+    assert dict(read.labels) == {
+        "id": ("1", "2", "1", ""),
+        "file": ("theirs", "theirs", "", ""),
+        "tone": ("", "", "calm", ""),
+        "file (2)": ("1.csv", "1.csv", "2.jsonl", "3.txt"),
+    }
+    chosen = read_folder(folder, "text")
+    assert chosen.texts == ("One", "Two", "Four")
+    assert "2.jsonl has no column “text”" in chosen.notes[0]
+    some = read_folder(folder, max_texts=2)
+    assert some.texts == ("One", "Two")
+    assert some.notes[-1] == "Only the first 2 texts were read; there are more files."
+
+
+def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside", {"secret.txt": "Secret"})
+    folder = write(
+        tmp_path / "inside",
+        {
+            "text.txt": "A text",
+            ".hidden.txt": "Hidden",
+            ".git/config": "Hidden",
+            "picture.png": b"\x89PNG",
+            "binary.csv": bytes(range(256)) * 9,
+            "empty.txt": b"",
+        },
+    )
+    (folder / "link.txt").symlink_to(outside / "secret.txt")
+    (folder / "links").symlink_to(outside)
+    (folder / "circle.txt").symlink_to(folder / "circle.txt")
+    (folder / "twice.txt").symlink_to(folder / "text.txt")
+    read = read_folder(folder)
+    assert read.texts == ("A text", "A text")
+    assert read.labels["file"] == ("text.txt", "twice.txt")
+    assert read.notes == (
+        ".git is hidden.",
+        ".hidden.txt is hidden.",
+        "circle.txt is a link that leads out of the folder.",
+        "link.txt is a link that leads out of the folder.",
+        "links is a link to a folder.",
+        "3 more of this kind.",
+    )
+
+
+def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match="There is no text in the folder"):
+        read_folder(tmp_path)
+    with pytest.raises(TextError, match="There is no folder"):
+        read_folder(tmp_path / "nowhere")
+    write(tmp_path, {"a.txt": ""})
+    with pytest.raises(TextError, match=r"no text in the folder.*a\.txt is empty"):
+        read_folder(tmp_path)
+
+
+def test_files_that_were_given_are_read_in_their_order() -> None:
+    read = read_files([("b.txt", b"One"), ("a.csv", b"text,n\nTwo,2\n"), ("c.txt", b"")])
+    assert read.texts == ("One", "Two")
+    assert dict(read.labels) == {"n": ("", "2"), "file": ("b.txt", "a.csv")}
+    assert read.notes == ("c.txt is empty.",)
+    with pytest.raises(TextError, match=r"no text in these files. c\.txt is empty"):
+        read_files([("c.txt", b"")])

@@ -1,0 +1,278 @@
+"""The lines of text files in any usual encoding, read as they are asked for."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from neuralviz.errors import TextError
+
+MAX_LINE = 1 << 25  # characters; what has longer lines is no text
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
+_STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
+_BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
+_NAMED_LINES = 5  # so many lines that were left out are named
+_SAMPLE = 1 << 24  # bytes at the head of a file by which its encoding is told
+_DETECTED = 1 << 16  # bytes of its lines beyond ASCII that are enough for it
+_FEW_BYTES = 12  # beyond ASCII; too few to tell a rarer encoding by
+
+_ENCODINGS = {
+    "utf-8-sig": "UTF-8",
+    "cp1252": "Windows-1252",
+    "cp1250": "Windows-1250",
+    "iso8859_2": "ISO 8859-2",
+    "cp1251": "Windows-1251",
+    "koi8_r": "KOI8-R",
+    "cp1253": "Windows-1253",
+    "cp1254": "Windows-1254",
+    "cp932": "Shift-JIS",
+    "euc_jp": "EUC-JP",
+    "gb18030": "GB18030",
+    "big5": "Big5",
+    "euc_kr": "EUC-KR",
+}
+_MARKS = (  # that of UTF-32 begins with that of UTF-16
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_OTHERS = {  # what files of other kinds begin with
+    b"PK\x03\x04": "an Excel workbook or another zip archive",
+    b"\xd0\xcf\x11\xe0": "a document of an old Office program",
+    b"\x1f\x8b": "a compressed file",
+    b"%PDF": "a PDF",
+    b"PAR1": "a parquet file",
+}
+
+
+def count(n: int, noun: str) -> str:
+    """``1 row was``, ``2 rows were``."""
+    return f"{n:,} {noun}{'s were' if n != 1 else ' was'}"
+
+
+def name_lines(lines: Sequence[int], unit: str = "line") -> str:
+    """The first few of some lines: ``line 2, 5, 9 …``."""
+    named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
+    return f"{unit} {named}" + " …" * (len(lines) > _NAMED_LINES)
+
+
+def tidy(field: str) -> str:
+    """A field without blanks around it, its unreadable characters made blanks."""
+    return field.strip() if field.isprintable() else _UNREADABLE.sub(" ", field).strip()
+
+
+def count_unreadable(text: str) -> int:
+    """How many characters ``tidy`` makes blanks."""
+    return 0 if text.isprintable() else len(_UNREADABLE.findall(text))
+
+
+@contextmanager
+def opened(name: str, content: bytes | Path) -> Iterator[IO[bytes]]:
+    """The file to be read.
+
+    Raises:
+        TextError: it cannot be opened or read, or it is empty.
+    """
+    if isinstance(content, bytes):
+        with io.BytesIO(content) as file:
+            yield _not_empty(name, file)
+        return
+    try:
+        if content.exists() and not content.is_file():
+            raise TextError(f"{name} is no file, so there is no text in it.")
+        with content.open("rb") as file:
+            yield _not_empty(name, file)
+    except OSError as error:
+        raise TextError(f"{name} cannot be read: {error.strerror or error}.") from error
+
+
+def _not_empty(name: str, file: IO[bytes]) -> IO[bytes]:
+    if not file.read(1):
+        raise TextError(f"{name} is empty.")
+    file.seek(0)
+    return file
+
+
+class TextLines:
+    """The lines of a text file with their numbers, read as they are asked for.
+
+    Lines end at ``\\n``, ``\\r\\n`` and ``\\r``; other separators are part of a line. The encoding
+    is that of the mark at the head of the file, or else told by its first 16 MB: UTF-8, UTF-16 and
+    UTF-32 surely, others by the letters that are frequent in the languages written in them, with a
+    note that says so.
+
+    Raises:
+        TextError: the file is not text; while it is read: a line is longer than ``MAX_LINE``.
+    """
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self._name, self._file = name, file
+        file.seek(0)
+        head = file.read(_SAMPLE)
+        kind = next((kind for start, kind in _OTHERS.items() if head.startswith(start)), None)
+        if kind is not None:
+            raise TextError(
+                f"{name} does not look like text but like {kind}; give it the ending of what it "
+                "is, or save it as plain text or CSV in UTF-8."
+            )
+        self._encoding = _encoding_of(head)
+        text = head.decode(self._encoding, "replace")
+        if _is_binary(text):
+            raise TextError(
+                f"{name} does not look like text; save it as plain text or CSV in UTF-8."
+            )
+        if len(head) < _SAMPLE and not text.strip("\ufeff \t\r\n"):
+            raise TextError(f"{name} is empty.")
+        self._strays: list[int] = []  # the line of every character that is not in the encoding
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the encoding of the lines that were read."""
+        said = _ENCODINGS.get(self._encoding, self._encoding.upper())
+        notes = []
+        if not said.startswith("UTF"):
+            notes.append(f"{self._name} is not in UTF-8; it was read as {said}.")
+        if self._strays:
+            read_as = "read as Windows-1252" if said == "UTF-8" else "replaced by “\ufffd”"
+            where = name_lines(list(dict.fromkeys(self._strays)))
+            n_strays = count(len(self._strays), "character")
+            notes.append(f"{n_strays} not in {said} and {read_as} ({where}).")
+        return tuple(notes)
+
+    def __iter__(self) -> Generator[tuple[int, str], None, None]:
+        number = 0
+        with self._decoded() as lines:
+            while line := lines.readline(MAX_LINE):
+                number += 1
+                if line[-1] == "\n":
+                    line = line[:-1]
+                elif len(line) >= MAX_LINE:
+                    raise TextError(
+                        f"Line {number:,} of {self._name} is longer than {MAX_LINE:,} characters, "
+                        "so this is no file of texts that can be read."
+                    )
+                yield number, self._mended(line, number)
+
+    def read(self) -> str:
+        """All lines at once."""
+        with self._decoded() as lines:
+            text = lines.read()
+        if text.isascii():
+            return text
+        parts = enumerate(text.split("\n"), 1)
+        return "\n".join(self._mended(line, number) for number, line in parts)
+
+    @contextmanager
+    def _decoded(self) -> Iterator[io.TextIOWrapper]:
+        self._file.seek(0)
+        errors = "surrogateescape" if self._encoding == "utf-8-sig" else "replace"
+        lines = io.TextIOWrapper(self._file, self._encoding, errors, newline=None)
+        try:
+            yield lines
+        finally:
+            lines.detach()
+
+    def _mended(self, line: str, number: int) -> str:
+        """The line with its bytes that are no UTF-8 as the letters of Windows-1252."""
+        if line.isascii():
+            return line
+        if self._encoding == "utf-8-sig":
+            mended, n_strays = _STRAY.subn(_as_windows, line)
+        else:
+            mended, n_strays = line, line.count("\ufffd")
+        self._strays += [number] * n_strays
+        return mended
+
+
+def _as_windows(stray: re.Match[str]) -> str:
+    return bytes([ord(stray[0]) - 0xDC00]).decode("cp1252", "replace")
+
+
+def _encoding_of(head: bytes) -> str:
+    """The encoding of a file by what it begins with, as Python calls it."""
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding
+    wide = _unmarked_wide(head)
+    if wide:
+        return wide
+    text = head.decode("utf-8", "replace")
+    wrong = text.count("\ufffd")
+    if len(head) == _SAMPLE:
+        wrong -= text[-3:].count("\ufffd")  # the last character may have been cut
+    right = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
+    encoding = "utf-8-sig" if wrong == 0 or right > 10 * wrong else _detect(head)
+    if _is_binary(head.decode(encoding, "replace")):
+        kinds = (("utf-16-le", head[1::2]), ("utf-16-be", head[::2]))
+        return next((kind for kind, high in kinds if 0 in high and _is_wide(head, kind)), encoding)
+    return encoding
+
+
+def _is_binary(text: str) -> bool:
+    return len(_UNREADABLE.findall(text)) > _BINARY_SHARE * len(text) + 1
+
+
+def _is_wide(head: bytes, encoding: str) -> bool:
+    """Whether a file that looks binary is text in UTF-16, in a script of few zero bytes."""
+    try:
+        text = head.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    odd = sum(not one.isprintable() and not one.isspace() for one in text)
+    return odd <= _BINARY_SHARE * len(text)
+
+
+def _unmarked_wide(head: bytes) -> str | None:
+    """The kind of UTF-16 or UTF-32 that this is, without saying so; None if it is none.
+
+    A character of UTF-32 begins with a zero byte, and in nearly all the next one is zero, too. Half
+    of the characters of UTF-16, or more, have a byte that is zero, always the same one.
+    """
+    if len(head) % 4 == 0:
+        zeros = [head[place::4].count(0) * 4 for place in range(4)]
+        for encoding, high, letters in (("utf-32-le", (3, 2), 0), ("utf-32-be", (0, 1), 3)):
+            high_zeros = min(zeros[high[0]], 1.2 * zeros[high[1]])
+            if high_zeros >= len(head) and zeros[letters] < len(head) / 4:
+                return encoding
+    first, second = head[::2].count(0), head[1::2].count(0)
+    if len(head) % 2 or max(first, second) < len(head) / 4:
+        return None
+    return "utf-16-le" if second >= first else "utf-16-be"
+
+
+def _detect(head: bytes) -> str:
+    """The likeliest encoding of a text in which a character is a byte, or two."""
+    from charset_normalizer import from_bytes
+
+    lines = [line for line in head.splitlines() if not line.isascii()]
+    sample = b"\n".join(lines)[:_DETECTED]
+    n_beyond = sum(byte >= 0x80 for byte in sample)
+    if n_beyond < _FEW_BYTES and n_beyond < 0.3 * len(sample):
+        return "cp1252"
+    matches = list(from_bytes(sample, cp_isolation=[*_ENCODINGS][1:]))
+    if not matches:
+        return "cp1252"
+    likely = [encoding for match in matches for encoding in match.could_be_from_charset]
+    japanese = sample.decode("euc_jp", "ignore")  # in which Chinese shows no syllables
+    if "euc_jp" in likely and len(re.findall("[ぁ-ん]", japanese)) > 0.1 * n_beyond / 2:
+        return "euc_jp"
+    best = matches[0]
+    equal = [
+        encoding
+        for match in matches
+        if (match.chaos, match.coherence) == (best.chaos, best.coherence)
+        for encoding in match.could_be_from_charset
+    ]
+    if "cp1252" in equal:
+        return "cp1252"
+    signs = any(0x80 <= byte < 0xA0 for byte in sample)  # letters of Windows-1250 alone
+    if best.encoding == "cp1250" and not signs and "iso8859_2" in likely:
+        return "iso8859_2"
+    return best.encoding

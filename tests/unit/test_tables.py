@@ -1,0 +1,434 @@
+"""Tables from files of every kind, whatever stands in their cells."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+import tracemalloc
+from datetime import date, datetime
+from datetime import time as clock
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from neuralviz.corpus import lines, tables
+from neuralviz.corpus.tables import Table, read_table
+from neuralviz.errors import TextError
+
+# --- what is written comes back ------------------------------------------------------------------
+
+CELLS = st.one_of(
+    st.sampled_from(
+        [
+            "=cmd|' /C calc'!A0",
+            'say "hi"',
+            '"',
+            '""',
+            "a,b;c\td|e",
+            "🙂\n👩‍👩‍👧",
+            "NA",
+            "null",
+            "",
+            " ",
+            "-1",
+        ]
+    ),
+    st.text(st.characters(exclude_categories=("Cc", "Cs"), include_characters="\n\t"), max_size=20),
+)
+COLUMNS = ("id", "text", "label")
+ROWS = st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=8)
+
+
+def as_delimited(rows: list[tuple[str, ...]], separator: str = ",") -> bytes:
+    file = io.StringIO(newline="")
+    csv.writer(file, delimiter=separator).writerows([COLUMNS, *rows])
+    return file.getvalue().encode()
+
+
+def as_json_lines(rows: list[tuple[str, ...]]) -> bytes:
+    lines = [json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+    return "\n".join(lines).encode()
+
+
+def as_parquet(rows: list[tuple[str, ...]]) -> bytes:
+    file = io.BytesIO()
+    columns = [pa.array(values, pa.string()) for values in zip(*rows, strict=True)]
+    parquet.write_table(pa.table(columns, names=COLUMNS), file)
+    return file.getvalue()
+
+
+def as_excel(rows: list[tuple[str, ...]]) -> bytes:
+    workbook = openpyxl.Workbook()
+    for at, row in enumerate([COLUMNS, *rows], 1):
+        for place, value in enumerate(row, 1):
+            cell = workbook.active.cell(at, place)
+            cell.value, cell.data_type = value, "s"
+    file = io.BytesIO()
+    workbook.save(file)
+    return file.getvalue()
+
+
+WRITERS = {
+    "t.csv": as_delimited,
+    "t.tsv": lambda rows: as_delimited(rows, "\t"),
+    "semicolons.csv": lambda rows: as_delimited(rows, ";"),
+    "t.jsonl": as_json_lines,
+    "t.json": lambda rows: b"[" + as_json_lines(rows).replace(b"\n", b",") + b"]",
+    "t.parquet": as_parquet,
+    "t.xlsx": as_excel,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@settings(max_examples=40, deadline=None)
+@given(rows=ROWS)
+def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> None:
+    table = read_table(name, WRITERS[name](rows))
+    if name == "t.xlsx":  # in which a cell of blanks is an empty one
+        rows = [tuple(cell if cell.strip() else "" for cell in row) for row in rows]
+    kept = [row for row in rows if any(map(str.strip, row))]
+    assert list(zip(*table.values, strict=True)) == kept
+    assert table.notes == ()
+    if kept:
+        assert table.columns == COLUMNS
+
+
+# --- delimited text ------------------------------------------------------------------------------
+
+
+def rows_of(table: Table) -> list[tuple[str, ...]]:
+    return list(zip(*table.values, strict=True))
+
+
+def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
+    content = (
+        'id,text\n1,"two\nlines"\n\n2,too, many\n3,"never closed\n4,four\n5,"ok, five"\n'
+        '6,"closed" too early\n7,"three\n\nlines"\n8\n9,nine,,\n10,"never closed\n11,eleven\n'
+    )
+    table = read_table("t.csv", content.encode())
+    assert rows_of(table) == [
+        ("1", "two\nlines"),
+        ("4", "four"),
+        ("5", "ok, five"),
+        ("7", "three\n\nlines"),
+        ("8", ""),
+        ("9", "nine"),
+        ("11", "eleven"),
+    ]
+    assert table.lines == [2, 7, 8, 10, 13, 14, 16]
+    unmatched, too_long = table.notes
+    assert "3 rows were left out because the quotation marks from line 6, 9, 15 on" in unmatched
+    assert "1 row was left out for more fields than the first line has (line 5)" in too_long
+
+
+def test_lines_are_right_however_they_end_and_wherever_a_portion_ends(monkeypatch) -> None:
+    monkeypatch.setattr(tables, "_BUFFER", 10)
+    content = b'id,text\r\n1,"a\r\nb"\r2,x,y\n3,z\r\n\r\n4,u\n'
+    table = read_table("t.csv", content)
+    assert rows_of(table) == [("1", "a\nb"), ("3", "z"), ("4", "u")]
+    assert table.lines == [2, 5, 7]
+    assert "(line 4)" in table.notes[0]
+
+
+def test_a_quotation_mark_inside_a_field_is_a_character() -> None:
+    table = read_table("t.csv", b'a,b\n5" wide,he said "no"\n "x",y\n')
+    assert rows_of(table) == [('5" wide', 'he said "no"'), (' "x"', "y")]
+
+
+def test_no_word_means_something_else() -> None:
+    """Numbers, dates, and what other readers take for missing values, are kept as they stand."""
+    content = b"1,007,1e3\nNA,null,2024-01-01\nTRUE,nan,1_000\n"
+    table = read_table("t.csv", content)
+    assert table.columns == ("1", "007", "1e3")
+    assert rows_of(table) == [("NA", "null", "2024-01-01"), ("TRUE", "nan", "1_000")]
+
+
+def test_a_quotation_mark_on_every_line_takes_no_long_time() -> None:
+    start = time.perf_counter()
+    with pytest.raises(TextError, match="20,000 rows were left out"):
+        read_table("t.csv", b"a,b\n" + b'1,"open\n' * 20_000)
+    table = read_table("t.csv", b'a,b\n1,"open\n' + b"1,2\n" * 20_000)
+    assert len(table) == 20_000
+    assert time.perf_counter() - start < 5
+
+
+def test_hundred_thousand_rows_take_a_second_or_two() -> None:
+    row = '{},News,"A title, with a comma","A text of some length, as ""news"" have it. {}"\n'
+    content = "id,label,title,text\n" + "".join(row.format(i, i) for i in range(100_000))
+    start = time.perf_counter()
+    table = read_table("t.csv", content.encode())
+    assert time.perf_counter() - start < 5
+    assert len(table) == 100_000
+    assert table.column("text")[-1] == 'A text of some length, as "news" have it. 99999'
+
+
+def test_the_head_of_a_file_of_2_gb_is_read_in_seconds_and_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    line = b'1,"a text, of a few words"\n'
+    with path.open("wb") as file:
+        file.write(b"id,text\n" + line * (17_000_000 // len(line)))
+        file.truncate(2_000_000_000)
+    start = time.perf_counter()
+    tracemalloc.start()
+    table = read_table("large.csv", path, max_rows=100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(table) == 100
+    assert table.notes == ("Only the first 100 rows were read of large.csv; there are more.",)
+    assert time.perf_counter() - start < 5
+    assert peak < 100e6
+
+
+@pytest.mark.parametrize("name", ["zeros.csv", "zeros.txt", "zeros.jsonl", "zeros.json"])
+def test_2_gb_without_text_are_refused_in_seconds(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.write(b"id,text\n")
+        file.truncate(2_000_000_000)
+    start = time.perf_counter()
+    with pytest.raises(TextError, match="does not look like text"):
+        read_table(name, path)
+    assert time.perf_counter() - start < 5
+
+
+def test_more_rows_than_wanted_are_not_read() -> None:
+    content = b"id,text\n" + b"1,one\n" * 5
+    for most, there_are_more in ((3, True), (5, False), (9, False)):
+        table = read_table("t.csv", content, max_rows=most)
+        assert len(table) == min(5, most)
+        assert bool(table.notes) == there_are_more
+
+
+def test_far_too_many_columns_are_refused() -> None:
+    wide = [str(column) for column in range(3000)]
+    for name, content in (
+        ("t.csv", ",".join(wide).encode()),
+        ("t.json", json.dumps([dict.fromkeys(wide, "a")]).encode()),
+    ):
+        with pytest.raises(TextError, match="more than 2,000 columns"):
+            read_table(name, content)
+
+
+# --- encodings -----------------------------------------------------------------------------------
+
+POLISH = "Zażółć gęślą jaźń. Wieczorem poszliśmy nad rzekę, wiał już chłodny wiatr.\n"
+CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. Večer jsme šli na procházku k řece.\n"
+RUSSIAN = "Вчера вечером мы гуляли вдоль реки, было уже темно и дул холодный ветер.\n"
+GREEK = "Χθες το βράδυ περπατήσαμε δίπλα στο ποτάμι και ήταν ήδη σκοτεινά.\n"
+JAPANESE = "昨日の夜、川沿いを散歩しました。もう暗くて、冷たい風が吹いていました。\n"
+CHINESE = "昨天晚上我们沿着河边散步,天已经黑了,吹着冷风。第二天早上天气很好。\n"
+KOREAN = "어제 저녁 우리는 강을 따라 산책했다. 이미 어두웠고 찬 바람이 불었다.\n"
+FRENCH = "Les élèves étaient à l’école où l’été s’achève. Ça va ? Bien sûr.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "said"),
+    [
+        (FRENCH, "cp1252", "Windows-1252"),
+        ("naïve café\n", "cp1252", "Windows-1252"),
+        ("“It’s”\n", "cp1252", "Windows-1252"),
+        (POLISH, "cp1250", "Windows-1250"),
+        (CZECH, "cp1250", "Windows-1250"),
+        (POLISH, "iso8859_2", "ISO 8859-2"),
+        (CZECH, "iso8859_2", "ISO 8859-2"),
+        (RUSSIAN, "cp1251", "Windows-1251"),
+        (RUSSIAN, "koi8_r", "KOI8-R"),
+        (GREEK, "cp1253", "Windows-1253"),
+        (JAPANESE, "shift_jis", "Shift-JIS"),
+        (JAPANESE, "euc_jp", "EUC-JP"),
+        (CHINESE, "gb18030", "GB18030"),
+        (KOREAN, "euc_kr", "EUC-KR"),
+    ],
+)
+def test_old_encodings_are_told_by_their_letters_and_named(text: str, encoding: str, said: str):
+    content = f"id\ttext\n1\t{text}".encode(encoding)
+    table = read_table("t.tsv", content)
+    assert table.column("text") == [text.rstrip("\n")]
+    assert table.notes == (f"t.tsv is not in UTF-8; it was read as {said}.",)
+
+
+@pytest.mark.parametrize("text", [FRENCH, RUSSIAN, JAPANESE, CHINESE, "plain\n", "🙂🙂\n"])
+@pytest.mark.parametrize(
+    "encoding", "utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be".split()
+)
+def test_unicode_is_known_with_and_without_a_mark(text: str, encoding: str) -> None:
+    table = read_table("t.tsv", f"id\ttext\n1\t{text}".encode(encoding))
+    assert (table.columns, table.column("text")) == (("id", "text"), [text.rstrip("\n")])
+    assert table.notes == ()
+
+
+def test_stray_bytes_do_not_spoil_a_file_in_utf_8() -> None:
+    content = f"id\ttext\n1\t{RUSSIAN}".encode() + b"2\tcaf\xe9\n"
+    table = read_table("t.tsv", content)
+    assert table.column("text") == [RUSSIAN.rstrip("\n"), "café"]
+    assert table.notes == ("1 character was not in UTF-8 and read as Windows-1252 (line 3).",)
+
+
+def test_an_encoding_is_told_by_the_head_of_a_file(monkeypatch) -> None:
+    """A character that the head ends in the middle of is no error."""
+    text = "text\n" + RUSSIAN * 3
+    for size in (20, 21, 22, 23):
+        monkeypatch.setattr(lines, "_SAMPLE", size)
+        assert read_table("t.csv", text.encode()).notes == ()
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def test_json_lines_that_are_broken_are_named() -> None:
+    lines = ['{"text": "One", "n": 1.0}', "", "{broken", '"Two"', "[1, 2]", "[" * 100_000]
+    lines += ['{"n": ' + "9" * 5000 + "}", '{"text": "Three", "more": {"a": [true, null]}}', "null"]
+    table = read_table("t.jsonl", "\n".join(lines).encode())
+    assert table.columns == ("text", "n", "more")
+    assert rows_of(table) == [
+        ("One", "1", ""),
+        ("Two", "", ""),
+        ("Three", "", '{"a": [true, null]}'),
+    ]
+    assert table.lines == [1, 4, 8]
+    assert table.notes == (
+        "4 lines were left out for holding no JSON object of one line (line 3, 5, 6, 7).",
+    )
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [{"text": "One"}, {"text": "Two"}],
+        ["One", "Two"],
+        {"text": ["One", "Two"]},
+        {"text": ["One", "Two"], "n": [1, 2]},
+        {"version": 1, "tags": ["a"], "data": [{"text": "One"}, {"text": "Two"}]},
+        {"version": 1, "text": ["One", "Two"]},
+    ],
+)
+def test_json_may_hold_its_rows_in_several_ways(found: object) -> None:
+    table = read_table("t.json", json.dumps(found, indent=2).encode())
+    assert list(table.column("text")) == ["One", "Two"]
+    assert (table.lines, table.unit) == ([1, 2], "row")
+
+
+def test_json_lines_may_be_called_json() -> None:
+    content = b'{"text": "One"}\n{"text": "Two"}\n'
+    assert list(read_table("t.json", content).column("text")) == ["One", "Two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("t.json", b'[{"text": "One"}', "breaks off or errs in line 1"),
+        ("t.json", b'{"text": "One"}', "no table that can be read"),
+        ("t.json", b'{"a": [1], "b": [1, 2]}', "no table that can be read"),
+        ("t.json", b"5", "no table that can be read"),
+        ("t.json", b"[[1, 2]]", "neither objects nor texts"),
+        ("t.json", b"[" * 100_000, "nested too deeply"),
+        ("t.jsonl", b"One\nTwo\n", "2 lines were left out"),
+        ("t.parquet", b"PAR1 and so on PAR1", "not a parquet file that can be read"),
+        ("t.parquet", b"a,b\n1,2\n", "not a parquet file that can be read"),
+        ("t.xlsx", b"PK\x03\x04 and so on", "not an Excel workbook"),
+        ("t.xlsx", b"a,b\n1,2\n", "not an Excel workbook"),
+        *((name, b"", "is empty") for name in ("t.json", "t.jsonl", "t.parquet", "t.xlsx")),
+    ],
+)
+def test_what_is_no_table_is_refused_with_a_sentence(name: str, content: bytes, says: str) -> None:
+    with pytest.raises(TextError, match=says):
+        read_table(name, content)
+
+
+def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(tables, "MAX_WHOLE", 1000)
+    with pytest.raises(TextError, match="larger than 1,000 bytes; save it as JSON lines"):
+        read_table("t.json", b'["' + b"a" * 1000 + b'"]')
+
+
+# --- parquet and Excel ---------------------------------------------------------------------------
+
+
+def test_parquet_values_are_written_as_a_person_would() -> None:
+    half = datetime(2024, 5, 1, 12, 30)
+    columns = {
+        "text": ["One", None],
+        "class": pa.array([1.0, None]),
+        "small": pa.array([0.1, 2], pa.float32()),
+        "number": [3, -4],
+        "truth": [True, None],
+        "day": [date(2024, 5, 1), None],
+        "moment": [half, datetime(2024, 5, 1)],
+        "kind": pa.array(["a", "b"]).dictionary_encode(),
+        "tags": [["x", "y"], []],
+        "nested": [{"a": 1}, None],
+        "vector": pa.array([[0.1, 0.2]] * 2, pa.list_(pa.float32())),
+        "tokens": [list(range(20))] * 2,
+        "image": [b"\x00", b"\x01"],
+    }
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns), file)
+    table = read_table("t.parquet", file.getvalue())
+    assert dict(zip(table.columns, rows_of(table)[0], strict=True)) == {
+        "text": "One", "class": "1", "small": "0.1", "number": "3", "truth": "true",
+        "day": "2024-05-01", "moment": "2024-05-01 12:30:00", "kind": "a", "tags": '["x", "y"]',
+        "nested": '{"a": 1}',
+    }  # fmt: skip
+    assert rows_of(table)[1] == ("", "", "2", "-4", "", "", "2024-05-01", "b", "[]", "")
+    assert table.notes == (
+        "The lists of numbers in the column “vector” were left out.",
+        "The binary data in the column “image” were left out.",
+        "The lists of numbers in the column “tokens” were left out.",
+    )
+
+
+def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
+    taken = []
+    values = tables._values
+    monkeypatch.setattr(tables, "_values", lambda column: taken.append(1) or values(column))
+    assert len(read_table("t.parquet", path, max_rows=15)) == 15
+    assert len(taken) < 5
+
+
+def test_the_first_sheet_with_cells_is_read() -> None:
+    workbook = openpyxl.Workbook()
+    sheet = workbook.create_sheet("texts")
+    workbook.create_sheet("more")["A1"] = "not this"
+    cells = {
+        3: ("id", "text", None, "when", "n"),
+        4: (1, "One", True, date(2024, 5, 1), 2.50),
+        6: (2.0, "=cmd", None, datetime(2024, 5, 1, 12, 30), "two"),
+        7: ("a", 5, None, clock(9, 5), 1e6),
+    }
+    for at, row in cells.items():
+        for place, value in enumerate(row, 2):
+            cell = sheet.cell(at, place)
+            cell.value = value
+            if isinstance(value, str):
+                cell.data_type = "s"
+    file = io.BytesIO()
+    workbook.save(file)
+    table = read_table("t.xlsx", file.getvalue())
+    assert table.columns == ("id", "text", "column 3", "when", "n")
+    assert rows_of(table) == [
+        ("1", "One", "true", "2024-05-01", "2.5"),
+        ("2", "=cmd", "", "2024-05-01 12:30:00", "two"),
+        ("a", "5", "", "09:05:00", "1000000"),
+    ]
+    assert (table.lines, table.unit) == ([4, 6, 7], "row")
+    assert table.notes == ("t.xlsx has 3 sheets; “texts” was read.",)
+
+
+def test_a_workbook_that_is_too_large_unpacked_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr(tables, "MAX_WORKBOOK", 100)
+    with pytest.raises(TextError, match="larger than 1 GB, unpacked"):
+        read_table("t.xlsx", as_excel([("1", "One", "a")]))
+
+
+def test_names_of_columns_are_made_unique() -> None:
+    table = read_table("t.csv", b"a (3),a,a,\nOne,2,3,4\n")
+    assert table.columns == ("a (3)", "a", "a (3) (3)", "column 4")
