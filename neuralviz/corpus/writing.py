@@ -31,16 +31,21 @@ ROWS_AT_A_TIME = 10_000
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def check_destination(path: Path) -> None:
-    """Find out before the work whether vectors can be written to ``path``.
+def check_destination(path: Path, *more: str) -> None:
+    """Find out before the work whether a table can be written to ``path``.
+
+    Args:
+        path: of the file.
+        more: endings that are good beside those of tables.
 
     Raises:
         NeuralvizError: its ending is none of ours, or its folder does not exist or is not ours
             to write to.
     """
-    if path.suffix.lower() not in _WRITERS:
+    endings = (*more, *_WRITERS)
+    if path.suffix.lower() not in endings:
         raise NeuralvizError(
-            f"The output has to end in {', '.join(_WRITERS)}, and {path.name} does not."
+            f"The output has to end in {', '.join(endings)}, and {path.name} does not."
         )
     if path.is_dir():
         raise NeuralvizError(f"{path} is a folder; give the name of a file in it.")

@@ -11,6 +11,8 @@ import plotly.io as pio
 from plotly.colors import sequential
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
 VERMILLION = "#D55E00"
@@ -29,15 +31,27 @@ FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
 FONT_SIZE = 16  # px: readable from the back of a room
 SMALL_FONT_SIZE = 15
 
-_CIVIDIS = [[i / 9, colour] for i, colour in enumerate(sequential.Cividis)]
+
+def _scale(colours: Sequence[str]) -> list[list]:
+    return [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
+
+
+_CIVIDIS = _scale(sequential.Cividis)
 _PURPLE_TO_ORANGE = ["#3B1B6B", "#6F56A6", "#B3A9D3", None, "#F7B96B", "#D4760A", "#7F3B08"]
 _PURPLE_TO_ORANGE_DARK = ["#CDBFF2", "#9A83D6", "#553F8C", None, "#8A4A06", "#DD8420", "#FFD59E"]
 
+# Points on the page's own ground: the ends and the middle that would not be seen are left out.
+_POINTS, _POINTS_DARK = _scale(sequential.Cividis[:-1]), _scale(sequential.Cividis[2:])
+SIGNED_POINTS = _scale(["#6F4FBF", "#A6A6A6", "#E07B00"])
 
-def _template(*, ink: str, paper: str, grid: str, zero: str, diverging: list) -> go.layout.Template:
+
+def _template(
+    *, ink: str, paper: str, grid: str, zero: str, diverging: list, points: list
+) -> go.layout.Template:
     """A plotly template for one page background.
 
-    Heatmaps take the diverging scale when their range spans 0, else the sequential one.
+    Heatmaps take the diverging scale when their range spans 0, else the sequential one; points of
+    a WebGL figure take ``points``.
     """
     centred = [[i / 6, colour or zero] for i, colour in enumerate(diverging)]
     axis = {
@@ -49,6 +63,7 @@ def _template(*, ink: str, paper: str, grid: str, zero: str, diverging: list) ->
         "title": {"font": {"size": FONT_SIZE}, "standoff": 10},
     }
     bar = {"outlinewidth": 0, "thickness": 14, "tickfont": {"size": SMALL_FONT_SIZE}}
+    marker = {"autocolorscale": False, "colorscale": points, "colorbar": bar}
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": FONT_SIZE, "color": ink},
@@ -82,7 +97,11 @@ def _template(*, ink: str, paper: str, grid: str, zero: str, diverging: list) ->
             "xaxis": axis,
             "yaxis": axis,
         },
-        data={"heatmap": [{"autocolorscale": True, "colorbar": bar, "hoverongaps": False}]},
+        data={
+            "heatmap": [{"autocolorscale": True, "colorbar": bar, "hoverongaps": False}],
+            "scattergl": [{"marker": marker}],
+            "scatter3d": [{"marker": marker}],
+        },
     )
 
 
@@ -93,6 +112,7 @@ _TEMPLATES = {
         grid="#E6E3DC",
         zero="#F7F7F5",
         diverging=_PURPLE_TO_ORANGE,
+        points=_POINTS,
     ),
     "neuralviz_dark": _template(
         ink="#ECEAE6",
@@ -100,6 +120,7 @@ _TEMPLATES = {
         grid="#333A41",
         zero="#1B1F23",
         diverging=_PURPLE_TO_ORANGE_DARK,
+        points=_POINTS_DARK,
     ),
 }
 for _name, _value in _TEMPLATES.items():
@@ -144,7 +165,13 @@ def shorten(text: str, n: int) -> str:
 
 
 def standalone_html(figure: go.Figure) -> str:
-    """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it."""
+    """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it.
+
+    There is room for what ``layout.meta.from_width`` says of wide pages.
+    """
     page = style(go.Figure(figure), dark=False)
     page.update_layout(autosize=True, paper_bgcolor="white", width=None)
-    return page.to_html(include_plotlyjs=True, config={"displaylogo": False, "responsive": True})
+    for _, changes in (page.layout.meta or {}).get("from_width", ()):
+        page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
+    config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
+    return page.to_html(include_plotlyjs=True, config=config)

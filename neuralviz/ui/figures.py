@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
+from neuralviz.corpus.writing import frame_csv
 from neuralviz.plots.theme import standalone_html
 from neuralviz.ui.live_figure import live_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pandas as pd
     import plotly.graph_objects as go
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that is made when somebody takes it."""
+
+    label: str
+    make: Callable[[], str | bytes]
+    ending: str
 
 
 def show_figure(
@@ -26,6 +37,10 @@ def show_figure(
     height: int = 420,
     alt: str = "",
     on_click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore",
+    on_select: Literal["ignore"] | Callable[[list[int]], None] = "ignore",
+    on_hover: Literal["ignore"] | Callable[[int], None] = "ignore",
+    page: Callable[[], str] | None = None,
+    more: Sequence[Download] = (),
 ) -> dict[str, Any] | None:
     """`live_figure` with the means to take it away below it.
 
@@ -37,21 +52,31 @@ def show_figure(
         name: file name of everything that is downloaded, without ending.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
-        on_click: as of `live_figure`.
+        on_click, on_select, on_hover: as of `live_figure`.
+        page: makes the standalone page; by default it is the figure on white.
+        more: files that are offered beside these.
 
     Returns:
         The click that caused this run, if any.
     """
-    click = live_figure(figure, key=key, height=height, on_click=on_click, alt=alt, name=name)
+    click = live_figure(
+        figure,
+        key=key,
+        height=height,
+        on_click=on_click,
+        on_select=on_select,
+        on_hover=on_hover,
+        alt=alt,
+        name=name,
+    )
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
-        _download(
-            "Figure (HTML)", lambda: standalone_html(figure), f"{name}.html", "text/html", key
-        )
+        make_page = page or (lambda: standalone_html(figure))
+        _download("Figure (HTML)", make_page, f"{name}.html", "text/html", key)
         if numbers is not None:
             make = numbers if callable(numbers) else lambda: numbers
             _download(
                 "Numbers (CSV)",
-                lambda: make().to_csv(index=False),
+                lambda: frame_csv(make()),
                 f"{name}.csv",
                 "text/csv",
                 key,
@@ -63,6 +88,8 @@ def show_figure(
                 "application/vnd.apache.parquet",
                 key,
             )
+        for one in more:
+            _download(one.label, one.make, f"{name} vectors.{one.ending}", None, key)
         st.caption("PNG and SVG: the buttons at the figure's top right.")
     return click
 
@@ -80,7 +107,7 @@ def swiped(key: str, least: int) -> Iterator[None]:
 
 
 def _download(
-    label: str, make: Callable[[], str | bytes], file_name: str, mime: str, key: str
+    label: str, make: Callable[[], str | bytes], file_name: str, mime: str | None, key: str
 ) -> None:
     """A button whose file is made when it is pressed, without running the page again."""
     st.download_button(

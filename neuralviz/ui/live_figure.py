@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from importlib.metadata import version
 from pathlib import Path
@@ -39,20 +40,28 @@ def live_figure(
     key: str,
     height: int = 360,
     on_click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore",
+    on_select: Literal["ignore"] | Callable[[list[int]], None] = "ignore",
+    on_hover: Literal["ignore"] | Callable[[int], None] = "ignore",
     alt: str = "",
     name: str = "",
 ) -> dict[str, Any] | None:
     """Draw ``figure``, or bring the one drawn under ``key`` up to date.
 
     Zoom, hover and hidden legend entries stay while the data change; give the figure a
-    ``layout.uirevision`` of its own that changes when they should be reset. The figure takes the
-    colours of the page. Works in fragments.
+    ``layout.uirevision`` of its own that changes when they should be reset. A figure that is the
+    same as before is not drawn again. The figure takes the colours of the page. Works in fragments.
 
     Args:
         key: names the figure on the page; neither empty nor with two underscores in a row.
         height: px, kept from the first moment.
         on_click: ``"rerun"`` runs the script (or fragment) again when a point or a cell is
             clicked; a function is called with the click before that.
+        on_select: called with the ``customdata`` of all points within a lasso or a box, which are
+            whole numbers, before the script runs again; with none after a double click. Drawing
+            with the mouse is then a lasso, unless ``layout.dragmode`` says otherwise. When the
+            figure changes, what it says is selected takes the lasso's place.
+        on_hover: called with the ``customdata``, a whole number, of the point on which the pointer
+            rests, before the script runs again; the next one waits until that is done.
         alt: what a screen reader says; the figure's title if empty.
         name: file name of the pictures, without ending; ``key`` if empty.
 
@@ -66,19 +75,28 @@ def live_figure(
         "height": height,
         "uirevision": figure.layout.uirevision or key,
     }
+    drawn = figure.to_json(validate=False).encode()  # megabytes, when there are many points
     spec = {
-        "figure": json.loads(figure.to_json(validate=False)),
         "layout": layout,
+        "digest": f"{hashlib.blake2b(drawn, digest_size=16).hexdigest()} {height}",
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={version('plotly')}",
         "alt": alt or figure.layout.title.text or key,
         "name": name or key,
         "clicks": on_click != "ignore",
+        "selects": on_select != "ignore",
+        "hovers": on_hover != "ignore",
     }
-    handle = on_click if callable(on_click) else lambda _: None
+
+    def hand_over(event: str, handle: object) -> None:
+        if callable(handle):
+            handle(st.session_state[key][event])
+
     result = _component(
         key=key,
-        data=json.dumps(spec).encode(),
+        data=json.dumps(spec).encode() + b"\n" + drawn,
         height=height,
-        on_click_change=lambda: handle(st.session_state[key]["click"]),
+        on_click_change=lambda: hand_over("click", on_click),
+        on_select_change=lambda: hand_over("select", on_select),
+        on_hover_change=lambda: hand_over("hover", on_hover),
     )
     return result.get("click")

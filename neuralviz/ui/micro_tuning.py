@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
 from neuralviz.micro_tuning.record import RunRecord, watch
@@ -29,6 +30,7 @@ from neuralviz.plots.micro_tuning import (
 )
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.model_choice import load_for_app, model_or_none
@@ -275,13 +277,8 @@ def _run_panel(run: Run, live: bool, *, wide: bool) -> None:
     run.catch_up(run.job)
     if live and run.job.is_over:
         st.rerun()
-    job, record = run.job, run.record
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(f"Run {run.number}", anchor=False)
-        if st.button(  # stays when the run is over: nothing below it moves
-            "Stop", icon=":material/stop:", key=f"stop-{run.number}", disabled=job.is_over
-        ):
-            job.stop()
+    record = run.record
+    st.subheader(f"Run {run.number}", anchor=False)
     st.caption(plain(_about(record)))
     _state(run)
     if record.started():
@@ -303,26 +300,21 @@ def _about(record: RunRecord) -> str:
 
 
 def _state(run: Run) -> None:
-    """Progress, place in the queue, or how the run ended."""
+    """Progress with *Stop*, place in the queue, or how the run ended."""
     job, record = run.job, run.record
     n = len(record.texts)
-    if job.status == "queued":
-        place = job_queue().place_in_queue(job)
-        st.progress(0.0, f"Waiting for work that began before; place {place} in the queue.")
-    elif job.status == "running" and not record.steps:
-        st.progress(0.0, "Getting the model ready …")
-    elif job.status == "running":
-        what = f"step {record.steps_done} of {record.steps}"
-        if n > 1:
-            what = f"{record.texts_done:,} of {n:,} texts, {what}"
-        st.progress(record.progress, what + _time_left(job.seconds, record.progress))
-    elif job.status == "done":
-        st.progress(1.0, f"Done in {job.seconds:.1f} s.")
-    elif job.status == "stopped":
-        how_far = f" after {record.progress:.0%}" if record.steps else ""
-        st.progress(record.progress, f"Stopped{how_far}. What was learnt until then is kept.")
-    else:
-        st.error(plain(job.error or "The run failed."))
+    what = f"step {record.steps_done} of {record.steps}"
+    if n > 1:
+        what = f"{record.texts_done:,} of {n:,} texts, {what}"
+    what += _time_left(job.seconds, record.progress)
+    how_far = f" after {record.progress:.0%}" if record.steps else ""
+    job_panel(
+        job,
+        key=f"stop-{run.number}",
+        share=record.progress,
+        doing=what if record.steps else "Getting the model ready …",
+        stopped=f"Stopped{how_far}. What was learnt until then is kept.",
+    )
 
 
 def _time_left(seconds: float, progress: float) -> str:
@@ -504,7 +496,7 @@ def _take_away(record: RunRecord, key: str) -> None:
         epochs = np.arange(len(record.loss))
         table = pd.DataFrame(record.loss[:, started], columns=[f"text {i + 1}" for i in started])
         table.insert(0, "epochs learnt", epochs)
-        return table.to_csv(index=False)
+        return frame_csv(table)
 
     def embeddings() -> bytes:
         table = {

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from sentence_transformers import SentenceTransformer
 
+    from neuralviz.embedders.registry import Loaders
     from neuralviz.models import LanguageModel, TextModel
 
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
@@ -173,3 +174,11 @@ def _load_bundled() -> None:
 
 def _device_in_words(kind: str) -> str:
     return {"cpu": "the CPU", "cuda": "the GPU"}.get(kind, kind)
+
+
+LOADERS: Loaders = {
+    "masked": load_for_app,
+    "text": load_text_model_for_app,
+    "sentence-transformer": load_sentence_transformer_for_app,
+}
+"""Where the embedders of pages get their models from."""

@@ -1,10 +1,14 @@
-"""An app with a line that moves, a heatmap that can be clicked and a figure to take away."""
+"""An app of figures: a line that moves, a heatmap to click, bars to take away; or maps, on demand.
+
+``?maps=2`` shows maps in two dimensions, ``?maps=3`` one in three.
+"""
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from neuralviz.plots.corpus_map import by_category, map_figure
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.live_figure import live_figure
 
@@ -22,6 +26,45 @@ def moving() -> None:
     figure.update_layout(title="Waves", xaxis_title="step", meta={"tick": tick})
     live_figure(figure, key="line", alt="Waves on a line")
 
+
+def note(event: str):
+    def keep(value) -> None:
+        st.session_state[event] = value
+
+    return keep
+
+
+def maps(flat: bool) -> None:
+    """Two maps of a grid of points with a shared selection, or one point in three dimensions."""
+    side = 20 if flat else 1
+    across, up = np.meshgrid(np.arange(side), np.arange(side))
+    points = np.stack([across.ravel(), up.ravel(), *([] if flat else [[0]])], axis=1)
+    rows = 1000 + np.arange(len(points))
+    colour = by_category("parity", ["odd" if row % 2 else "even" for row in rows])
+    chosen = st.session_state.get("selected")
+    for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):
+        figure = map_figure(points, rows, colour, title=name, selected=chosen)
+        with column:
+            live_figure(
+                figure,
+                key=f"map-{name}",
+                height=420,
+                alt=f"map {name}",
+                on_select=note("selected"),
+                on_hover=note("hovered"),
+                on_click=note("clicked"),
+            )
+
+
+if places := st.query_params.get("maps"):
+    st.set_page_config(layout="wide")
+    if not st.checkbox("Away"):
+        maps(places == "2")
+    selected = st.session_state.get("selected")
+    st.text(f"selected {None if selected is None else sorted(selected)}")
+    st.text(f"hovered {st.session_state.get('hovered')}")
+    st.text(f"clicked {(st.session_state.get('clicked') or {}).get('customdata')}")
+    st.stop()
 
 moving()
 heatmap = go.Figure(

@@ -1,5 +1,7 @@
 // One persistent node a figure: Plotly.react brings it up to date, so zoom and hover stay.
 
+const RESTS_AFTER = 150 // ms without another point under the pointer
+
 function loadPlotly(path) {
   // Pages lie one level below the app's base path, as do Streamlit's own scripts.
   window.neuralvizPlotly ??= new Promise((resolve, reject) => {
@@ -32,9 +34,13 @@ function pictureButton(Plotly, node, format, icon) {
 
 // Made once a figure: with another configuration, Plotly.react would begin from nothing.
 function configuration(Plotly, node) {
+  const unwanted = ["toImage", "autoScale2d", "resetCameraLastSave3d", "hoverClosest3d"]
+  if (!node.spec.selects) unwanted.push("select2d", "lasso2d")
   return {
     displaylogo: false,
-    modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "autoScale2d"],
+    showSendToCloud: false, // what is drawn stays on this machine
+    displayModeBar: node.spec.selects || "hover",
+    modeBarButtonsToRemove: unwanted,
     modeBarButtonsToAdd: [
       pictureButton(Plotly, node, "png", "camera"),
       pictureButton(Plotly, node, "svg", "disk"),
@@ -42,18 +48,48 @@ function configuration(Plotly, node) {
   }
 }
 
-function draw(Plotly, node) {
-  const { figure, layout } = node.spec
-  Object.assign(figure.layout, layout)
-  if (window.matchMedia("(pointer: coarse)").matches) {
-    figure.layout.dragmode = false // a finger on the figure scrolls the page
+// A figure may say in layout.meta.from_width, as [[px, {"path.of.attribute": value}], …], what is
+// different where there is room.
+function changesFor(node) {
+  const all = node.figure.layout.meta?.from_width ?? []
+  return all.filter(([least]) => node.clientWidth >= least).map(([, changes]) => changes)
+}
+
+function layoutFor(node) {
+  const layout = { ...structuredClone(node.figure.layout), ...node.spec.layout }
+  for (const [path, value] of changesFor(node).flatMap(Object.entries)) {
+    const keys = path.split(".")
+    const last = keys.pop()
+    keys.reduce((part, key) => (part[key] ??= {}), layout)[last] = value
   }
+  // A changed figure says itself what is selected: no lasso drawn on the last one stays.
+  layout.selectionrevision = node.spec.digest
+  if (window.matchMedia("(pointer: coarse)").matches && !layout.scene) {
+    layout.dragmode = false // a finger on the figure scrolls the page; a scene it turns
+  } else if (node.spec.selects) {
+    layout.dragmode ??= "lasso"
+  }
+  return layout
+}
+
+function draw(Plotly, node) {
   node.config ??= configuration(Plotly, node)
-  return Plotly.react(node, figure.data, figure.layout, node.config)
+  node.changes = changesFor(node).length
+  return Plotly.react(node, node.figure.data, layoutFor(node), node.config)
 }
 
 function plain(value) {
   return ArrayBuffer.isView(value) ? Array.from(value) : (value ?? null)
+}
+
+// A hover waits until the page has done what it is at: there is never more than one on its way.
+function tellHover(node, row) {
+  const app = document.querySelector("[data-testid=stApp]")
+  if (app?.dataset.testScriptState === "running") {
+    node.resting = setTimeout(tellHover, RESTS_AFTER, node, row)
+  } else {
+    node.send("hover", row)
+  }
 }
 
 function listen(Plotly, node) {
@@ -68,11 +104,32 @@ function listen(Plotly, node) {
       customdata: plain(point.customdata),
     })
   })
+  node.on("plotly_selected", (selected) => {
+    if (!node.spec.selects || !selected || node.redrawn) return // a person's doing alone
+    node.send("select", selected.points.map((point) => point.customdata).filter(Number.isInteger))
+  })
+  node.on("plotly_deselect", () => {
+    if (node.spec.selects) node.send("select", [])
+  })
+  node.on("plotly_hover", ({ points: [point] }) => {
+    const row = point.customdata
+    if (!node.spec.hovers || !Number.isInteger(row) || row === node.hovered) return
+    clearTimeout(node.resting)
+    node.hovered = row
+    node.resting = setTimeout(tellHover, RESTS_AFTER, node, row)
+  })
+  node.on("plotly_unhover", () => {
+    clearTimeout(node.resting)
+    node.hovered = undefined
+  })
   let width = node.clientWidth
   node.observer = new ResizeObserver(() => {
     if (!node.clientWidth || node.clientWidth === width) return
     width = node.clientWidth
     Plotly.Plots.resize(node)
+    if (changesFor(node).length === node.changes) return
+    node.stale = true
+    drawLatest(Plotly, node)
   })
   node.observer.observe(node)
 
@@ -94,7 +151,9 @@ async function drawLatest(Plotly, node) {
   while (node.stale && !node.held && node.isConnected) {
     node.stale = false
     const start = performance.now()
+    node.redrawn = true
     await draw(Plotly, node)
+    node.redrawn = false
     if (!node.observer) listen(Plotly, node)
     // However fast the data move, half of the time is left to the rest of the page.
     await new Promise((resume) => setTimeout(resume, performance.now() - start))
@@ -102,21 +161,36 @@ async function drawLatest(Plotly, node) {
   node.drawing = false
 }
 
+// Browsers keep few WebGL contexts alive: those of a figure that is gone are given back at once.
+function leave(node) {
+  const canvases = node.querySelectorAll("canvas")
+  clearTimeout(node.resting)
+  node.observer?.disconnect()
+  window.Plotly?.purge(node)
+  for (const canvas of canvases) {
+    const context = canvas.getContext("webgl2") ?? canvas.getContext("webgl")
+    context?.getExtension("WEBGL_lose_context")?.loseContext()
+  }
+}
+
 export default function ({ parentElement, data, setTriggerValue }) {
   const node = parentElement.querySelector(".neuralviz-figure")
-  node.spec = JSON.parse(new TextDecoder().decode(data))
-  node.stale = true
+  const end = data.indexOf(10) // the first line says what about the figure behind it
+  const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes))
+  node.spec = read(data.subarray(0, end))
   node.send = setTriggerValue
   node.style.height = `${node.spec.layout.height}px`
   node.setAttribute("aria-label", node.spec.alt)
-  loadPlotly(node.spec.plotly)
-    .then((Plotly) => drawLatest(Plotly, node))
-    .catch((error) => {
-      node.textContent = error.message
-    })
-  return () => {
-    // Called when the figure leaves the page, not when its data change.
-    node.observer?.disconnect()
-    window.Plotly?.purge(node)
+  if (node.spec.digest !== node.digest) {
+    node.digest = node.spec.digest
+    node.figure = read(data.subarray(end + 1))
+    node.stale = true
+    loadPlotly(node.spec.plotly)
+      .then((Plotly) => drawLatest(Plotly, node))
+      .catch((error) => {
+        node.digest = undefined
+        node.textContent = error.message
+      })
   }
+  return () => leave(node) // when the figure leaves the page, not when its data change
 }

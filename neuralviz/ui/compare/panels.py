@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.corpus.writing import frame_csv
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
@@ -29,10 +30,11 @@ from neuralviz.plots.compare import (
 )
 from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.compare.run import LOADERS, PAIR, Comparison
+from neuralviz.ui.compare.run import PAIR, Comparison
 from neuralviz.ui.figures import show_figure, swiped
-from neuralviz.ui.jobs import job_queue
+from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -130,30 +132,20 @@ def _show_heatmaps(comparison: Comparison, order: str, live: bool) -> None:
 
 def _state(comparison: Comparison) -> None:
     """Progress with counts and *Stop*, the place in the queue, or how it ended."""
-    job, n = comparison.job, len(comparison.texts)
-    bar, button = st.columns([5, 1], vertical_alignment="bottom")
-    if button.button("Stop", icon=":material/stop:", key="compare-stop", disabled=job.is_over):
-        job.stop()
-    if job.status == "queued":
-        place = job_queue().place_in_queue(job)
-        bar.progress(0.0, f"Waiting for work that began before; place {place} in the queue.")
-        return
+    n = len(comparison.texts)
     counts = ", ".join(
         f"{method} {comparison.n_done(m):,} of {n:,}"
         for m, method in enumerate(comparison.methods)
         if comparison.n_done(m) < n and m not in comparison.errors
     )
-    if job.status == "running":
-        started = any(comparison.n_done(m) for m in range(len(comparison.specs)))
-        text = f"Texts embedded: {counts}" if started else "Getting the models ready …"
-        bar.progress(comparison.progress, plain(text))
-    elif job.status == "done":
-        bar.progress(1.0, f"Done in {job.seconds:.1f} s.")
-    elif job.status == "stopped":
-        text = f"Stopped. What was embedded until then is kept: {counts}."
-        bar.progress(comparison.progress, plain(text))
-    else:
-        bar.error(plain(job.error or "The comparison failed."))
+    started = any(comparison.n_done(m) for m in range(len(comparison.specs)))
+    job_panel(
+        comparison.job,
+        key="compare-stop",
+        share=comparison.progress,
+        doing=f"Texts embedded: {counts}" if started else "Getting the models ready …",
+        stopped=f"Stopped. What was embedded until then is kept: {counts}.",
+    )
 
 
 def _order(comparison: Comparison, order: str) -> np.ndarray:
@@ -280,7 +272,7 @@ def _part_ways(comparison: Comparison, done: Sequence[Similarity], found: Disagr
     ):
         st.download_button(
             "All pairs (CSV)",
-            lambda: _all_pairs(comparison, done).to_csv(index=False),
+            lambda: frame_csv(_all_pairs(comparison, done)),
             "pairs.csv",
             "text/csv",
             key="compare-pairs-csv",

@@ -14,28 +14,18 @@ import streamlit as st
 from neuralviz.embedders import METHODS, EmbedderSpec, make_embedder
 from neuralviz.embedders.cache import VectorCache
 from neuralviz.embedders.concatenated import join
+from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.ui.jobs import Job, job_queue
-from neuralviz.ui.model_choice import (
-    load_for_app,
-    load_sentence_transformer_for_app,
-    load_text_model_for_app,
-)
+from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.session import is_here, session_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from neuralviz.embedders.registry import Loaders
-
 PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
 BATCH_SIZE = 8  # texts: after so many, cells appear
-LOADERS: Loaders = {
-    "masked": load_for_app,
-    "text": load_text_model_for_app,
-    "sentence-transformer": load_sentence_transformer_for_app,
-}
 _numbers = itertools.count(1)
 
 
@@ -118,33 +108,6 @@ class Comparison:
             known = similarity(self.methods[method], self.texts, vectors)
             self._similarities[method] = (n_done, known)
         return known
-
-
-def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
-    """A label for each spec: the method's name, with what sets it apart from a namesake."""
-    names = [spec.method for spec in specs]
-    labels: list[str] = []
-    for spec in specs:
-        told = ""
-        if names.count(spec.method) > 1:
-            values = [value for part in spec.parts or (spec,) for value in _settings(part)]
-            told = f" ({', '.join(values)})" if values else ""
-        label = spec.method + told
-        labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
-    return tuple(labels)
-
-
-def _settings(spec: EmbedderSpec) -> list[str]:
-    """What of a spec differs from the method's defaults, in words."""
-    values = [f"{name} {_in_words(value)}" for name, value in spec.options]
-    default = METHODS[spec.method].model_id
-    return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
-
-
-def _in_words(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import NeuralvizError
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
@@ -187,7 +188,7 @@ def _importance(states: TokenStates, weights: TokenWeights) -> None:
     words = [states.text.text[start:end] for start, end in spans]
     st.download_button(
         "Numbers (CSV)",
-        lambda: _importance_table(states, weights, words).to_csv(index=False),
+        lambda: frame_csv(_importance_table(states, weights, words)),
         "token importance.csv",
         "text/csv",
         key=f"{KEY}-importance",

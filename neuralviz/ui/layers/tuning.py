@@ -14,6 +14,7 @@ from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.layers import one_text
 from neuralviz.ui.micro_tuning import layers_to_choose_from, run_settings
@@ -217,12 +218,7 @@ def _panel(run: MarkRun, live: bool) -> None:
     """The run; drawn again every few tenths of a second while it goes on."""
     if live and run.job.is_over:
         st.rerun()
-    with st.container(horizontal=True, vertical_alignment="center"):
-        _progress(run)
-        if st.button(
-            "Stop", icon=":material/stop:", key=f"{KEY}-stop-{run.number}", disabled=run.job.is_over
-        ):
-            run.job.stop()
+    _progress(run)
     st.caption(plain(_about(run)))
     if not run.epochs_known:
         return
@@ -260,24 +256,18 @@ def _about(run: MarkRun) -> str:
 
 
 def _progress(run: MarkRun) -> None:
-    """Progress, place in the queue, or how the run ended."""
-    job = run.job
-    if job.status == "queued":
-        place = job_queue().place_in_queue(job)
-        st.progress(0.0, f"Waiting for work that began before; place {place} in the queue.")
-    elif job.status == "running" and not run.steps:
-        st.progress(0.0, "Getting the model ready …")
-    elif job.status == "running":
-        left = run.seconds_left
-        soon = "" if left < LONG_SECONDS else f", about {left / 60:.0f} min left"
-        st.progress(run.step / run.steps, f"step {run.step:,} of {run.steps:,}{soon}")
-    elif job.status == "done":
-        st.progress(1.0, f"Done in {job.seconds:.1f} s.")
-    elif job.status == "stopped":
-        share = run.step / run.steps if run.steps else 0.0
-        st.progress(share, f"Stopped after {share:.0%}. What was learnt until then is kept.")
-    else:
-        st.error(plain(job.error or "The run failed."))
+    """Progress with *Stop*, place in the queue, or how the run ended."""
+    share, left = run.step / run.steps if run.steps else 0.0, run.seconds_left
+    soon = "" if left < LONG_SECONDS else f", about {left / 60:.0f} min left"
+    job_panel(
+        run.job,
+        key=f"{KEY}-stop-{run.number}",
+        share=share,
+        doing=f"step {run.step:,} of {run.steps:,}{soon}"
+        if run.steps
+        else "Getting the model ready …",
+        stopped=f"Stopped after {share:.0%}. What was learnt until then is kept.",
+    )
 
 
 def _loss(run: MarkRun) -> None:

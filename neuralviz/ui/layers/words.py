@@ -13,6 +13,7 @@ import streamlit as st
 
 from neuralviz.corpus.pairs import read_pairs
 from neuralviz.corpus.reading import ReadTexts, read_texts
+from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import sample_data
 from neuralviz.plots.words import words_figure, words_height
@@ -156,7 +157,7 @@ def _table(groups: Sequence[WordGroup]) -> None:
         )
         st.download_button(
             "All words (CSV)",
-            lambda: table.to_csv(index=False),
+            lambda: frame_csv(table),
             "words.csv",
             "text/csv",
             icon=":material/download:",

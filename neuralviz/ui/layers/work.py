@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 
 import streamlit as st
 
+from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.jobs import Job, job_queue
-from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 
 R = TypeVar("R")
@@ -93,23 +93,16 @@ def _panel(
     latest = work.latest
     done, total, things = progress(latest) if latest is not None else (0, 0, "")
     job = work.job
-    if live:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            if job.status == "queued":
-                place = job_queue().place_in_queue(job)
-                words = f"Waiting for work that began before; place {place} in the queue."
-            else:
-                words = f"{done:,} of {total:,} {things}" if total else "The model begins …"
-            st.progress(done / total if total else 0.0, words)
-            if st.button("Stop", icon=":material/stop:", key=f"layers-{kind}-stop"):
-                job.stop()
-    elif job.status == "failed":
-        st.error(plain(job.error or "The work failed."))
-    elif job.status == "stopped":
-        what = f"after {done:,} of {total:,} {things}; below is what they give" if total else ""
-        st.info(f"Stopped {what}".rstrip() + ".")
-    else:
-        st.caption(f"{total:,} {things}, {job.seconds:.1f} s of work.")
+    until = f" after {done:,} of {total:,} {things}; below is what they give" if total else ""
+    job_panel(
+        job,
+        key=f"layers-{kind}-stop",
+        share=done / total if total else 0.0,
+        doing=f"{done:,} of {total:,} {things}" if total else "The model begins …",
+        stopped=f"Stopped{until}.",
+        done=f"{total:,} {things}, {job.seconds:.1f} s of work.",
+        bar_stays=False,
+    )
     if job.status in ("failed", "stopped") and st.button(
         "Start again", icon=":material/replay:", key=f"layers-{kind}-again"
     ):

@@ -1,0 +1,553 @@
+"""Figures of a corpus: its map, a point a text, and how well neighbours share their labels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.plots.theme import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SIGNED_POINTS,
+    SKY,
+    SMALL_FONT_SIZE,
+    VERMILLION,
+    YELLOW,
+    escape,
+    method_colour,
+    shorten,
+    standalone_html,
+    symmetric_range,
+)
+
+COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY)  # those seen on light and on dark pages
+SYMBOLS = ("circle", "diamond", "square", "x")
+SYMBOLS_3D = ("circle", "diamond", "square", "cross")
+MAX_CATEGORIES = len(COLOURS) * len(SYMBOLS)
+GREY = "#9A9FA5"
+FADED = 0.12  # opacity of what is not selected
+HOVERED_CHARACTERS = 60  # of a line
+_NAME_CHARACTERS = 16
+_ENTRY_WIDTH = 118  # px of a name in the legend
+_HOVERED_NAME = 40
+_TITLE_CHARACTERS = 60
+_TOOLS_WIDTH = 280  # px, of the buttons beside the title
+_BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
+_PATTERNS = ("", "/", ".", "x")
+
+
+# --- colours -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PointColour:
+    """What the points of a map are coloured by: categories or numbers.
+
+    Attributes:
+        name: of the column or measure.
+        categories: those with a colour of their own come first.
+        codes: [text] place of each text's category, -1 where it has none; None for numbers.
+        values: [text] float32, NaN where there is none; None for categories.
+        number_format: of the values, as d3 writes it.
+        missing: what texts without a category or number are called.
+    """
+
+    name: str
+    categories: tuple[str, ...] = ()
+    codes: np.ndarray | None = None
+    values: np.ndarray | None = None
+    number_format: str = ".3~g"
+    missing: str = "no value"
+
+    def of(self, rows: np.ndarray) -> PointColour:
+        """The colours of some texts, which look as they do among all."""
+        codes = None if self.codes is None else self.codes[rows]
+        return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
+
+
+def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """A name for every cluster: its number, from 1, and its first words."""
+    return tuple(
+        f"{number} {', '.join(words[:2])}".strip() for number, words in enumerate(cluster_words, 1)
+    )
+
+
+def by_category(name: str, labels: Sequence[object], missing: str = "no value") -> PointColour:
+    """Colours by label: the largest categories first, those that are numbers in their order.
+
+    Args:
+        name: of the labels.
+        labels: [text]; None, NaN and blank ones are missing.
+        missing: what texts without a label are called.
+    """
+    names = [_as_name(label) for label in labels]
+    sizes = Counter(label for label in names if label)
+    by_size = [label for label, _ in sizes.most_common()]
+    if all(map(_is_number, by_size)):
+        shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
+        by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
+    place = {label: code for code, label in enumerate(by_size)}
+    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
+    return PointColour(name, tuple(by_size), codes=codes, missing=missing)
+
+
+def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
+    """Colours by a number of each text; what is not finite is missing.
+
+    Args:
+        name: of the numbers.
+        values: [text].
+    """
+    numbers = np.asarray(values, dtype=np.float32)
+    known = numbers[np.isfinite(numbers)]
+    number_format = ".3~g"
+    if len(known) and (known == np.round(known)).all():
+        number_format = ",.0f" if np.abs(known).max() >= 10_000 else ".0f"
+    return PointColour(
+        name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
+    )
+
+
+def _as_name(label: object) -> str:
+    if label is None or (isinstance(label, Real) and math.isnan(label)):
+        return ""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))  # a column of whole numbers with gaps is read as floats
+    return str(label).strip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+# --- the map -------------------------------------------------------------------------------------
+
+
+def map_figure(
+    coordinates: np.ndarray,
+    rows: np.ndarray,
+    colour: PointColour | None = None,
+    *,
+    title: str,
+    selected: np.ndarray | None = None,
+    texts: Sequence[str] | None = None,
+    placed: Sequence[tuple[str, np.ndarray]] = (),
+    highlighted: int | None = None,
+    axes: Sequence[str] | None = None,
+    uirevision: str | None = None,
+) -> go.Figure:
+    """A map of a corpus: points with their row numbers as ``customdata``.
+
+    Distances across are drawn as distances up. Colours of numbers span the middle 98 % of them.
+
+    Args:
+        coordinates: [text, 2 or 3].
+        rows: [text] numbers that say which texts they are.
+        colour: what the points are coloured by; one colour if None.
+        title: of the figure; escaped here.
+        selected: row numbers; the other points fade. None where nothing is selected.
+        texts: [text] shown where one points at them; for corpora small enough to be sent whole.
+        placed: new sentences and their [2 or 3] coordinates.
+        highlighted: row number of the point with a ring.
+        axes: names of the axes where they mean something.
+        uirevision: zoom is kept while it stays the same.
+    """
+    points = np.asarray(coordinates, dtype=np.float32)
+    rows = np.asarray(rows, dtype=np.int32)
+    flat = points.shape[1] == 2
+    chosen = None if selected is None else np.isin(rows, selected)
+    figure = go.Figure()
+    for group in _groups(colour, len(rows), flat, bool(axes)):
+        figure.add_traces(list(_traces(group, points, rows, texts, chosen)))
+    if highlighted is not None and (rows == highlighted).any():
+        figure.add_trace(_ring(points[rows == highlighted][0]))
+    if placed:
+        at = np.array([place for _, place in placed], dtype=np.float32)
+        figure.add_trace(_stars(placed, at))
+        labels = _star_labels(placed, at, points)
+        figure.update_layout({"annotations" if flat else "scene_annotations": labels})
+    figure.update_layout(title=escape(shorten(title, _TITLE_CHARACTERS)), uirevision=uirevision)
+    _lay_out(figure, colour, flat, axes)
+    return figure
+
+
+def map_page(
+    coordinates: np.ndarray, texts: Sequence[str], colour: PointColour, *, title: str
+) -> str:
+    """A page with a map that needs no network; texts are read by pointing at them.
+
+    Args:
+        coordinates, colour, title: as of `map_figure`.
+        texts: [text], of which the page holds the beginnings.
+    """
+    rows = np.arange(len(coordinates))
+    return standalone_html(map_figure(coordinates, rows, colour, title=title, texts=texts))
+
+
+def marker_look(n: int) -> tuple[float, float]:
+    """Diameter in px and opacity of each of ``n`` points, so that few and many can be seen."""
+    n = max(n, 1)
+    size = float(np.clip(22 * n**-0.19, 2.5, 11))
+    return round(size, 1), round(float(np.clip(1.15 - 0.05 * math.log(n), 0.6, 0.9)), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Points that look alike: where they are among all, and what sets their trace apart."""
+
+    at: np.ndarray
+    trace: dict[str, Any]
+    marker: dict[str, Any]
+    values: np.ndarray | None = None  # [text], of all texts
+
+
+def _groups(colour: PointColour | None, n: int, flat: bool, axes: bool) -> Iterator[_Group]:
+    """The groups with points, in the order in which they are drawn: the last ones lie on top."""
+    every = np.arange(n)
+    if colour is None:
+        yield _Group(every, {"showlegend": False}, {"color": BLUE})
+    elif colour.values is not None:
+        yield from _number_groups(colour, colour.values, axes)
+    else:
+        yield from _category_groups(colour, flat)
+
+
+def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[_Group]:
+    name = _in_template(shorten(colour.name, _HOVERED_NAME))
+    known = np.isfinite(values)
+    if not known.all():
+        trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
+        yield _Group(np.flatnonzero(~known), trace, {"color": GREY})
+    says = f"{name}: %{{marker.color:{colour.number_format}}}"
+    trace = {"hovertemplate": says, "showlegend": False}
+    marker = {"showscale": True, **_scale_of(colour, values, axes)}
+    yield _Group(np.flatnonzero(known), trace, marker, values)
+
+
+def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
+    """Range, colours and colour bar of numbers, for a marker."""
+    known = values[np.isfinite(values)]
+    low, high = np.quantile(known, (0.01, 0.99)).tolist() if len(known) else (0.0, 1.0)
+    if low == high and len(known):
+        low, high = float(known.min()), float(known.max())
+    signed = low < 0 < high
+    if signed:
+        low, high = symmetric_range([low, high])
+    return {
+        "cmin": low,
+        "cmax": high,
+        **({"colorscale": SIGNED_POINTS} if signed else {}),
+        "colorbar": {
+            "title": {"text": escape(shorten(colour.name, 40)), "side": "top"},
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": -0.1 if axes else 0,  # below the name of an axis
+            "yanchor": "top",
+            "len": 1,
+            "nticks": 6,
+            "tickformat": colour.number_format,
+        },
+    }
+
+
+def _category_groups(colour: PointColour, flat: bool) -> Iterator[_Group]:
+    assert colour.codes is not None
+    symbols = SYMBOLS if flat else SYMBOLS_3D
+    n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
+    grey = [
+        (colour.codes < 0, escape(colour.missing), 2001),
+        (colour.codes >= MAX_CATEGORIES, f"{n_others:,} other{'s' * (n_others != 1)}", 2000),
+    ]
+    for which, name, rank in grey:
+        if which.any():
+            trace = {"name": name, "legendrank": rank}
+            yield _Group(np.flatnonzero(which), trace, {"color": GREY})
+    name = _in_template(shorten(colour.name, _HOVERED_NAME))
+    for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
+        at = np.flatnonzero(colour.codes == code)
+        trace = {
+            "name": escape(shorten(category, _NAME_CHARACTERS)),
+            "legendrank": 1000 + code,
+            "hovertemplate": f"{name}: {_in_template(shorten(category, _HOVERED_NAME))}",
+        }
+        look = code // len(COLOURS)
+        marker = {"color": COLOURS[code % len(COLOURS)], "symbol": symbols[look]}
+        if len(at):
+            yield _Group(at, trace, marker)
+
+
+def _traces(
+    group: _Group,
+    points: np.ndarray,
+    rows: np.ndarray,
+    texts: Sequence[str] | None,
+    chosen: np.ndarray | None,
+) -> Iterator[go.Scattergl | go.Scatter3d]:
+    """The group as one trace; in three dimensions what is not selected is one of its own."""
+    size, opacity = marker_look(len(rows))
+    flat = points.shape[1] == 2
+    size = size if flat else 0.6 * size  # in a scene they are drawn larger
+    parts = [(group.at, opacity)]
+    if chosen is not None and not flat:
+        bright = chosen[group.at]
+        parts = [(group.at[~bright], FADED), (group.at[bright], opacity)]
+        parts = [part for part in parts if len(part[0])]
+    for number, (at, how_opaque) in enumerate(parts):
+        marker = {"size": size, "opacity": how_opaque, **group.marker}
+        if group.values is not None:
+            marker["color"] = group.values[at]
+        trace: dict[str, Any] = {
+            "showlegend": True,
+            **group.trace,
+            **_places(points[at]),
+            "mode": "markers",
+            "marker": marker,
+            "customdata": rows[at],
+        }
+        if number < len(parts) - 1:
+            trace["showlegend"] = marker["showscale"] = False  # both parts share one
+        if not flat:
+            trace["legendgroup"] = str(group.trace.get("legendrank"))
+        _add_hover(trace, None if texts is None else [_two_lines(texts[i]) for i in at])
+        if flat and chosen is not None:
+            # a list: plotly.js does not read this one as a typed array
+            trace["selectedpoints"] = np.flatnonzero(chosen[at]).tolist()
+            trace["unselected"] = {"marker": {"opacity": FADED}}
+        yield go.Scattergl(trace) if flat else go.Scatter3d(trace)
+
+
+def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
+    says = trace.pop("hovertemplate", "")
+    if texts is not None:
+        trace["text"] = texts
+        says = f"%{{text}}<br>{says}" if says else "%{text}"
+    if says:
+        trace["hovertemplate"] = f"{says}<extra></extra>"
+    else:
+        trace["hoverinfo"] = "none"  # the events come all the same
+
+
+def _two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
+    """The beginning of a user's text, safe in a figure."""
+    line = shorten(text, 2 * width)
+    if len(line) <= width:
+        return escape(line)
+    cut = line.rfind(" ", 0, width + 1)
+    cut = width if cut < 1 else cut
+    return f"{escape(line[:cut])}<br>{escape(shorten(line[cut:], width))}"
+
+
+def _in_template(name: str) -> str:
+    """A user's name within a hover template, where ``%{`` begins a variable."""
+    return escape(name).replace("%", "&#37;")
+
+
+def _places(points: np.ndarray) -> dict[str, np.ndarray]:
+    return {axis: points[:, i] for i, axis in enumerate("xyz"[: points.shape[1]])}
+
+
+def _ring(point: np.ndarray) -> go.Scattergl | go.Scatter3d:
+    """A dark ring within a light one, seen on any ground."""
+    flat = len(point) == 2
+    ring = {
+        **_places(np.stack([point, point])),
+        "mode": "markers",
+        "marker": {
+            "symbol": "circle-open",
+            "size": [22, 22] if flat else [20, 15],
+            "color": ["#FFFFFF", "#000000"],
+            "line": {"width": [7, 3] if flat else 3},
+        },
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return go.Scattergl(ring) if flat else go.Scatter3d(ring)
+
+
+def _stars(placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray) -> go.Scattergl | go.Scatter3d:
+    flat = at.shape[1] == 2
+    stars = {
+        **_places(at),
+        "mode": "markers",
+        "marker": {
+            "symbol": "star" if flat else "diamond",
+            "size": 20 if flat else 9,
+            "color": YELLOW,
+            "line": {"color": "#000000", "width": 1.5},
+        },
+        "text": [_two_lines(text) for text, _ in placed],
+        "hovertemplate": "%{text}<extra></extra>",
+        "showlegend": False,
+    }
+    return go.Scattergl(stars) if flat else go.Scatter3d(stars)
+
+
+def _star_labels(
+    placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray, points: np.ndarray
+) -> list[dict[str, Any]]:
+    """How each new sentence begins, on the side of its star where there is room."""
+    everything = np.concatenate([points, at])[:, :2]
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    thirds = np.clip(3 * (at[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
+    return [
+        {
+            **dict(zip("xyz", place.tolist(), strict=False)),
+            "text": f"<b>{_two_lines(shorten(text, 32), 18)}</b>",
+            "font": {"size": SMALL_FONT_SIZE, "shadow": "auto"},
+            "showarrow": False,
+            "xanchor": ("left", "center", "right")[across],
+            "yanchor": "top" if up == 2 else "bottom",
+            "yshift": -10 if up == 2 else 10,
+        }
+        for (text, _), place, (across, up) in zip(placed, at, thirds, strict=True)
+    ]
+
+
+def _lay_out(
+    figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
+) -> None:
+    plain: dict[str, Any] = {
+        "showticklabels": False,
+        "showgrid": False,
+        "zeroline": False,
+        "showline": True,
+    }
+    named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
+    if flat:
+        x, y = named or (plain, plain)
+        figure.update_layout(
+            xaxis={**x, "mirror": True}, yaxis={**y, "mirror": True, "scaleanchor": "x"}
+        )
+    else:
+        room = {"showbackground": False, "showspikes": False, "visible": bool(named)}
+        scene = {
+            f"{letter}axis": axis | room
+            for letter, axis in zip("xyz", named or [plain] * 3, strict=True)
+        }
+        far = 1.55 if named else 1.25  # so that the names are seen whole
+        camera = {"eye": dict.fromkeys("xyz", far)}
+        figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
+    longest = max((len(trace.name or "") for trace in figure.data), default=0)
+    # On narrow screens the title stands below the tools and the legend below the points.
+    least = _TOOLS_WIDTH + 10 * len(figure.layout.title.text)
+    beside = {
+        "legend.orientation": "v",
+        "legend.x": 1.01,
+        "legend.y": 1,
+        "legend.yref": "paper",
+        "legend.yanchor": "top",
+        "legend.maxheight": 1,
+    }
+    figure.update_layout(
+        title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
+        margin={"l": 2, "r": 2, "t": 70},
+        legend={
+            "itemsizing": "constant",
+            "entrywidth": min(_ENTRY_WIDTH, 9 * longest),
+            "tracegroupgap": 0,
+            "maxheight": 0.34,
+            "uirevision": colour.name if colour else "",
+        },
+        meta={
+            "from_width": [
+                [least, {"title.pad.t": 8, "margin.t": 42}],
+                [_BESIDE_WIDTH, beside],
+            ]
+        },
+    )
+
+
+# --- how well neighbours share their labels ------------------------------------------------------
+
+
+def accuracy_figure(
+    methods: Sequence[str],
+    accuracies: Mapping[str, np.ndarray],
+    baselines: Mapping[str, float],
+    *,
+    title: str = "Neighbours of the same label",
+) -> go.Figure:
+    """Accuracy of the k nearest neighbours, a bar for each method, a group for each label column.
+
+    Args:
+        methods: labels of the methods.
+        accuracies: by label column, [method, 3] accuracy, and the lower and upper end of its
+            interval, 0 … 1; NaN where there is none.
+        baselines: by label column, the accuracy of always saying the most frequent label.
+        title: of the figure.
+    """
+    columns = list(accuracies)
+    values = np.array([np.asarray(accuracies[name], dtype=float) for name in columns]) * 100
+    figure = go.Figure()
+    used: list[str] = []
+    for i, method in enumerate(methods):
+        share, low, high = values[:, i].T
+        look = method_colour(method)
+        figure.add_bar(
+            x=np.arange(len(columns)),
+            y=share,
+            name=escape(shorten(method, 40)),
+            marker={
+                "color": look,
+                "pattern": {
+                    "shape": _PATTERNS[used.count(look) % 4],
+                    "fillmode": "overlay",
+                    "fgcolor": "white",
+                    "fgopacity": 0.4,
+                },
+            },
+            error_y={
+                "array": high - share,
+                "arrayminus": share - low,
+                "thickness": 2,
+                "width": 5,
+                "color": GREY,
+            },
+            customdata=np.stack([low, high], axis=1),
+            text=[f"{value:.0f} %" for value in share],
+            textposition="inside",
+            insidetextanchor="start",
+            textangle=0,
+            insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
+            hovertemplate="%{fullData.name}<br>%{y:.1f} % (%{customdata[0]:.1f} … "
+            "%{customdata[1]:.1f} %)<extra></extra>",
+        )
+        used.append(look)
+    for i, name in enumerate(columns):
+        figure.add_scatter(
+            x=[i - 0.45, i + 0.45],
+            y=[100 * baselines[name]] * 2,
+            mode="lines",
+            line={"color": GREY, "width": 3, "dash": "dash"},
+            name="most frequent label",
+            legendgroup="baseline",
+            showlegend=i == 0,
+            hovertemplate="always the most frequent label: %{y:.1f} %<extra></extra>",
+        )
+    figure.update_layout(
+        title=escape(title),
+        xaxis={
+            "tickvals": list(range(len(columns))),
+            "ticktext": [escape(shorten(name, _NAME_CHARACTERS)) for name in columns],
+            "range": [-0.5, len(columns) - 0.5],
+            "showgrid": False,
+        },
+        yaxis={"title": "accuracy, %", "range": [0, 100]},
+        barmode="group",
+        bargap=0.2,
+        showlegend=True,
+    )
+    return figure

@@ -1,0 +1,92 @@
+"""The widgets that say how texts are embedded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.embedders import METHODS, embedder_spec
+from neuralviz.models import BUNDLED
+from neuralviz.ui.model_choice import chosen_model_id
+
+if TYPE_CHECKING:
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.embedders.registry import Option
+
+NOTHING = "nothing"
+JOINED = ("neural+mean", "neural+sbert-wk")
+_HELP = "\n".join(
+    [
+        *(f"- **{name}**: {method.line}" for name, method in METHODS.items()),
+        "",
+        "Type names with a plus between them to join methods: neural+mean. The same method can be "
+        "chosen twice, with different settings.",
+    ]
+)
+
+
+def choose_method(
+    key: str, label: str, first: str, *, optional: bool = False
+) -> EmbedderSpec | None:
+    """A method with its settings and its model; a link brings all of it back.
+
+    Args:
+        key: begins the keys of all its widgets.
+        label: of the method.
+        first: the method at the start.
+        optional: whether ``nothing`` can be chosen.
+
+    Returns:
+        What was chosen; None for nothing.
+
+    Raises:
+        SettingsError: a method or a value that was typed makes no sense.
+    """
+    options = [*METHODS, *JOINED]
+    if optional:
+        options.insert(0, NOTHING)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False)
+    method = row.selectbox(
+        label,
+        options,
+        index=options.index(first),
+        key=key,
+        bind="query-params",
+        accept_new_options=True,
+        help=_HELP,
+    )
+    if not method or method == NOTHING:
+        return None
+    parts = embedder_spec(method).parts or (embedder_spec(method),)
+    typed = {}
+    with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):
+        for part in parts:
+            if len(parts) > 1:
+                st.markdown(f"**{part.method}**")
+            for option in METHODS[part.method].options:
+                value = _ask(f"{key}-{part.method}-{option.name}", option)
+                if value != option.default:
+                    typed[f"{part.method}.{option.name}"] = value
+            default = chosen_model_id() if part.model_id == BUNDLED else part.model_id
+            model = st.text_input(
+                "model",
+                placeholder=default,
+                key=f"{key}-{part.method}-model",
+                bind="query-params",
+                help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
+            )
+            typed[f"{part.method}.model"] = (model or "").strip() or default
+    return embedder_spec(method, typed)
+
+
+def _ask(key: str, option: Option) -> str:
+    label = option.name.replace("_", " ")
+    if option.choices:
+        place = option.choices.index(option.default)
+        chosen = st.selectbox(label, option.choices, index=place, key=key, bind="query-params")
+        return chosen or option.default
+    typed = st.text_input(
+        label, option.default, key=key, bind="query-params", help=f"{option.expects.capitalize()}."
+    )
+    return (typed or "").strip() or option.default
