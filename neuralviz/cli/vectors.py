@@ -93,8 +93,14 @@ def read_file(
         if path.is_dir():
             read = read_folder(path, column, mode=mode or "one", max_texts=limit)
         else:
-            options = {"mode": mode or "line", "id_column": id_column, "max_texts": limit}
-            read = read_texts(path.name, path, column, **options)
+            read = read_texts(
+                path.name,
+                path,
+                column,
+                mode=mode or "line",
+                id_column=id_column,
+                max_texts=limit,
+            )
     except OSError as error:
         raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error
     if read.column is not None and column is None:

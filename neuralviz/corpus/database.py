@@ -53,12 +53,16 @@ class Database:
         """A table as it is now."""
         return self._connect().open_table(table)
 
-    def create(
-        self, table: str, rows: pa.Table | None = None, schema: pa.Schema | None = None
-    ) -> None:
-        """Make a table with rows, or an empty one, which may be there already."""
+    def create(self, table: str, rows: pa.Table, *, overwrite: bool = False) -> None:
+        """Make a table with rows."""
         self._prepare()
-        self._connect().create_table(table, rows, schema=schema, exist_ok=rows is None)
+        mode = "overwrite" if overwrite and self._is_there(table) else "create"
+        self._connect().create_table(table, rows, mode=mode)
+
+    def make_room(self, table: str, schema: pa.Schema) -> None:
+        """Make a table without rows, if it is not there yet."""
+        self._prepare()
+        self._connect().create_table(table, schema=schema, exist_ok=True)
 
     def drop(self, table: str) -> None:
         """Delete a table, if it is there."""
@@ -72,7 +76,7 @@ class Database:
         types = {"dim": pa.int32(), "fitted": pa.binary()}
         columns = [(column, types.get(column, pa.string())) for column in _REGISTRIES[name]]
         if not self._is_there(name):
-            self.create(name, schema=pa.schema(columns))
+            self.make_room(name, pa.schema(columns))
         return self.open(name)
 
     def entries(self, registry: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:

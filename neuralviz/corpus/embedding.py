@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.corpus.vectors import text_keys
+from neuralviz.embedders.concatenated import join
 
 if TYPE_CHECKING:
     from neuralviz.corpus.store import Corpus, CorpusStore
     from neuralviz.corpus.vectors import KeptEmbedder
-    from neuralviz.embedders import EmbeddedBatch, Embedder
+    from neuralviz.embedders import ConcatenatedEmbedder, EmbeddedBatch, Embedder, EmbedderSpec
     from neuralviz.embedders.base import ShouldStop
 
 BATCH_SIZE = 32
 KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
+JOINED_AT_ONCE = 10_000
 MANY_PIECES = 8  # written one by one, they are put together at the end
 
 
@@ -28,7 +30,7 @@ class EmbeddingProgress:
 
     Attributes:
         embedder: under which the vectors are kept.
-        done, total: different texts.
+        done, total: different texts; of a concatenation, those of every part, and the joining.
         found: of those done, how many had been kept before.
         n_rose: texts whose loss rose in this run, or ceased to be a number.
     """
@@ -49,10 +51,10 @@ def embed_corpus(
     store: CorpusStore,
     corpus: Corpus,
     embedder: Embedder,
-    spec: str = "",
+    spec: EmbedderSpec | None = None,
     *,
     should_stop: ShouldStop = lambda: False,
-) -> Iterator[EmbeddingProgress]:
+) -> Generator[EmbeddingProgress]:
     """Embed the texts of a corpus that have no vector yet, and keep the vectors as they come.
 
     The longest texts go first, in batches that depend on the corpus alone: a run that was ended in
@@ -62,7 +64,7 @@ def embed_corpus(
         store: where the corpus is kept.
         corpus: one of its corpora.
         embedder: of any method.
-        spec: how to make the embedder again, as `EmbedderSpec.to_json` writes it.
+        spec: how to make the embedder again.
         should_stop: asked again and again, also within a batch.
 
     Yields:
@@ -72,7 +74,12 @@ def embed_corpus(
         StoreError: the vectors cannot be written; those written before are kept.
         ModelError: as of `Embedder.embed_in_batches`.
     """
-    kept = store.vectors.register(embedder, spec)
+    from neuralviz.embedders import ConcatenatedEmbedder
+
+    kept = store.vectors.register(embedder, spec.to_json() if spec else "")
+    if isinstance(embedder, ConcatenatedEmbedder):
+        yield from _join_parts(store, corpus, embedder, kept, spec, should_stop)
+        return
     texts, keys = distinct_texts(store, corpus)
     has = store.vectors.has(kept, keys)
     done = found = int(has.sum())
@@ -119,6 +126,42 @@ def embed_corpus(
     if n_pieces > MANY_PIECES:
         store.vectors.compact(kept)
     yield EmbeddingProgress(kept, done, len(texts), found, n_rose)
+
+
+def _join_parts(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: ConcatenatedEmbedder,
+    kept: KeptEmbedder,
+    spec: EmbedderSpec | None,
+    should_stop: ShouldStop,
+) -> Iterator[EmbeddingProgress]:
+    """Embed by every part on its own, so that none is computed twice, and keep them joined."""
+    n_parts, n_texts = len(embedder.parts), corpus.n_distinct
+    total, done, found, n_rose = n_parts * n_texts, 0, 0, 0
+    parts = []
+    for place, part in enumerate(embedder.parts):
+        progress = EmbeddingProgress(kept, 0, 0, 0)
+        for progress in embed_corpus(
+            store, corpus, part, spec.parts[place] if spec else None, should_stop=should_stop
+        ):
+            so_far = (done + progress.done, total + 1, found + progress.found)
+            yield EmbeddingProgress(kept, *so_far, n_rose + progress.n_rose)
+        if not progress.is_complete:
+            return
+        parts.append(progress.embedder)
+        done, found = done + progress.done, found + progress.found
+        n_rose += progress.n_rose
+    keys = np.unique(store.keys(corpus))
+    keys = keys[~store.vectors.has(kept, keys)]
+    for start in range(0, len(keys), JOINED_AT_ONCE):
+        some = keys[start : start + JOINED_AT_ONCE]
+        loss = np.full((len(some), 2), np.nan)
+        for one in parts:
+            loss = np.where(np.isnan(loss[:, :1]), store.vectors.losses(one, some), loss)
+        vectors = join([store.vectors.get(one, some) for one in parts])
+        store.vectors.put(kept, some, vectors, loss)
+    yield EmbeddingProgress(kept, total + 1, total + 1, found, n_rose)
 
 
 def distinct_texts(store: CorpusStore, corpus: Corpus) -> tuple[list[str], np.ndarray]:

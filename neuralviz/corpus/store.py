@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.corpus.database import Database, now
+from neuralviz.corpus.maps import KeptMaps
 from neuralviz.corpus.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
@@ -83,6 +84,7 @@ class CorpusStore:
     Attributes:
         folder: where it is kept.
         vectors: by embedder and text, shared by the corpora.
+        maps: by corpus, embedder and settings.
 
     Args:
         folder: made when something is first kept in it; by default the user's own.
@@ -95,6 +97,7 @@ class CorpusStore:
         self.folder = folder or home() / "corpora"
         self._database = Database(self.folder)
         self.vectors = KeptVectors(self._database)
+        self.maps = KeptMaps(self._database)
 
     def corpora(self) -> tuple[Corpus, ...]:
         """All that are kept, those made last first."""
@@ -176,6 +179,8 @@ class CorpusStore:
         with self._database.writing():
             self._database.registry("corpora").delete(f"id = '{corpus.id}'")
             self._database.drop(_table(corpus))
+        for kept in self.maps.of(corpus):
+            self.maps.delete(kept)
         others = [self.keys(other) for other in self.corpora()]
         self.vectors.forget(np.setdiff1d(mine, np.concatenate(others)) if others else mine)
 

@@ -52,9 +52,13 @@ class KeptVectors:
 
     def register(self, embedder: Embedder, spec: str = "") -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
+        return self.restore(embedder_id(embedder), spec, embedder.dim)
+
+    def restore(self, embedder_id: str, spec: str, dim: int) -> KeptEmbedder:
+        """`register` for vectors that were computed elsewhere, by an embedder of this id."""
         import pyarrow as pa
 
-        kept = KeptEmbedder(embedder_id(embedder), spec, embedder.dim)
+        kept = KeptEmbedder(embedder_id, spec, dim)
         if kept.id in {known.id for known in self.embedders()}:
             return kept
         schema = pa.schema(
@@ -67,7 +71,7 @@ class KeptVectors:
         )
         row = {"id": kept.id, "created": now(), "spec": spec, "dim": kept.dim}
         with self._database.writing():
-            self._database.create(f"vectors-{kept.id}", schema=schema)
+            self._database.make_room(_table(kept), schema)
             registry = self._database.registry("embedders")
             registry.merge_insert("id").when_not_matched_insert_all().execute([row])
         return kept

@@ -1,0 +1,91 @@
+"""How often the nearest texts of a text have its label: AG News, three methods.
+
+    NEURALVIZ_DATA=… python benchmarks/knn.py
+
+Embeds the corpus and votes among the 10 nearest by cosine, each text left out of its own vote.
+Prints a table in markdown with the time that embedding took. Learning a text takes long, so the
+neural embedding is measured on an even sample, and the others on the same sample beside it.
+Vectors are kept in ``--store`` and found again there; the time is then that of the missing ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from neuralviz.corpus.embedding import embed_corpus
+from neuralviz.corpus.neighbours import find_neighbours
+from neuralviz.corpus.reading import ReadTexts, read_texts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.embedders import embedder_spec, make_embedder
+from neuralviz.evaluation.neighbourhoods import knn_accuracy
+
+K = 10
+METHODS = ("mean", "sbert-wk", "neural")
+SLOW = ("neural",)
+
+
+def ag_news() -> ReadTexts:
+    folder = os.environ.get("NEURALVIZ_DATA")
+    if not folder:
+        sys.exit("This needs AG News: set NEURALVIZ_DATA to the folder that has ag_news/.")
+    return read_texts("test.csv", Path(folder) / "ag_news" / "test.csv", column="text")
+
+
+def every(read: ReadTexts, n: int) -> ReadTexts:
+    """An even sample of ``n`` texts with their labels."""
+    rows = [len(read.texts) * i // n for i in range(n)]
+    labels = {name: tuple(values[i] for i in rows) for name, values in read.labels.items()}
+    return ReadTexts(tuple(read.texts[i] for i in rows), labels=labels)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sample", type=int, default=1000, help="texts for the slow methods")
+    parser.add_argument("--limit", type=int, help="take an even sample of so many texts of all")
+    parser.add_argument("--store", type=Path, help="folder that keeps the vectors")
+    parser.add_argument("--threads", type=int, help="of torch")
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    read = ag_news()
+    if args.limit:
+        read = every(read, args.limit)
+    sample = every(read, min(args.sample, len(read.texts)))
+    print(f"AG News, {K}-nearest-neighbour accuracy, {torch.get_num_threads()} threads of torch\n")
+    print("| method | texts | accuracy | 95 % interval | time |")
+    print("| --- | --- | --- | --- | --- |")
+    with tempfile.TemporaryDirectory() as folder:
+        store = CorpusStore(args.store or Path(folder))
+        for method in METHODS:
+            spec = embedder_spec(method)
+            embedder = make_embedder(spec)
+            embedder.encode(read.texts[:8])
+            for texts in [sample] if method in SLOW else [read, sample]:
+                corpus = store.add(f"{method} {len(texts.texts)}", texts)
+                start = time.perf_counter()
+                *_, progress = embed_corpus(store, corpus, embedder, spec)
+                seconds = time.perf_counter() - start
+                vectors = store.vectors.get(progress.embedder, store.keys(corpus))
+                near = find_neighbours(vectors, K)
+                found = knn_accuracy(near, list(store.labels(corpus, "label")), K)
+                low, high = (f"{100 * bound:.1f}" for bound in found.interval)
+                found_before = progress.found == progress.total
+                took = "as above" if found_before else f"{seconds:,.0f} s"
+                print(
+                    f"| {method} | {corpus.n_texts:,} | {100 * found.accuracy:.1f} % "
+                    f"| {low} … {high} % | {took} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""What a map with neighbours, clusters and scores costs beside UMAP called directly.
+
+    python benchmarks/project.py
+
+Maps 10,000 made-up vectors of 384 values in 40 groups. In every round ``UMAP.fit_transform`` and
+our whole way (neighbours, layout, clusters, accuracy of the nearest neighbours, agreement with the
+labels) take their turns over the same vectors, with the same seed, which makes UMAP run on one
+thread. Prints a table in markdown: what counts is the ratio, the median over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import platform
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from neuralviz.corpus.clusters import find_clusters
+from neuralviz.corpus.neighbours import nearest
+from neuralviz.corpus.projecting import (
+    Projection,
+    ProjectionEvent,
+    ProjectionSettings,
+    place,
+    project,
+    warm_up,
+)
+from neuralviz.evaluation.neighbourhoods import knn_accuracy, label_agreement
+
+ROUNDS = 5
+REQUIRED = 1.1
+GROUPS = 40
+
+
+def vectors_in_groups(n: int, dim: int, seed: int = 0) -> tuple[np.ndarray, list[str]]:
+    """[text, dim] float32 of length 1 around random centres, and the group of each."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(GROUPS, size=n)
+    vectors = rng.normal(size=(GROUPS, dim))[group] + 1.2 * rng.normal(size=(n, dim))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32), [f"group {number}" for number in group]
+
+
+def timed(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--texts", type=int, default=10_000)
+    parser.add_argument("--dim", type=int, default=384)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--ours-only", action="store_true", help="once, for memory and large maps")
+    args = parser.parse_args()
+
+    vectors, labels = vectors_in_groups(args.texts, args.dim)
+    settings = ProjectionSettings()
+    parts: dict[str, list[float]] = {}
+    made: list[Projection] = []
+
+    def ours() -> None:
+        marks = [("", time.perf_counter())]
+
+        def mark(name: str) -> None:
+            marks.append((name, time.perf_counter()))
+
+        def on_progress(event: ProjectionEvent) -> None:
+            if event.stage == "layout" and not event.done:
+                mark("neighbours")
+
+        projection = project(vectors, settings, on_progress=on_progress)
+        mark("layout")
+        find_clusters(projection.coordinates)
+        mark("clusters")
+        knn_accuracy(projection.neighbours, labels)
+        label_agreement(projection.neighbours, labels)
+        mark("scores")
+        for (_, before), (name, after) in itertools.pairwise(marks):
+            parts.setdefault(name, []).append(after - before)
+        made[:] = [projection]
+
+    print(f"compiling took {timed(warm_up):.1f} s", flush=True)
+    import umap
+
+    def directly() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a seed makes it run on one thread
+            umap.UMAP(
+                n_neighbors=settings.n_neighbors,
+                min_dist=settings.min_dist,
+                metric=settings.metric,
+                random_state=settings.seed,
+            ).fit_transform(vectors)
+
+    runs = {"UMAP.fit_transform": directly, "ours": ours}
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    if args.ours_only:
+        seconds = {"ours": [timed(ours)]}
+    else:
+        directly()
+        ours()
+        parts.clear()
+        for _ in range(args.rounds):
+            for name, run in runs.items():
+                seconds[name].append(timed(run))
+
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, {args.texts:,} × {args.dim}, {len(seconds['ours'])} rounds\n")
+    print("| | s | ratio |\n| --- | --- | --- |")
+    for name, values in seconds.items():
+        said = ""
+        if not args.ours_only:
+            plain = np.array(seconds["UMAP.fit_transform"])
+            said = f"{np.median(np.array(values) / plain):.3f}"
+            said += f" (required: {REQUIRED})" if name == "ours" else ""
+        print(f"| {name} | {np.median(values):.2f} | {said} |")
+    for name, values in parts.items():
+        print(f"| ours: {name} | {np.median(values):.2f} | |")
+
+    rng = np.random.default_rng(1)
+    new = vectors[:1] + 0.02 * rng.normal(size=(1, args.dim)).astype(np.float32)
+    print(
+        f"\nfirst new text placed in {timed(lambda: place(vectors, made[0], new)):.2f} s, ", end=""
+    )
+    print(f"the next in {timed(lambda: place(vectors, made[0], new)):.2f} s, ", end="")
+    print(f"its nearest texts found in {timed(lambda: nearest(vectors, new, 15)):.2f} s")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"largest memory of the process: {peak:.1f} GiB, vectors {vectors.nbytes / 2**30:.2f} GiB"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""The commands for corpora that are kept: add, list, embed, export, rename, delete."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neuralviz.cli.common import INTERRUPTED, Commands, app, count, say
+from neuralviz.cli.vectors import (
+    ColumnOption,
+    FileArgument,
+    LimitOption,
+    MethodsModel,
+    load_embedders,
+    progress_bars,
+    read_file,
+    split_options,
+    warn_of_time,
+)
+from neuralviz.errors import LossWarning, NeuralvizError
+from neuralviz.terminal import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.corpus.reading import Mode, ReadTexts
+    from neuralviz.corpus.store import Corpus, CorpusStore
+    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.embedders import Embedder, EmbedderSpec
+
+corpora = typer.Typer(cls=Commands, no_args_is_help=True)
+app.add_typer(corpora, name="corpus", help="Keep corpora with their vectors and maps.")
+
+CorpusArgument = Annotated[str, typer.Argument(help="Name or id of a kept corpus.")]
+MethodsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="How to embed, again and again: a method that `neuralviz methods` lists, or several "
+        "joined, as in neural+mean."
+    ),
+]
+OptionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of every method that has it, again and again; METHOD.NAME=VALUE is for "
+        "one of them.",
+    ),
+]
+
+
+@corpora.command()
+def add(
+    path: FileArgument,
+    name: Annotated[str | None, typer.Option(help="What to call it; by default the file.")] = None,
+    column: ColumnOption = None,
+    id_column: Annotated[str | None, typer.Option(help="The column of the ids.")] = None,
+    paragraphs: Annotated[
+        bool, typer.Option("--paragraphs", help="Of a plain text: a text a paragraph.")
+    ] = False,
+    limit: LimitOption = None,
+    method: MethodsOption = None,
+    option: OptionsOption = None,
+    model: MethodsModel = None,
+) -> None:
+    """Keep the texts of a file or a folder, and embed them.
+
+    The same file again goes on where the last run ended.
+    """
+    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.embedders import embedder_specs
+
+    specs = embedder_specs(method or ["mean"], split_options(option or []), model_id=model)
+    store = CorpusStore()
+    mode: Mode | None = "blank line" if paragraphs else None
+    read = read_file(path, column, limit, id_column=id_column, mode=mode)
+    wanted = name or path.resolve().name
+    corpus = _same(store, wanted, read)
+    if corpus is None:
+        corpus = store.add(wanted, read)
+        say(f"{count(corpus.n_texts, 'text')} kept as “{corpus.name}”.")
+    else:
+        say(f"These texts are kept as “{corpus.name}” already.")
+    _embed(store, corpus, specs)
+
+
+@corpora.command()
+def embed(
+    corpus: CorpusArgument,
+    method: MethodsOption = None,
+    option: OptionsOption = None,
+    model: MethodsModel = None,
+) -> None:
+    """Embed a kept corpus; what is there already is not computed again."""
+    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.embedders import embedder_specs
+
+    specs = embedder_specs(method or ["mean"], split_options(option or []), model_id=model)
+    store = CorpusStore()
+    _embed(store, store.corpus(corpus), specs)
+
+
+@corpora.command("list")
+def list_corpora(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+) -> None:
+    """List what is kept: corpora, the methods they are embedded by, and their maps."""
+    from neuralviz.corpus.store import CorpusStore
+
+    store = CorpusStore()
+    entries = [_entry(store, corpus) for corpus in store.corpora()]
+    if as_json:
+        typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
+        return
+    if not entries:
+        say("No corpus is kept yet; `neuralviz corpus add FILE` keeps one.")
+        return
+    table = Table(box=None, pad_edge=False)
+    for head in ("corpus", "texts", "columns", "embedded by", "maps"):
+        table.add_column(head, justify="right" if head in ("texts", "maps") else "left")
+    for entry in entries:
+        methods = [
+            one["method"] + f" ({one['embedded']:,})" * (one["embedded"] < entry["texts"])
+            for one in entry["embedders"]
+        ]
+        cells = (entry["name"], f"{entry['texts']:,}", ", ".join(entry["columns"]),
+                 ", ".join(methods), str(len(entry["maps"])))  # fmt: skip
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    Console(highlight=False).print(table)
+
+
+@corpora.command()
+def export(
+    corpus: CorpusArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .parquet, .csv or .jsonl file to write.")
+    ],
+    method: Annotated[
+        str | None, typer.Option(help="Write the vectors of this method, too.")
+    ] = None,
+    option: OptionsOption = None,
+    model: MethodsModel = None,
+) -> None:
+    """Write a kept corpus: ids, texts, labels, and the vectors of a method."""
+    from neuralviz.corpus.exporting import corpus_table
+    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.corpus.writing import check_destination, write_table
+    from neuralviz.embedders import embedder_spec
+
+    check_destination(output)
+    store = CorpusStore()
+    found = store.corpus(corpus)
+    kept = None
+    if method is not None:
+        spec = embedder_spec(method, split_options(option or []), model_id=model)
+        kept = kept_embedder(store, found, spec)
+    table = corpus_table(store, found, kept)
+    write_table(output, table)
+    say(f"{count(table.num_rows, 'row')} of {count(table.num_columns, 'column')} in {output}.")
+
+
+@corpora.command()
+def rename(
+    corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="The new name.")]
+) -> None:
+    """Give a kept corpus another name."""
+    from neuralviz.corpus.store import CorpusStore
+
+    store = CorpusStore()
+    renamed = store.rename(store.corpus(corpus), name)
+    say(f"It is called “{renamed.name}” now.")
+
+
+@corpora.command()
+def delete(
+    corpus: CorpusArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a kept corpus with its maps and vectors."""
+    from neuralviz.corpus.store import CorpusStore
+
+    store = CorpusStore()
+    found = store.corpus(corpus)
+    question = f"Delete “{printable(found.name)}” ({count(found.n_texts, 'text')})?"
+    if not yes and not typer.confirm(question, err=True):
+        say("Nothing was deleted.")
+        return
+    store.delete(found)
+    say(f"“{found.name}” is deleted.")
+
+
+def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
+    """The kept embedder of a spec, of which every text of a corpus has a vector.
+
+    Raises:
+        NeuralvizError: a text has none.
+    """
+    from neuralviz.corpus.vectors import embedder_id
+
+    (embedder,) = load_embedders([spec])
+    wanted = embedder_id(embedder)
+    kept = next((one for one in store.vectors.embedders() if one.id == wanted), None)
+    if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
+        raise NeuralvizError(
+            f"“{corpus.name}” is not embedded by {spec.method} with these options; "
+            f"`neuralviz corpus embed` does it."
+        )
+    return kept
+
+
+def embed_kept(
+    store: CorpusStore, corpus: Corpus, spec: EmbedderSpec, embedder: Embedder
+) -> KeptEmbedder:
+    """Embed what has no vector yet, with a bar.
+
+    Raises:
+        typer.Exit: Ctrl-C was pressed; what was finished is kept.
+    """
+    from neuralviz.corpus.embedding import embed_corpus
+
+    progress = None
+    try:
+        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder, spec)) as run:
+            task = None
+            for progress in run:
+                if task is None:
+                    task = bars.add_task(spec.method, total=progress.total)
+                bars.update(task, completed=progress.done, total=progress.total)
+    except KeyboardInterrupt as interrupt:
+        say("Stopped. What was finished is kept; the same command goes on where it was.")
+        raise typer.Exit(INTERRUPTED) from interrupt
+    assert progress is not None
+    if progress.n_rose:
+        say(f"{spec.method}: {LossWarning(progress.n_rose, progress.total)}")
+    return progress.embedder
+
+
+def _embed(store: CorpusStore, corpus: Corpus, specs: Sequence[EmbedderSpec]) -> None:
+    embedders = load_embedders(specs)
+    warn_of_time(embedders, store.texts(corpus))
+    for spec, embedder in zip(specs, embedders, strict=True):
+        kept = embed_kept(store, corpus, spec, embedder)
+        say(f"Embedded by {spec.method}: {count(corpus.n_texts, 'vector')} of {kept.dim:,} values.")
+
+
+def _same(store: CorpusStore, name: str, read: ReadTexts) -> Corpus | None:
+    """A corpus of this name that holds just these texts."""
+    for corpus in store.corpora():
+        if corpus.name == name and corpus.n_texts == len(read.texts):
+            ids = read.ids is None or tuple(store.ids(corpus)) == read.ids
+            if ids and tuple(store.texts(corpus)) == read.texts:
+                return corpus
+    return None
+
+
+def _entry(store: CorpusStore, corpus: Corpus) -> dict[str, Any]:
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.embedders.labels import method_labels
+
+    keys = store.keys(corpus)
+    embedders = []
+    for kept in store.vectors.embedders():
+        embedded = int(store.vectors.has(kept, keys).sum())
+        if embedded:
+            label = method_labels([EmbedderSpec.from_json(kept.spec)])[0] if kept.spec else kept.id
+            embedders.append({"method": label, "embedded": embedded, "dim": kept.dim})
+    return {
+        "name": corpus.name,
+        "id": corpus.id,
+        "texts": corpus.n_texts,
+        "different_texts": corpus.n_distinct,
+        "created": corpus.created,
+        "columns": [column.name for column in corpus.columns],
+        "embedders": embedders,
+        "maps": [kept.settings.relevant() for kept in store.maps.of(corpus)],
+    }

@@ -1,0 +1,133 @@
+"""The command that makes a map of a kept corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neuralviz.cli.common import INTERRUPTED, app, count, say
+from neuralviz.cli.corpus import CorpusArgument, OptionsOption, embed_kept
+from neuralviz.cli.vectors import (
+    MethodsModel,
+    load_embedders,
+    progress_bars,
+    split_options,
+    warn_of_time,
+)
+from neuralviz.errors import Stopped
+
+if TYPE_CHECKING:
+    from neuralviz.corpus.maps import KeptMap
+    from neuralviz.corpus.projecting import ProjectionEvent, ProjectionSettings
+    from neuralviz.corpus.store import Corpus, CorpusStore
+    from neuralviz.corpus.vectors import KeptEmbedder
+
+PAGE = ".html"
+STAGES = {
+    "waiting": "Waiting",
+    "neighbours": "Finding neighbours",
+    "layout": "Making the map",
+    "clusters": "Finding clusters",
+}
+
+
+@app.command()
+def project(
+    corpus: CorpusArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .html page with the map, or a .parquet, .csv or .jsonl file of its points.",
+        ),
+    ],
+    method: Annotated[
+        str,
+        typer.Option(help="How to embed: one that `neuralviz methods` lists, or several joined."),
+    ] = "mean",
+    option: OptionsOption = None,
+    model: MethodsModel = None,
+    reducer: Annotated[str, typer.Option(help="umap, pca or tsne.")] = "umap",
+    dimensions: Annotated[int, typer.Option(help="2 or 3.")] = 2,
+    n_neighbors: Annotated[int, typer.Option(help="Of UMAP.")] = 15,
+    min_dist: Annotated[float, typer.Option(help="Of UMAP.")] = 0.1,
+    metric: Annotated[str, typer.Option(help="cosine, euclidean or manhattan.")] = "cosine",
+    perplexity: Annotated[float, typer.Option(help="Of t-SNE.")] = 30.0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same map.")] = 42,
+    colour: Annotated[
+        str | None,
+        typer.Option("--colour", "--color", help="A column of the corpus; by default clusters."),
+    ] = None,
+) -> None:
+    """Make a map of a kept corpus; one that was made before is opened again."""
+    from neuralviz.corpus.exporting import corpus_table
+    from neuralviz.corpus.projecting import ProjectionSettings
+    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.corpus.writing import check_destination, write_table, write_text
+    from neuralviz.embedders import embedder_spec
+
+    check_destination(output, PAGE)
+    settings = ProjectionSettings(
+        reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
+    )
+    spec = embedder_spec(method, split_options(option or []), model_id=model)
+    store = CorpusStore()
+    found = store.corpus(corpus)
+    if colour is not None:
+        found.column(colour)
+    (embedder,) = load_embedders([spec])
+    warn_of_time([embedder], store.texts(found))
+    kept_embedder = embed_kept(store, found, spec, embedder)
+    kept = _make_map(store, found, kept_embedder, settings)
+    for note in kept.notes:
+        say(note)
+    if output.suffix.lower() == PAGE:
+        write_text(output, _page(store, found, kept, f"{found.name}, {method}", colour))
+    else:
+        write_table(output, corpus_table(store, found, kept=kept))
+    n_clusters = len(kept.cluster_words)
+    say(f"{count(found.n_texts, 'text')} and {count(n_clusters, 'cluster')} in {output}.")
+
+
+def _make_map(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
+) -> KeptMap:
+    from neuralviz.corpus.mapping import make_map
+
+    with progress_bars() as bars:
+        task = bars.add_task(STAGES["neighbours"], total=None)
+
+        def on_progress(event: ProjectionEvent) -> None:
+            bars.update(
+                task,
+                description=STAGES[event.stage],
+                completed=event.done,
+                total=event.total or None,
+            )
+
+        try:
+            kept = make_map(store, corpus, embedder, settings, on_progress=on_progress)
+        except (KeyboardInterrupt, Stopped) as stop:
+            say("Stopped; the map was not finished. The vectors are kept.")
+            raise typer.Exit(INTERRUPTED) from stop
+        bars.update(task, completed=1, total=1)
+    return kept
+
+
+def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
+    """The map as a page that needs no network."""
+    from neuralviz.plots.corpus_map import by_category, by_number, cluster_names, map_page
+
+    coordinates, clusters = store.maps.points(kept)
+    if colour is None:
+        names = cluster_names(kept.cluster_words)
+        labels = [names[label] if label >= 0 else None for label in clusters.labels]
+        by = by_category("cluster", labels, missing="no cluster")
+    elif corpus.column(colour).kind == "number":
+        by = by_number(colour, store.labels(corpus, colour))
+    else:
+        by = by_category(colour, list(store.labels(corpus, colour)))
+    return map_page(coordinates, store.texts(corpus), by, title=title)

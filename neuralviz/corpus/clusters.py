@@ -1,0 +1,194 @@
+"""Clusters on a map, and the words that tell each of them from the rest."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from neuralviz.errors import SettingsError
+
+SMALLEST_CLUSTER = 5  # texts
+LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small topics
+MOST_SAMPLES = 10  # neighbours by which density is measured: more would blur the borders
+MOST_POINTS = 30_000  # clustered themselves, in seconds; time grows with the square
+LARGEST_SHARE = 0.6  # of all texts in one cluster: beyond, it is looked into
+MARKED_OFF = 2.0  # times as frequent in a cluster as outside it, that a word may name it
+ENGLISH_FROM = 0.25  # share of the words that are English stop words; half of them are in English
+
+# Vowel signs and accents that stand by themselves belong to the words of their scripts.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u109f"
+_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Which cluster each text is in.
+
+    Attributes:
+        labels: [text] int32, 0 for the largest cluster, 1 for the next …; -1 for none.
+        n: number of clusters.
+        min_cluster_size: texts that the smallest cluster may have.
+    """
+
+    labels: np.ndarray
+    n: int
+    min_cluster_size: int
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """[cluster] number of texts."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=self.n)
+
+
+def find_clusters(coordinates: np.ndarray, min_cluster_size: int | None = None) -> Clusters:
+    """Dense groups of points on a map, by HDBSCAN (Campello, Moulavi, Sander 2013).
+
+    A cluster of more than 60 % of all texts is divided: maps of texts often are one large cloud
+    beside a small one, which says little. Of more than 30,000 points that many, drawn at random
+    with a fixed seed, are clustered, and each other point is where the nearest of them is.
+
+    Args:
+        coordinates: [text, dimensions] finite.
+        min_cluster_size: texts of the smallest cluster, at least 2; by default a hundredth of all,
+            but 5 … 250.
+
+    Raises:
+        SettingsError: the smallest size is no whole number of at least 2.
+    """
+    n = len(coordinates)
+    if min_cluster_size is None:
+        min_cluster_size = min(max(SMALLEST_CLUSTER, n // 100), LARGEST_SMALLEST)
+    if (
+        not isinstance(min_cluster_size, Integral)
+        or isinstance(min_cluster_size, bool)
+        or min_cluster_size < 2
+    ):
+        raise SettingsError("The smallest cluster has to have a whole number of texts, 2 or more.")
+    size = int(min_cluster_size)
+    labels = np.full(n, -1, dtype=np.int32)
+    if n <= size:
+        return Clusters(labels, 0, size)
+    points = np.asarray(coordinates, dtype=np.float64)
+    if n <= MOST_POINTS:
+        found = _hdbscan(points, size)
+    else:
+        from scipy.spatial import KDTree
+
+        drawn = np.random.default_rng(0).choice(n, MOST_POINTS, replace=False)
+        of_drawn = _hdbscan(points[drawn], max(2, round(size * MOST_POINTS / n)))
+        found = of_drawn[KDTree(points[drawn]).query(points)[1]]
+    clustered = found >= 0
+    sizes = np.bincount(found[clustered])
+    place = np.empty(len(sizes), dtype=np.int32)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    labels[clustered] = place[found[clustered]]
+    return Clusters(labels, len(sizes), size)
+
+
+def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
+    """[text] clusters in no order, -1 for none."""
+    from sklearn.cluster import HDBSCAN
+
+    n = len(points)
+    return HDBSCAN(
+        min_cluster_size=size,
+        min_samples=min(max(SMALLEST_CLUSTER, n // 40), MOST_SAMPLES, n),
+        max_cluster_size=max(size, int(LARGEST_SHARE * n)),
+        copy=True,
+    ).fit_predict(points)
+
+
+def name_clusters(
+    texts: Sequence[str], clusters: Clusters, n_words: int = 4
+) -> tuple[tuple[str, ...], ...]:
+    """The words that tell each cluster from the other texts, the most telling first.
+
+    Class TF-IDF (Grootendorst 2022, section 3.3): a word's share of the cluster's words × log(1 +
+    words of a mean cluster / the word's number in all clusters). The formula alone lets the most
+    frequent words of a language through; so only words count that are at least twice as frequent
+    in the cluster as outside it, chance allowed for, and stand in two of its texts. In English,
+    stop words are left out too. Words of any script count; of Chinese and Japanese, pairs of
+    characters.
+
+    Args:
+        texts: one a label.
+        clusters: of these texts.
+        n_words: at most, a cluster.
+
+    Returns:
+        [cluster] words in lower case; fewer, or none, where the texts have no such words.
+    """
+    within = [Counter[str]() for _ in range(clusters.n)]
+    n_texts = [Counter[str]() for _ in range(clusters.n)]
+    outside = Counter[str]()
+    for text, label in zip(texts, clusters.labels.tolist(), strict=True):
+        words = list(_words(text))
+        if label < 0:
+            outside.update(words)
+        else:
+            within[label].update(words)
+            n_texts[label].update(set(words))
+    in_clusters = _sum(within)
+    everywhere = in_clusters + outside
+    n_everywhere = everywhere.total()
+    stop_words = _stop_words(everywhere)
+    mean_size = in_clusters.total() / max(clusters.n, 1)
+    names = []
+    for counts, support in zip(within, n_texts, strict=True):
+        n_within = counts.total()
+        n_rest = n_everywhere - n_within
+        names.append(
+            _best(
+                {
+                    word: times / n_within * math.log1p(mean_size / in_clusters[word])
+                    for word, times in counts.items()
+                    if support[word] > 1
+                    and word not in stop_words
+                    and _marks_off(times, n_within, everywhere[word] - times, n_rest)
+                },
+                n_words,
+            )
+        )
+    return tuple(names)
+
+
+def _best(scores: Mapping[str, float], n: int) -> tuple[str, ...]:
+    return tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n])
+
+
+def _marks_off(times: int, n_within: int, others: int, n_rest: int) -> bool:
+    """Whether a word is so much more frequent within, by one deviation of chance on both sides."""
+    least, most = times - math.sqrt(times), others + math.sqrt(others)
+    return least * n_rest >= MARKED_OFF * most * n_within
+
+
+def _sum(counters: Sequence[Counter[str]]) -> Counter[str]:
+    """How often each word stands in all of them."""
+    total = Counter[str]()
+    for counter in counters:
+        total.update(counter)
+    return total
+
+
+def _words(text: str) -> Iterator[str]:
+    """Words of two letters or more in lower case, no numbers."""
+    for word in _WORD.findall(text.lower()):
+        if _UNSPACED.search(word):
+            for run in _UNSPACED.findall(word):
+                yield from (run[i : i + 2] for i in range(max(len(run) - 1, 1)))
+        elif len(word) > 1 and not word.isdigit():
+            yield word
+
+
+def _stop_words(words: Counter[str]) -> frozenset[str]:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    n_stop_words = sum(words[word] for word in ENGLISH_STOP_WORDS)
+    return ENGLISH_STOP_WORDS if n_stop_words > ENGLISH_FROM * words.total() else frozenset()

@@ -1,0 +1,97 @@
+"""The corpus that the map page opens with: sample texts whose vectors and maps were recorded."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralviz.corpus.clusters import Clusters
+from neuralviz.corpus.neighbours import Neighbours
+from neuralviz.corpus.projecting import Projection, ProjectionSettings
+from neuralviz.corpus.reading import read_texts
+from neuralviz.corpus.vectors import text_keys
+from neuralviz.paths import sample_data
+
+if TYPE_CHECKING:
+    from neuralviz.corpus.maps import KeptMap
+    from neuralviz.corpus.store import Corpus, CorpusStore
+    from neuralviz.corpus.vectors import KeptEmbedder
+
+TEXTS = "topics.csv"
+RECORDED = "topics_maps.npz"
+NAME = "Example: topics and forms"
+_MARK = "example.json"  # in the folder of the store, so that a deleted example stays away
+
+
+def add_example_once(store: CorpusStore) -> Corpus | None:
+    """Keep the example with its maps, unless that has been done before; None then.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    mark = store.folder / _MARK
+    if mark.exists():
+        return None
+    corpus = add_example(store)
+    mark.write_text(json.dumps({"corpus": corpus.id}), "utf-8")
+    return corpus
+
+
+def add_example(store: CorpusStore) -> Corpus:
+    """Keep the example with its vectors and maps; none of it is computed.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    read = read_texts(TEXTS, (sample_data() / TEXTS).read_bytes())
+    keys = text_keys(read.texts)
+    with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
+        about = json.loads(str(recorded["about"]))
+        corpus = store.add(NAME, read)
+        for place, one in enumerate(about):
+            vectors = recorded[f"vectors-{place}"]
+            kept = store.vectors.restore(one["embedder"], one["spec"], vectors.shape[1])
+            store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
+            settings = ProjectionSettings.from_dict(one["settings"])
+            near = Neighbours(
+                recorded[f"neighbours-{place}"], recorded[f"distances-{place}"], settings.metric
+            )
+            projection = Projection(recorded[f"points-{place}"], settings, near)
+            clusters = Clusters(
+                recorded[f"clusters-{place}"], len(one["words"]), one["min_cluster_size"]
+            )
+            store.maps.put(corpus, kept, projection, clusters, one["words"])
+    return corpus
+
+
+def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, KeptMap]]) -> bytes:
+    """The content of the recorded file, from maps by UMAP of the example in a store."""
+    arrays: dict[str, Any] = {}
+    about = []
+    keys = store.keys(corpus)
+    for place, (embedder, kept) in enumerate(maps):
+        projection = store.maps.projection(kept)
+        _, clusters = store.maps.points(kept)
+        arrays |= {
+            f"vectors-{place}": store.vectors.get(embedder, keys),
+            f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),
+            f"points-{place}": projection.coordinates,
+            f"neighbours-{place}": projection.neighbours.indices,
+            f"distances-{place}": projection.neighbours.distances,
+            f"clusters-{place}": clusters.labels,
+        }
+        about.append(
+            {
+                "embedder": embedder.id,
+                "spec": embedder.spec,
+                "settings": kept.settings.relevant(),
+                "words": kept.cluster_words,
+                "min_cluster_size": kept.min_cluster_size,
+            }
+        )
+    file = io.BytesIO()
+    np.savez_compressed(file, about=np.array(json.dumps(about)), **arrays)
+    return file.getvalue()

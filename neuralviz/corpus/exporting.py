@@ -1,0 +1,74 @@
+"""A corpus as one table: ids, texts, labels, and what was found out about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.corpus.writing import lists_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neuralviz.corpus.maps import KeptMap
+    from neuralviz.corpus.store import Corpus, CorpusStore
+    from neuralviz.corpus.vectors import KeptEmbedder
+
+AXES = ("x", "y", "z")
+OURS = ("id", "text", *AXES, "cluster", "first_loss", "last_loss", "vector")
+
+
+def corpus_table(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder | None = None,
+    kept: KeptMap | None = None,
+) -> pa.Table:
+    """A row a text, in the order of the corpus.
+
+    The columns are ``id``, ``text``, the labels by their names (one that is named like a column of
+    ours gets ``label`` behind it), with a map ``x``, ``y`` (``z``) and ``cluster`` (-1 is none),
+    with an embedder ``vector``, and ``first_loss`` and ``last_loss`` where texts were learnt.
+
+    Args:
+        store: that keeps the corpus.
+        corpus: to be written.
+        embedder: whose vectors are wanted.
+        kept: a map whose points are wanted.
+
+    Raises:
+        StoreError: a vector, the map or the corpus is not there.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, pa.Array] = {
+        "id": pa.array(store.ids(corpus), pa.string()),
+        "text": pa.array(store.texts(corpus), pa.string()),
+    }
+    for column in corpus.columns:
+        values = store.labels(corpus, column.name)
+        kind = pa.float64() if column.kind == "number" else pa.string()
+        columns[free_name(column.name, (*OURS, *columns))] = pa.array(
+            values, kind, from_pandas=True
+        )
+    if kept is not None:
+        coordinates, clusters = store.maps.points(kept)
+        columns |= dict(zip(AXES, map(pa.array, coordinates.T), strict=False))
+        columns["cluster"] = pa.array(clusters.labels)
+    if embedder is not None:
+        keys = store.keys(corpus)
+        loss = store.vectors.losses(embedder, keys)
+        if not np.isnan(loss).all():
+            columns["first_loss"], columns["last_loss"] = map(pa.array, loss.T)
+        columns["vector"] = lists_of(store.vectors.get(embedder, keys))
+    return pa.table(columns)
+
+
+def free_name(name: str, taken: tuple[str, ...]) -> str:
+    """``name``, or with ``label`` and a number behind it one that is not taken."""
+    free, number = name, 1
+    while free in taken:
+        free = f"{name} (label)" if number == 1 else f"{name} (label {number})"
+        number += 1
+    return free

@@ -1,0 +1,86 @@
+"""From the kept vectors of a corpus to a kept map, and new vectors on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from neuralviz.corpus.clusters import find_clusters, name_clusters
+from neuralviz.corpus.neighbours import nearest, never
+from neuralviz.corpus.projecting import ProjectionEvent, place, project
+from neuralviz.errors import StoreError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neuralviz.corpus.maps import KeptMap
+    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.corpus.projecting import Projection, ProjectionSettings
+    from neuralviz.corpus.store import Corpus, CorpusStore
+    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.embedders.base import ShouldStop
+
+CLUSTER_WORDS = 4
+
+
+def make_map(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    settings: ProjectionSettings,
+    *,
+    on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
+    should_stop: ShouldStop = never,
+) -> KeptMap:
+    """The kept map of a corpus by an embedder with some settings; made when there is none.
+
+    Args:
+        store: that keeps the corpus, its vectors and the map.
+        corpus: all of it embedded.
+        embedder: whose vectors are projected.
+        settings: of the map.
+        on_progress, should_stop: as of `project`; the stage ``clusters`` comes last.
+
+    Raises:
+        TextError, SettingsError, Stopped: as of `project`.
+        StoreError: a text is not embedded yet, or the map cannot be kept.
+    """
+    kept = store.maps.find(corpus, embedder, settings)
+    if kept is not None:
+        return kept
+    vectors = store.vectors.get(embedder, store.keys(corpus))
+    projection = project(vectors, settings, on_progress=on_progress, should_stop=should_stop)
+    on_progress(ProjectionEvent("clusters"))
+    clusters = find_clusters(projection.coordinates)
+    words = name_clusters(store.texts(corpus), clusters, CLUSTER_WORDS)
+    return store.maps.put(corpus, embedder, projection, clusters, words)
+
+
+class Placer:
+    """A kept map with its vectors in memory, for placing new ones and finding their neighbours.
+
+    Args:
+        store: that keeps all of it.
+        corpus: on the map.
+        kept: the map.
+
+    Raises:
+        StoreError: the map or a vector is gone.
+    """
+
+    def __init__(self, store: CorpusStore, corpus: Corpus, kept: KeptMap) -> None:
+        known = {one.id: one for one in store.vectors.embedders()}
+        if kept.embedder not in known:
+            raise StoreError("The vectors of this map are not there any more; embed it again.")
+        self.kept = kept
+        self.embedder = known[kept.embedder]
+        self.vectors: np.ndarray = store.vectors.get(self.embedder, store.keys(corpus))
+        self.projection: Projection = store.maps.projection(kept)
+
+    def near(self, vectors: np.ndarray, k: int) -> Neighbours:
+        """The ``k`` texts of the corpus nearest to each of some [new, dim] vectors."""
+        return nearest(self.vectors, vectors, k, self.projection.settings.metric)
+
+    def land(self, vectors: np.ndarray, *, should_stop: ShouldStop = never) -> np.ndarray:
+        """[new, dimensions] where new vectors land; as of `neuralviz.corpus.projecting.place`."""
+        return place(self.vectors, self.projection, vectors, should_stop=should_stop)

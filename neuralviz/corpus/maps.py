@@ -1,0 +1,211 @@
+"""Maps that are kept: the same picture whenever they are opened, and on any machine."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralviz.corpus.clusters import Clusters
+from neuralviz.corpus.database import Database, list_array, now, rows_of
+from neuralviz.corpus.neighbours import Neighbours
+from neuralviz.corpus.projecting import Projection, ProjectionSettings
+from neuralviz.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from neuralviz.corpus.store import Corpus
+    from neuralviz.corpus.vectors import KeptEmbedder
+
+VERSION = 1  # of how maps are made: another one makes another map of the same settings
+_ABOUT = ("id", "corpus", "embedder", "created", "about")
+
+
+@dataclass(frozen=True)
+class KeptMap:
+    """A kept map; its points stay on disk.
+
+    Attributes:
+        id: hash of the corpus, the embedder and the settings.
+        corpus, embedder: their ids.
+        created: ISO 8601, UTC.
+        settings: how it was projected.
+        min_cluster_size: texts that the smallest cluster may have.
+        cluster_words: by cluster, the words that set it apart.
+        notes: sentences on what was done otherwise than asked.
+    """
+
+    id: str
+    corpus: str
+    embedder: str
+    created: str
+    settings: ProjectionSettings
+    min_cluster_size: int
+    cluster_words: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+class KeptMaps:
+    """The maps of a database: ``map-ID`` for each."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of(self, corpus: Corpus) -> tuple[KeptMap, ...]:
+        """The maps of a corpus, those made last first."""
+        rows = reversed(self._database.entries("maps", _ABOUT))
+        return tuple({r["id"]: _map(r) for r in rows if r["corpus"] == corpus.id}.values())
+
+    def find(
+        self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
+    ) -> KeptMap | None:
+        """The map that was made of a corpus in just this way, if there is one."""
+        wanted = map_id(corpus, embedder, settings)
+        return next((one for one in self.of(corpus) if one.id == wanted), None)
+
+    def put(
+        self,
+        corpus: Corpus,
+        embedder: KeptEmbedder,
+        projection: Projection,
+        clusters: Clusters,
+        cluster_words: Sequence[Sequence[str]],
+    ) -> KeptMap:
+        """Keep a map, in place of one that was made in the same way.
+
+        Raises:
+            StoreError: it cannot be written; nothing of it is kept then.
+        """
+        import pyarrow as pa
+
+        kept = KeptMap(
+            id=map_id(corpus, embedder, projection.settings),
+            corpus=corpus.id,
+            embedder=embedder.id,
+            created=now(),
+            settings=projection.settings,
+            min_cluster_size=clusters.min_cluster_size,
+            cluster_words=tuple(map(tuple, cluster_words)),
+            notes=projection.notes,
+        )
+        neighbours = projection.neighbours
+        rows = pa.table(
+            {
+                "row": pa.array(np.arange(corpus.n_texts, dtype=np.int32)),
+                "point": list_array(projection.coordinates.astype(np.float32, copy=False)),
+                "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
+                "neighbours": list_array(neighbours.indices),
+                "distances": list_array(neighbours.distances),
+            }
+        )
+        with self._database.writing():
+            self._database.create(_table(kept), rows, overwrite=True)
+            registry = self._database.registry("maps")
+            entry = _entry(kept, neighbours.metric) | {"fitted": _pack(projection.fitted)}
+            registry.merge_insert("id").when_matched_update_all().when_not_matched_insert_all(
+            ).execute([entry])  # fmt: skip
+        return kept
+
+    def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
+        """[text, dimensions] float32 coordinates, and the clusters."""
+        table = self._read(kept, "point", "cluster")
+        labels = table["cluster"].to_numpy()
+        return _lists(table["point"]), Clusters(
+            labels, len(kept.cluster_words), kept.min_cluster_size
+        )
+
+    def neighbours(self, kept: KeptMap) -> Neighbours:
+        """The neighbours of every text in the space that was projected."""
+        table = self._read(kept, "neighbours", "distances")
+        metric = self._entry(kept)["metric"]
+        return Neighbours(_lists(table["neighbours"]), _lists(table["distances"]), metric)
+
+    def projection(self, kept: KeptMap) -> Projection:
+        """The whole projection, as it was put in."""
+        coordinates, _ = self.points(kept)
+        neighbours, fitted = self.neighbours(kept), self.fitted(kept)
+        return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
+
+    def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
+        """What the reducer found out beside the coordinates, as of `Projection`."""
+        rows = self._database.entries("maps", ("id", "created", "fitted"))
+        return _unpack(next((row["fitted"] for row in rows if row["id"] == kept.id), b""))
+
+    def delete(self, kept: KeptMap) -> None:
+        """Forget a map."""
+        with self._database.writing():
+            self._database.registry("maps").delete(f"id = '{kept.id}'")
+            self._database.drop(_table(kept))
+
+    def _entry(self, kept: KeptMap) -> dict[str, Any]:
+        for row in self._database.entries("maps", _ABOUT):
+            if row["id"] == kept.id:
+                return json.loads(row["about"])
+        raise StoreError("This map is not there any more; it was deleted meanwhile.")
+
+    def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
+        gone = "This map is not there any more; it was deleted meanwhile."
+        with self._database.reading(missing=gone):
+            table = self._database.open(_table(kept)).search().select(["row", *columns]).to_arrow()
+            return table.sort_by("row")
+
+
+def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
+    """Hash of all that a map depends on."""
+    whole = (VERSION, corpus.id, embedder.id, sorted(settings.relevant().items()))
+    return hashlib.sha256(repr(whole).encode()).hexdigest()[:24]
+
+
+def _table(kept: KeptMap) -> str:
+    return f"map-{kept.id}"
+
+
+def _map(row: Mapping[str, Any]) -> KeptMap:
+    about = json.loads(row["about"])
+    return KeptMap(
+        id=row["id"],
+        corpus=row["corpus"],
+        embedder=row["embedder"],
+        created=row["created"],
+        settings=ProjectionSettings.from_dict(about["settings"]),
+        min_cluster_size=about["min_cluster_size"],
+        cluster_words=tuple(tuple(words) for words in about["cluster_words"]),
+        notes=tuple(about["notes"]),
+    )
+
+
+def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
+    about = {
+        "settings": kept.settings.relevant(),
+        "min_cluster_size": kept.min_cluster_size,
+        "cluster_words": kept.cluster_words,
+        "notes": kept.notes,
+        "metric": metric,
+    }
+    own = {name: getattr(kept, name) for name in _ABOUT[:-1]}
+    return own | {"about": json.dumps(about)}
+
+
+def _lists(column: pa.ChunkedArray) -> np.ndarray:
+    return np.concatenate([rows_of(chunk) for chunk in column.chunks])
+
+
+def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _unpack(content: bytes) -> dict[str, np.ndarray]:
+    if not content:
+        return {}
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -1,0 +1,38 @@
+"""Names of embedders for people, no two alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from neuralviz.embedders.registry import METHODS
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.registry import EmbedderSpec
+
+
+def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
+    """A label for each spec: the method's name, with what sets it apart from a namesake."""
+    names = [spec.method for spec in specs]
+    labels: list[str] = []
+    for spec in specs:
+        told = ""
+        if names.count(spec.method) > 1:
+            values = [value for part in spec.parts or (spec,) for value in _settings(part)]
+            told = f" ({', '.join(values)})" if values else ""
+        label = spec.method + told
+        labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
+    return tuple(labels)
+
+
+def _settings(spec: EmbedderSpec) -> list[str]:
+    """What of a spec differs from the method's defaults, in words."""
+    values = [f"{name} {_in_words(value)}" for name, value in spec.options]
+    default = METHODS[spec.method].model_id
+    return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

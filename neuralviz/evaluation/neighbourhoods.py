@@ -1,0 +1,156 @@
+"""What the nearest texts say: whether they share a label, and whether two embeddings agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralviz.corpus.neighbours import Neighbours
+from neuralviz.errors import NeuralvizError, SettingsError
+
+K = 10
+ROWS = 8192  # texts that are counted at once
+Z95 = 1.959964  # of the normal distribution, for 95 %
+
+
+@dataclass(frozen=True)
+class KnnAccuracy:
+    """How often the nearest texts vote for a text's own label.
+
+    Attributes:
+        accuracy: share of the texts, 0 … 1.
+        k: neighbours that voted.
+        n: texts voted on: those that have a label.
+        baseline: 0 … 1 share of the most frequent label, which guessing it reaches.
+        interval: bounds of the accuracy, Wilson's interval at 95 %.
+    """
+
+    accuracy: float
+    k: int
+    n: int
+    baseline: float
+    interval: tuple[float, float]
+
+
+def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
+    """Accuracy of the label that the majority of the ``k`` nearest other texts has.
+
+    Equal votes go to the label whose nearest voter is nearer. A text without a label is neither
+    voted on nor does it vote: the next neighbour that has one votes in its place, as far as the
+    neighbours known reach. A text none of whose known neighbours has a label counts as missed.
+
+    Args:
+        neighbours: of all texts.
+        labels: one a text, ``""`` for none.
+        k: voters; cut to the neighbours known.
+
+    Raises:
+        NeuralvizError: fewer than two texts have a label, or there is not one label a text.
+        SettingsError: ``k`` is below 1.
+    """
+    codes, k = _codes(neighbours, labels, k)
+    labelled = codes >= 0
+    n = int(labelled.sum())
+    if n < 2:
+        raise NeuralvizError(
+            f"The accuracy needs at least 2 texts with a label; {n} of {len(codes):,} has one."
+        )
+    right = 0
+    for at, votes in _votes(neighbours, codes, k):
+        counts = np.zeros(votes.shape, dtype=np.int32)
+        for column in votes.T:
+            counts += votes == column[:, None]
+        counts[votes < 0] = 0
+        winner = votes[np.arange(len(votes)), counts.argmax(axis=1)]  # the nearest of equals
+        right += int(((winner == codes[at]) & labelled[at]).sum())
+    baseline = np.bincount(codes[labelled]).max() / n
+    return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
+
+
+def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
+    """[text] 0 … 1 share of the ``k`` nearest texts that have the text's own label.
+
+    The voters are those of `knn_accuracy`; NaN where a text has no label or no voter.
+
+    Raises:
+        NeuralvizError: there is not one label a text.
+        SettingsError: ``k`` is below 1.
+    """
+    codes, k = _codes(neighbours, labels, k)
+    shares = np.full(len(codes), np.nan)
+    for at, votes in _votes(neighbours, codes, k):
+        own = codes[at]
+        n_votes = (votes >= 0).sum(axis=1)
+        same = (votes == own[:, None]).sum(axis=1)
+        known = (own >= 0) & (n_votes > 0)
+        shares[at] = np.divide(same, n_votes, out=np.full(len(own), np.nan), where=known)
+    return shares
+
+
+def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
+    """[text] 0 … 1 share of the ``k`` nearest texts that two embeddings have in common.
+
+    Args:
+        first, second: neighbours of the same texts.
+        k: neighbours compared; cut to those known to both.
+
+    Raises:
+        NeuralvizError: they are of different numbers of texts.
+        SettingsError: ``k`` is below 1.
+    """
+    _check_k(k)
+    if len(first) != len(second):
+        raise NeuralvizError(
+            f"Neighbours of {len(first):,} and of {len(second):,} texts cannot be compared; take "
+            "two embeddings of the same texts."
+        )
+    k = min(k, first.k, second.k)
+    shares = np.zeros(len(first))
+    for start in range(0, len(first), ROWS):
+        at = slice(start, start + ROWS)
+        same = first.indices[at, :k, None] == second.indices[at, None, :k]
+        shares[at] = same.sum(axis=(1, 2)) / k
+    return shares
+
+
+def wilson_interval(right: int, n: int) -> tuple[float, float]:
+    """Bounds of a share of ``right`` of ``n`` at 95 % (Wilson 1927)."""
+    share = right / n
+    centre = share + Z95**2 / (2 * n)
+    half = Z95 * math.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2))
+    scale = 1 + Z95**2 / n
+    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+
+
+def _check_k(k: int) -> None:
+    if k < 1:
+        raise SettingsError("The number of neighbours has to be at least 1.")
+
+
+def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
+    """[text] a number for each label, -1 for none, and the voters there can be."""
+    _check_k(k)
+    if len(labels) != len(neighbours):
+        raise NeuralvizError(
+            f"There are {len(labels):,} labels for {len(neighbours):,} texts; give one a text."
+        )
+    numbers: dict[str, int] = {"": -1}
+    codes = [numbers.setdefault(label, len(numbers) - 1) for label in labels]
+    return np.array(codes, dtype=np.int32), min(k, neighbours.k)
+
+
+def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Texts, and [text, voter] labels of their first ``k`` neighbours that have one, else -1."""
+    everybody = bool((codes >= 0).all())
+    known = neighbours.first(k).indices if everybody else neighbours.indices
+    for start in range(0, len(codes), ROWS):
+        at = slice(start, start + ROWS)
+        votes = codes[known[at]]
+        if not everybody:
+            voting = votes >= 0
+            order = np.argsort(~voting, axis=1, kind="stable")[:, :k]  # those with a label first
+            votes = np.take_along_axis(votes, order, axis=1)
+        yield at, votes

@@ -1,0 +1,190 @@
+"""Which corpus is looked at: chosen, added, renamed, deleted, taken away."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, cast
+
+import pandas as pd
+import streamlit as st
+
+from neuralviz.corpus.exporting import corpus_table
+from neuralviz.corpus.reading import ReadTexts, read_files, read_texts, split_pasted
+from neuralviz.corpus.store import MAX_NAME, CorpusStore
+from neuralviz.corpus.tables import TABLES, is_table
+from neuralviz.corpus.writing import table_bytes
+from neuralviz.errors import NeuralvizError
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.corpus.reading import Mode
+    from neuralviz.corpus.store import Corpus
+
+CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
+ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
+ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
+PREVIEWED = 6  # texts
+GUESSED = "as guessed"
+_MODES: dict[str, Mode] = {
+    "a line": "line",
+    "a paragraph": "blank line",
+    "the whole file": "one",
+}
+
+_read_file = st.cache_data(max_entries=4, show_spinner="Reading …")(read_texts)
+_read_files = st.cache_data(max_entries=2, show_spinner="Reading …")(read_files)
+
+
+def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
+    """The corpus to look at, with the means to add one and to manage it; None when there is none.
+
+    The id of one that has just been added is in the session under `ADDED`.
+
+    Args:
+        corpora: those there are.
+    """
+    by_id = {corpus.id: corpus for corpus in corpora}
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    if st.session_state.get(CORPUS) not in by_id:
+        st.session_state.pop(CORPUS, None)
+    if st.query_params.get(CORPUS, "") not in ("", *by_id):
+        del st.query_params[CORPUS]
+        st.toast("The corpus of this link is not kept on this machine; here is another one.")
+    chosen = row.selectbox(
+        "Corpus",
+        list(by_id),
+        format_func=lambda one: f"{by_id[one].name} · {by_id[one].n_texts:,} texts",
+        key=CORPUS,
+        bind="query-params",
+        persist_state="session",
+        placeholder="Nothing is kept yet",
+    )
+    if row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
+        _add_dialog()
+    corpus = by_id.get(chosen or "")
+    if corpus is not None:
+        with row.popover("Manage", icon=":material/folder_managed:", key="corpus-manage"):
+            _manage(corpus)
+    return corpus
+
+
+@st.dialog("Add a corpus", width="large")
+def _add_dialog() -> None:
+    """Upload or paste, look at what was read, keep it."""
+    source = st.segmented_control(
+        "From", ["Files", "Paste"], default="Files", required=True, key="corpus-add-source"
+    )
+    try:
+        read, name = _pasted() if source == "Paste" else _uploaded()
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    if read is None:
+        st.caption("It stays on this machine, and the file itself is not changed.")
+        return
+    for note in read.notes:
+        st.caption(plain(note))
+    _preview(read)
+    typed = st.text_input("Name", shorten(name, MAX_NAME), max_chars=MAX_NAME)
+    if st.button("Keep it and make a map", type="primary", icon=":material/map:"):
+        try:
+            corpus = CorpusStore().add(typed, read)
+        except NeuralvizError as error:
+            show_error(error)
+            return
+        st.session_state[ADDED] = corpus.id
+        st.rerun()
+
+
+def _pasted() -> tuple[ReadTexts | None, str]:
+    mode = st.radio("A text is", list(_MODES)[:2], horizontal=True, key="corpus-paste-mode")
+    pasted = st.text_area("Texts", height=220, placeholder="Paste here.", key="corpus-paste")
+    read = split_pasted(pasted, _MODES[mode])
+    return (read, shorten(read.texts[0], 30)) if read.texts else (None, "")
+
+
+def _uploaded() -> tuple[ReadTexts | None, str]:
+    files = st.file_uploader(
+        "Tables or plain texts",
+        type=ENDINGS,
+        accept_multiple_files=True,
+        key="corpus-files",
+        help="CSV, TSV, JSON, JSONL, parquet or XLSX with a column of texts, or plain text. Of "
+        "several files at once each plain text is one text.",
+    )
+    if not files:
+        return None, ""
+    if len(files) > 1:
+        given = [(file.name, file.getvalue()) for file in files]
+        return _read_files(given), f"{len(files)} files"
+    (file,) = files
+    content, name = file.getvalue(), PurePosixPath(file.name).stem
+    if not is_table(file.name):
+        mode = st.radio("A text is", list(_MODES), horizontal=True, key="corpus-file-mode")
+        return _read_file(file.name, content, mode=_MODES[mode]), name
+    read = _read_file(file.name, content)
+    columns = list(read.columns)
+    if len(columns) > 1:
+        left, right = st.columns(2)
+        column = left.selectbox(
+            "Column of the texts",
+            columns,
+            index=columns.index(cast("str", read.column)),
+            key=f"corpus-column-{file.file_id}",
+        )
+        of_ids = right.selectbox(
+            "Column of the ids", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}"
+        )
+        read = _read_file(
+            file.name, content, column, id_column=None if of_ids == GUESSED else of_ids
+        )
+    return read, name
+
+
+def _preview(read: ReadTexts) -> None:
+    n = len(read.texts)
+    st.markdown(f"**{n:,} text{'s' * (n != 1)}**, of which the first are:")
+    first = read.first(PREVIEWED)
+    table = {"text": [shorten(text, 200) for text in first.texts]}
+    table |= {name: list(values) for name, values in first.labels.items() if name != "text"}
+    st.dataframe(pd.DataFrame(table), hide_index=True, height=36 * (len(first.texts) + 1) + 2)
+
+
+def _manage(corpus: Corpus) -> None:
+    """Rename, take away, delete."""
+    name = st.text_input("Name", corpus.name, max_chars=MAX_NAME, key=f"corpus-name-{corpus.id}")
+    if name != corpus.name and st.button("Rename", key="corpus-rename", width="stretch"):
+        try:
+            CorpusStore().rename(corpus, name)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()
+    for ending in (".csv", ".parquet"):
+        st.download_button(
+            f"Texts and labels ({ending[1:]})",
+            partial(_whole_corpus, corpus, ending),
+            f"corpus{ending}",
+            key=f"corpus-take{ending}",
+            on_click="ignore",
+            width="stretch",
+        )
+    sure = st.checkbox("Delete it with its maps and vectors", key=f"corpus-sure-{corpus.id}")
+    if st.button(
+        "Delete", key="corpus-delete", icon=":material/delete:", disabled=not sure, width="stretch"
+    ):
+        try:
+            CorpusStore().delete(corpus)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.session_state.pop(CORPUS, None)
+            st.rerun()
+
+
+def _whole_corpus(corpus: Corpus, ending: str) -> bytes:
+    return table_bytes(ending, corpus_table(CorpusStore(), corpus))

@@ -1,0 +1,83 @@
+"""What the points of a map can be coloured by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.neighbourhoods import common_neighbours, label_agreement
+from neuralviz.plots.corpus_map import by_category, by_number, cluster_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.plots.corpus_map import PointColour
+    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+
+K = 10  # neighbours that are looked at
+CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
+LOSSES = {"first-loss": "Loss before learning", "last-loss": "Loss after learning"}
+
+
+def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
+    """What can be chosen, in words; the first is a label, where there is one."""
+    options = {f"label:{name}": name for name in corpus.categories}
+    options[CLUSTERS] = "Clusters"
+    options |= {f"number:{name}": f"{name} (number)" for name in corpus.numbers}
+    options[LENGTH] = "Length in characters"
+    options |= {
+        f"agreement:{name}": f"Nearest {K} of the same {name}" for name in corpus.categories
+    }
+    if any(np.isfinite(one.losses).any() for one in maps):
+        options |= LOSSES
+    if len(maps) > 1:
+        options[COMMON] = f"Common nearest {K} of both maps"
+    return options
+
+
+def colour_of(
+    option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMap]
+) -> PointColour:
+    """The colours of one of the maps that are shown."""
+    key = option if option != COMMON else f"{COMMON} {' '.join(one.kept.id for one in maps)}"
+    if key not in shown.colours:
+        shown.colours[key] = _make(option, corpus, shown, maps)
+    return shown.colours[key]
+
+
+def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMap]) -> PointColour:
+    kind, _, name = option.partition(":")
+    if kind == "label":
+        return by_category(name, list(corpus.categories[name]))
+    if kind == "number":
+        return by_number(name, corpus.labels(name))
+    if kind == "agreement":
+        shares = label_agreement(shown.neighbours, list(corpus.categories[name]), K)
+        return by_number(f"same {name}", shares)
+    if kind == LENGTH:
+        return by_number("characters", corpus.lengths)
+    if kind in LOSSES:
+        return by_number("nats", shown.losses[:, list(LOSSES).index(kind)])
+    if kind == COMMON:
+        return by_number("common", common_share(maps))
+    names = cluster_names(shown.kept.cluster_words)
+    labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
+    return by_category("cluster", labels, missing="no cluster")
+
+
+def common_share(maps: Sequence[OpenMap]) -> np.ndarray:
+    """[text] share of the nearest texts that two maps have in common, 0 … 1."""
+    return common_neighbours(*compared_neighbours(maps), K)
+
+
+def compared_neighbours(maps: Sequence[OpenMap]) -> tuple[Neighbours, Neighbours]:
+    """The neighbours by which two maps are compared.
+
+    By the vectors, or, for two maps of the same vectors, on the maps.
+    """
+    first, second = maps
+    if first.kept.embedder == second.kept.embedder:
+        return first.neighbours_on_map, second.neighbours_on_map
+    return first.neighbours, second.neighbours

@@ -1,0 +1,357 @@
+"""What stands beside and below the maps: the text looked at, and lists of texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.corpus.writing import frame_csv
+from neuralviz.evaluation.neighbourhoods import knn_accuracy
+from neuralviz.plots.corpus_map import accuracy_figure, cluster_names
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
+from neuralviz.ui.corpus.kept import maps_by_method, open_map
+from neuralviz.ui.corpus.maps import (
+    HOVERED,
+    ROW,
+    SELECTED_BY,
+    SENTENCE,
+    choose_row,
+    forget_selection,
+    placing,
+    select,
+    selected_rows,
+)
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.page import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+
+LISTED = 1000  # rows of a table at most: more make browsers slow
+SHOWN_NEIGHBOURS = 8
+LIST_HEIGHT = 390  # px
+CARD_HEIGHT = 260
+MOST_LABELS = 4  # columns of labels in one figure
+
+THIS, CHOSEN, NEAREST = "Selected", "The text", "Nearest to the sentence"
+DIFFERENT, CLUSTERS, ACCURACY = "Where the maps differ", "Clusters", "Neighbours and labels"
+
+
+def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    """One list at a time: what one has just done comes first."""
+    options = [CHOSEN, THIS, CLUSTERS, ACCURACY]
+    if len(maps) > 1:
+        options.insert(2, DIFFERENT)
+    if st.session_state.get(SENTENCE):
+        options.insert(0, NEAREST)
+    _follow(options, len(maps))
+    which = st.segmented_control(
+        "Below the maps", options, required=True, key="corpus-list", label_visibility="collapsed"
+    )
+    if which == NEAREST:
+        _nearest(corpus, maps)
+    elif which == THIS:
+        _selected(corpus, maps)
+    elif which == DIFFERENT:
+        _different(corpus, maps)
+    elif which == CLUSTERS:
+        _clusters(corpus, maps)
+    elif which == ACCURACY:
+        _accuracy(corpus)
+    else:
+        _chosen(corpus, maps)
+
+
+def _follow(options: list[str], n_maps: int) -> None:
+    """Bring forward the list of what has just been done on the maps."""
+    rows = selected_rows(2**31)
+    now = {
+        CHOSEN: (st.session_state.get(ROW), st.session_state.get(HOVERED)),
+        THIS: (None if rows is None else rows.tobytes(), st.session_state.get(SELECTED_BY)),
+        NEAREST: st.session_state.get(SENTENCE),
+    }
+    before = st.session_state.get("corpus-done")
+    st.session_state["corpus-done"] = now
+    wanted = st.session_state.get("corpus-list")
+    own = st.session_state.pop("corpus-list-stays", False)
+    if before is not None and not own:
+        changed = [name for name in now if now[name] != before[name] and name in options]
+        if changed:
+            wanted = changed[-1]
+    if wanted not in options:
+        wanted = DIFFERENT if n_maps > 1 else CLUSTERS
+    st.session_state["corpus-list"] = wanted
+
+
+def _table(
+    corpus: OpenCorpus,
+    rows: Sequence[int] | np.ndarray,
+    key: str,
+    first: dict[str, Any] | None = None,
+    config: dict[str, Any] | None = None,
+) -> None:
+    """Texts with their labels, in the order given; a row that is ticked is looked at."""
+    shown = np.asarray(rows)[:LISTED]
+    table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
+    table["text"] = [shorten(corpus.texts[i], 240) for i in shown]
+    for name, values in list(corpus.categories.items())[:4]:
+        table[name if name not in table else f"{name} (label)"] = values[shown]
+
+    def choose() -> None:
+        ticked = st.session_state[key]["selection"]["rows"]
+        if ticked:
+            choose_row(int(shown[ticked[0]]))
+            st.session_state["corpus-list-stays"] = True
+
+    st.dataframe(
+        pd.DataFrame(table),
+        hide_index=True,
+        height=LIST_HEIGHT,
+        key=key,
+        on_select=choose,
+        selection_mode="single-row",
+        column_config={"text": st.column_config.TextColumn(width="large"), **(config or {})},
+    )
+
+
+def _looked_at(corpus: OpenCorpus) -> int | None:
+    """The text that was clicked, or pointed at last."""
+    row = st.session_state.get(HOVERED)
+    row = st.session_state.get(ROW) if row is None else row
+    return row if row is not None and row < corpus.corpus.n_texts else None
+
+
+def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    row = _looked_at(corpus)
+    if row is None:
+        st.caption("Click a point to read its text and to see its nearest texts.")
+        return
+    st.session_state.pop(HOVERED, None)
+    with st.container(height=CARD_HEIGHT if len(corpus.texts[row]) > 700 else "content"):
+        st.text(corpus.texts[row])
+        told = [f"id {corpus.ids[row]}"]
+        for label in corpus.corpus.columns:
+            value = corpus.labels(label.name)[row]
+            value = f"{value:g}" if isinstance(value, float) else str(value)
+            if value and value != "nan":
+                told.append(f"{label.name}: {shorten(value, 60)}")
+        st.caption(plain(" · ".join(told)))
+    for column, shown in zip(st.columns(len(maps)), maps, strict=True):
+        with column:
+            st.caption(plain(f"Nearest by {shown.label}"))
+            near = shown.neighbours.first(SHOWN_NEIGHBOURS)
+            _near_table(corpus, shown, near.indices[row], near.distances[row], "row")
+
+
+def _nearest(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    sentence = st.session_state[SENTENCE]
+    for column, shown in zip(st.columns(len(maps)), maps, strict=True):
+        with column:
+            found = placing(shown, sentence)
+            if found is None:
+                continue
+            _, near = found
+            st.caption(plain(f"Nearest to “{shorten(sentence, 80)}” by {shown.label}"))
+            _near_table(corpus, shown, near.indices[0], near.distances[0], "sentence")
+
+
+def _near_table(
+    corpus: OpenCorpus, shown: OpenMap, rows: np.ndarray, distances: np.ndarray, what: str
+) -> None:
+    key = f"corpus-near-{what}-{shown.kept.id}"
+    metric = shown.neighbours.metric
+    name, values = ("cosine", 1 - distances) if metric == "cosine" else (metric, distances)
+    _table(
+        corpus,
+        rows,
+        key,
+        {name: values},
+        {name: st.column_config.NumberColumn(format="%.3f", width=80)},
+    )
+
+
+def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    rows = selected_rows(corpus.corpus.n_texts)
+    if rows is None:
+        said = st.session_state.get(SELECTED_BY, "")
+        why = f"There is {said}. " if said.startswith("no text") else "Nothing is selected. "
+        st.caption(
+            plain(why) + "Draw a lasso on a map, search for words, or tick a cluster; all maps "
+            "show the same selection."
+        )
+        return
+    row = st.container(horizontal=True, vertical_alignment="center")
+    n = len(rows)
+    listed = f"; the first {LISTED:,} are listed" if n > LISTED else ""
+    row.markdown(
+        plain(f"{n:,} text{'s' * (n != 1)} {st.session_state.get(SELECTED_BY, '')}{listed}.")
+    )
+    row.button("Clear", icon=":material/close:", on_click=forget_selection, key="corpus-clear")
+    row.download_button(
+        "Download (CSV)",
+        lambda: frame_csv(_as_frame(corpus, rows)),
+        "selected.csv",
+        "text/csv",
+        key="corpus-take-selected",
+        on_click="ignore",
+    )
+    _table(corpus, rows, f"corpus-selected-{len(maps)}-{hash(rows.tobytes())}")
+
+
+def _as_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
+    table: dict[str, Any] = {
+        "id": [corpus.ids[i] for i in rows],
+        "text": [corpus.texts[i] for i in rows],
+    }
+    for column in corpus.corpus.columns:
+        name = column.name if column.name not in table else f"{column.name} (label)"
+        table[name] = corpus.labels(column.name)[rows]
+    return pd.DataFrame(table)
+
+
+def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    shares = common_share(maps)
+    first, second = compared_neighbours(maps)
+    order = np.argsort(shares, kind="stable")
+    k = min(K, first.k, second.k)
+    where = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by the vectors"
+    st.markdown(
+        plain(
+            f"Of the {k} nearest texts of a text ({where}), {maps[0].label} and {maps[1].label} "
+            f"have {shares.mean():.0%} in common on average. Those texts come first whose "
+            "neighbourhoods differ most."
+        )
+    )
+    _table(
+        corpus,
+        order,
+        f"corpus-different-{maps[0].kept.id}-{maps[1].kept.id}",
+        {"in common": 100 * shares[order]},
+        {"in common": st.column_config.NumberColumn(format="%.0f %%", width=95)},
+    )
+    row = _looked_at(corpus)
+    if row is not None:
+        _side_by_side(corpus, maps, row, (first, second))
+
+
+def _side_by_side(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], row: int, near: tuple[Neighbours, Neighbours]
+) -> None:
+    """The neighbours of one text on both maps, those in common marked."""
+    common = set(near[0].indices[row][:K]) & set(near[1].indices[row][:K])
+    st.text(corpus.texts[row])
+    for column, shown, found in zip(st.columns(2), maps, near, strict=True):
+        with column:
+            st.caption(plain(f"Nearest by {shown.label}; a dot where both agree"))
+            indices = found.indices[row][:K]
+            _table(
+                corpus,
+                indices,
+                f"corpus-beside-{shown.kept.id}-{row}",
+                {"both": np.where(np.isin(indices, list(common)), "●", "")},
+                {"both": st.column_config.TextColumn(width=50)},
+            )
+
+
+def _clusters(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    st.caption(
+        "Groups of points that lie close on the map, and the words that set their texts apart. "
+        "Tick one to select its texts."
+    )
+    for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
+        with column:
+            _clusters_of(shown, place)
+
+
+def _clusters_of(shown: OpenMap, place: int) -> None:
+    labels = shown.clusters.labels
+    sizes = np.bincount(labels[labels >= 0], minlength=shown.clusters.n)
+    names = cluster_names(shown.kept.cluster_words)
+    key = f"corpus-clusters-{place}-{shown.kept.id}"
+    n_none = int((labels < 0).sum())
+    st.caption(
+        plain(
+            f"{shown.label}: {len(sizes):,} cluster{'s' * (len(sizes) != 1)}; {n_none:,} "
+            f"text{'s' * (n_none != 1)} in none."
+        )
+    )
+    if not len(sizes):
+        return
+
+    def choose() -> None:
+        ticked = st.session_state[key]["selection"]["rows"]
+        if ticked:
+            cluster = ticked[0]
+            select(np.flatnonzero(labels == cluster), f"in cluster {names[cluster]}")
+            st.session_state["corpus-list-stays"] = True
+
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "cluster": np.arange(1, len(sizes) + 1),
+                "texts": sizes,
+                "words": [", ".join(words) for words in shown.kept.cluster_words],
+            }
+        ),
+        hide_index=True,
+        height=LIST_HEIGHT,
+        key=key,
+        on_select=choose,
+        selection_mode="single-row",
+        column_config={"words": st.column_config.TextColumn(width="large")},
+    )
+
+
+def _accuracy(corpus: OpenCorpus) -> None:
+    if not corpus.categories:
+        st.caption(
+            "This corpus has no column of labels. With one, it is shown here how often the nearest "
+            "texts of a text have its label."
+        )
+        return
+    names = list(corpus.categories)[:MOST_LABELS]
+    near = {
+        method: open_map(corpus.corpus, kept).neighbours
+        for method, kept in maps_by_method(corpus.corpus).items()
+    }
+    found = {
+        name: [knn_accuracy(one, list(corpus.categories[name]), K) for one in near.values()]
+        for name in names
+    }
+    show_figure(
+        accuracy_figure(
+            list(near),
+            {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names},
+            {name: found[name][0].baseline for name in names},
+            title=f"Labels told by the {K} nearest texts",
+        ),
+        key="corpus-accuracy",
+        numbers=pd.DataFrame(
+            {
+                "label": name,
+                "method": method,
+                "accuracy": one.accuracy,
+                "low": one.interval[0],
+                "high": one.interval[1],
+                "k": one.k,
+                "texts": one.n,
+                "most frequent label": one.baseline,
+            }
+            for name in names
+            for method, one in zip(near, found[name], strict=True)
+        ),
+        name="neighbours-and-labels",
+        height=400,
+    )
+    st.caption(
+        f"Share of texts whose label is the most frequent one among their {K} nearest by the "
+        "vectors, each text left out of its own vote, with its 95 % interval. Every method stands "
+        "here by which the corpus has been put on a map."
+    )

@@ -1,0 +1,252 @@
+"""The maps themselves: drawn, pointed at, searched, selected on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import streamlit as st
+
+from neuralviz.corpus.exporting import corpus_table
+from neuralviz.corpus.search import find_words
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.corpus.vectors import embedder_id
+from neuralviz.embedders import make_embedder
+from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.plots.corpus_map import map_figure, map_page
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.compare.settings import needs_asking
+from neuralviz.ui.corpus.colours import colour_of, colours_of
+from neuralviz.ui.figures import Download, show_figure
+from neuralviz.ui.model_choice import LOADERS
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+
+ROW, HOVERED = "corpus-row", "corpus-hovered"
+SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
+SENTENCE, SEARCH = "corpus-sentence", "corpus-search"
+WORDS, MEANING = "By words", "By meaning"
+MOST_DRAWN = 50_000  # points of one map
+MOST_SENT = 5_000  # texts that go to the browser with their points
+PLACED_NEIGHBOURS = 15
+WAIT = 20.0  # seconds for another map to be done, before a sentence is left unplaced
+HEIGHTS = {1: 620, 2: 540}
+
+
+def forget_selection() -> None:
+    """Nothing is selected, searched for or chosen any more."""
+    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, SEARCH):
+        st.session_state.pop(key, None)
+
+
+def selected_rows(n_texts: int) -> np.ndarray | None:
+    """Rows that are selected; None where nothing is."""
+    rows = st.session_state.get(SELECTED)
+    return None if rows is None else rows[rows < n_texts]
+
+
+def select(rows: np.ndarray | Sequence[int], by: str) -> None:
+    """Select rows on all maps, and say by what."""
+    rows = np.asarray(rows, dtype=np.int64)
+    if len(rows):
+        st.session_state[SELECTED], st.session_state[SELECTED_BY] = rows, by
+    else:
+        st.session_state.pop(SELECTED, None)
+
+
+def choose_row(row: int) -> None:
+    """Look at a text."""
+    st.session_state[ROW] = int(row)
+
+
+def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
+    """What the points are coloured by, and a search; gives the choice of colours."""
+    options = colours_of(corpus, maps)
+    left, middle, right = st.columns([2, 4, 2], vertical_alignment="bottom")
+    if st.session_state.get("colour") not in options:
+        st.session_state.pop("colour", None)
+    if st.query_params.get("colour", next(iter(options))) not in options:
+        del st.query_params["colour"]
+    colour = left.selectbox(
+        "Colour by",
+        list(options),
+        format_func=lambda one: options[one],
+        key="colour",
+        bind="query-params",
+    )
+    how = right.segmented_control(
+        "How", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
+        label_visibility="collapsed",
+    )  # fmt: skip
+
+    def search() -> None:
+        query = st.session_state.get(SEARCH, "").strip()
+        st.session_state.pop(SENTENCE, None)
+        st.session_state.pop(SELECTED, None)
+        if query and st.session_state.get("corpus-how") == MEANING:
+            st.session_state[SENTENCE] = query
+        elif query:
+            found = find_words(corpus.folded, query)
+            select(found, f"with “{shorten(query, 40)}”")
+            if not len(found):
+                st.session_state[SELECTED_BY] = f"no text with “{shorten(query, 40)}”"
+
+    middle.text_input(
+        "Search",
+        key=SEARCH,
+        on_change=search,
+        placeholder="Words to find in the texts" if how == WORDS else
+        "A sentence of yours: where does it land, and next to what?",
+    )  # fmt: skip
+    if how != st.session_state.get("corpus-searched-how", how):
+        search()
+    st.session_state["corpus-searched-how"] = how
+    return colour or next(iter(options))
+
+
+def show_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str) -> None:
+    """The maps side by side, one selection on all of them."""
+    drawn = _drawn_rows(corpus.corpus.n_texts)
+    if len(drawn) < corpus.corpus.n_texts:
+        st.caption(
+            f"Drawn is a random sample of {len(drawn):,} of the {corpus.corpus.n_texts:,} texts; "
+            "lists and searches cover all of them."
+        )
+    for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
+        with column:
+            _show_map(corpus, maps, shown, colour, drawn, place)
+
+
+def _drawn_rows(n: int) -> np.ndarray:
+    """Rows that are drawn, in their order: all, or the same random sample every time."""
+    if n <= MOST_DRAWN:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
+
+
+def _show_map(
+    corpus: OpenCorpus,
+    maps: Sequence[OpenMap],
+    shown: OpenMap,
+    colour: str,
+    drawn: np.ndarray,
+    place: int,
+) -> None:
+    n = corpus.corpus.n_texts
+    by = colour_of(colour, corpus, shown, maps)
+    title = f"{shown.label} · {_describe(shown)}"
+    placed = []
+    sentence = st.session_state.get(SENTENCE)
+    if sentence:
+        found = placing(shown, sentence)
+        if found is not None and found[0] is not None:
+            placed = [(sentence, found[0])]
+    row = st.session_state.get(ROW)
+    figure = map_figure(
+        shown.coordinates[drawn],
+        drawn,
+        by.of(drawn) if len(drawn) < n else by,
+        title=title,
+        selected=selected_rows(n),
+        texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
+        placed=placed,
+        highlighted=row if row is not None and row < n else None,
+        axes=_axes(shown),
+        uirevision=shown.kept.id,
+    )
+
+    def clicked(click: dict[str, Any]) -> None:
+        if click["customdata"] is not None:
+            choose_row(click["customdata"])
+
+    def hovered(row: int) -> None:
+        st.session_state[HOVERED] = int(row)
+
+    def points(ending: str, vectors: bool) -> bytes:
+        from neuralviz.corpus.writing import table_bytes
+
+        embedder = shown.embedder if vectors else None
+        return table_bytes(ending, corpus_table(CorpusStore(), corpus.corpus, embedder, shown.kept))
+
+    def numbers() -> pd.DataFrame:
+        return corpus_table(CorpusStore(), corpus.corpus, None, shown.kept).to_pandas()
+
+    show_figure(
+        figure,
+        key=f"corpus-map-{place}",
+        numbers=numbers,
+        name=f"map {shown.label}",
+        height=HEIGHTS[len(maps)],
+        alt=f"Map by {shown.label}",
+        on_click=clicked,
+        on_select=lambda rows: select(rows, "within the lasso"),
+        on_hover=hovered if n > MOST_SENT else "ignore",
+        page=lambda: map_page(shown.coordinates, corpus.texts, by, title=title),
+        more=[
+            Download("Points and vectors (parquet)", lambda: points(".parquet", True), "parquet"),
+            Download("Points and vectors (CSV)", lambda: points(".csv", True), "csv"),
+        ],
+    )
+    for note in shown.kept.notes:
+        st.caption(plain(note))
+
+
+def _describe(shown: OpenMap) -> str:
+    settings = shown.kept.settings
+    names = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
+    return names[settings.reducer] + " 3-D" * (settings.dimensions == 3)
+
+
+def _axes(shown: OpenMap) -> tuple[str, ...] | None:
+    if shown.kept.settings.reducer != "pca":
+        return None
+    shares = CorpusStore().maps.fitted(shown.kept)["explained_variance_ratio"]
+    return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
+
+
+def placing(shown: OpenMap, sentence: str) -> tuple[np.ndarray | None, Neighbours] | None:
+    """Where a sentence lands on a map and what is near it; None where it cannot be had.
+
+    The coordinates are None while another map is being made.
+    """
+    import time
+
+    known = st.session_state.setdefault("corpus-placed", {})
+    key = (shown.kept.id, sentence)
+    if key in known:
+        return known[key]
+    if needs_asking((shown.spec,)):
+        st.info(plain(f"The model of “{shown.label}” is not loaded; press “Make the map” first."))
+        return None
+    end = time.monotonic() + WAIT
+    try:
+        with st.spinner(plain(f"Placing the sentence by {shown.label} …")):
+            embedder = make_embedder(shown.spec, LOADERS)
+            if embedder_id(embedder) != shown.kept.embedder:
+                st.warning(
+                    plain(
+                        f"The model of “{shown.label}” has changed since this map was made; press "
+                        "“Make the map” to make it again."
+                    )
+                )
+                return None
+            vector = embedder.encode([sentence])
+            near = shown.placer.near(vector, PLACED_NEIGHBOURS)
+            try:
+                at = shown.placer.land(vector, should_stop=lambda: time.monotonic() > end)[0]
+            except Stopped:
+                st.info("A map is being made, which takes all there is; try again when it is done.")
+                return None, near
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+    known.clear() if len(known) > 50 else None
+    known[key] = (at, near)
+    return at, near

@@ -1,0 +1,91 @@
+"""The widgets that say which maps are wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.corpus.neighbours import METRICS
+from neuralviz.corpus.projecting import MOST_NEIGHBORS, SEED, SEEDS, ProjectionSettings
+from neuralviz.errors import NeuralvizError
+from neuralviz.ui.corpus.kept import MapChoice
+from neuralviz.ui.method_choice import choose_method
+from neuralviz.ui.page import show_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
+PLACES = (("a", "Map", "mean"), ("b", "Beside it", "neural"))
+
+
+def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapChoice, ...] | None:
+    """One map or two; None where what was typed makes no sense, which has been said."""
+    choices: list[MapChoice] = []
+    sound = True
+    for column, (key, label, first) in zip(st.columns(len(places)), places, strict=True):
+        with column:
+            row = st.container(
+                horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False
+            )
+            try:
+                with row:
+                    spec = choose_method(f"map-{key}", label, first, optional=key != places[0][0])
+                if spec is not None:
+                    with row:
+                        choices.append(MapChoice(spec, _choose_settings(key)))
+            except NeuralvizError as error:
+                show_error(error)
+                sound = False
+    if not sound:
+        return None
+    return tuple(dict.fromkeys(choices))
+
+
+def _choose_settings(key: str) -> ProjectionSettings:
+    reducer = st.session_state.get(f"map-{key}-reducer") or "umap"
+    with st.popover(
+        REDUCERS.get(reducer, "UMAP"),
+        icon=":material/scatter_plot:",
+        help="How vectors become points",
+        key=f"map-{key}-projection",
+    ):
+        reducer = st.selectbox(
+            "Projection",
+            list(REDUCERS),
+            format_func=lambda one: REDUCERS[one],
+            key=f"map-{key}-reducer",
+            bind="query-params",
+            help="UMAP keeps neighbours together; t-SNE more so, at the cost of the whole; PCA is "
+            "a straight shadow of the vectors.",
+        )
+        values: dict[str, object] = {"reducer": reducer}
+        if reducer != "tsne":
+            values["dimensions"] = st.segmented_control(
+                "Dimensions", [2, 3], default=2, required=True, key=f"map-{key}-dimensions",
+                bind="query-params",
+            )  # fmt: skip
+        if reducer == "umap":
+            values["n_neighbors"] = st.number_input(
+                "Neighbours", 2, MOST_NEIGHBORS, 15, key=f"map-{key}-neighbors",
+                bind="query-params", help="Few show detail, many the whole.",
+            )  # fmt: skip
+            values["min_dist"] = st.number_input(
+                "Least distance", 0.0, 0.99, 0.1, 0.05, key=f"map-{key}-distance",
+                bind="query-params", help="How close points may lie together.",
+            )  # fmt: skip
+        if reducer == "tsne":
+            values["perplexity"] = st.number_input(
+                "Perplexity", 1.0, 100.0, 30.0, 5.0, key=f"map-{key}-perplexity",
+                bind="query-params", help="About how many neighbours count.",
+            )  # fmt: skip
+        values["metric"] = st.selectbox(
+            "Distance", METRICS, key=f"map-{key}-metric", bind="query-params"
+        )
+        if reducer != "pca":
+            values["seed"] = st.number_input(
+                "Seed", 0, SEEDS - 1, SEED, key=f"map-{key}-seed", bind="query-params",
+                help="The same seed gives the same map.",
+            )  # fmt: skip
+    return ProjectionSettings.from_dict(values)

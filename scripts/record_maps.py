@@ -1,0 +1,44 @@
+"""Make the maps anew that the map page opens with: `sample_data/topics_maps.npz`.
+
+python scripts/record_maps.py
+
+To be run after a change of the texts, of the bundled weights, or of how vectors and maps are made;
+a test says when. Learning every text takes minutes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from neuralviz.corpus.embedding import embed_corpus
+from neuralviz.corpus.example import NAME, RECORDED, TEXTS, record
+from neuralviz.corpus.mapping import make_map
+from neuralviz.corpus.projecting import ProjectionSettings
+from neuralviz.corpus.reading import read_texts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.embedders import embedder_spec, make_embedder
+from neuralviz.paths import sample_data
+
+METHODS = ("neural", "mean")  # the last one is the newest: the first to be found
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        store = CorpusStore(Path(folder))
+        corpus = store.add(NAME, read_texts(TEXTS, (sample_data() / TEXTS).read_bytes()))
+        maps = []
+        for method in METHODS:
+            spec = embedder_spec(method)
+            for progress in embed_corpus(store, corpus, make_embedder(spec), spec):
+                print(f"\r{method}: {progress.done} of {progress.total}", end="", flush=True)
+            kept = make_map(store, corpus, progress.embedder, ProjectionSettings())
+            print(f", {len(kept.cluster_words)} clusters")
+            maps.append((progress.embedder, kept))
+        path = sample_data() / RECORDED
+        path.write_bytes(record(store, corpus, maps))
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Votes of the nearest texts, and neighbourhoods of two embeddings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from neuralviz.corpus.neighbours import Neighbours, find_neighbours
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.neighbourhoods import (
+    common_neighbours,
+    knn_accuracy,
+    label_agreement,
+    wilson_interval,
+)
+
+
+def with_labels(n: int = 120, seed: int = 0) -> tuple[np.ndarray, list[str]]:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(4, size=n)
+    vectors = rng.normal(size=(4, 8))[group] + rng.normal(size=(n, 8))
+    return vectors, [f"label {number}" for number in group]
+
+
+def neighbours_of(indices: list[list[int]]) -> Neighbours:
+    return Neighbours(
+        np.array(indices, dtype=np.int32), np.zeros(np.shape(indices), dtype=np.float32), "cosine"
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+def test_the_accuracy_is_that_of_scikit_learn_leaving_one_out(k):
+    """With the votes of equal labels broken alike: theirs has none where k is 1 or votes differ."""
+    vectors, labels = with_labels()
+    found = knn_accuracy(find_neighbours(vectors, 20, "euclidean"), labels, k)
+    right = ties = 0
+    for i in range(len(vectors)):
+        others = np.delete(np.arange(len(vectors)), i)
+        classifier = KNeighborsClassifier(k).fit(vectors[others], np.array(labels)[others])
+        shares = np.sort(classifier.predict_proba(vectors[i : i + 1])[0])
+        ties += shares[-1] == shares[-2]
+        right += classifier.predict(vectors[i : i + 1])[0] == labels[i]
+    assert abs(found.accuracy * 120 - right) <= ties
+    assert (ties == 0) == (k == 1)
+    assert (found.k, found.n) == (k, 120)
+    assert found.baseline == max(labels.count(label) for label in set(labels)) / 120
+    assert found.interval[0] < found.accuracy < found.interval[1]
+
+
+def test_equal_votes_go_to_the_label_of_the_nearest_voter():
+    neighbours = neighbours_of([[1, 2, 3, 4], [0, 2, 3, 4], [3, 0, 1, 4], [2, 0, 1, 4],
+                                [2, 0, 1, 3]])  # fmt: skip
+    labels = ["a", "a", "b", "b", ""]
+    # voters of 0: a b b → b; of 1: a b b → b; of 2: b a a → a; of 3: b a a → a
+    assert knn_accuracy(neighbours, labels, 4).accuracy == 0
+    # two voters: 0: a b → a; 1: a b → a; 2: b a → b; 3: b a → b
+    assert knn_accuracy(neighbours, labels, 2).accuracy == 1
+
+
+def test_texts_without_a_label_neither_vote_nor_are_voted_on():
+    vectors, labels = with_labels()
+    hidden = np.arange(120) % 3 == 0
+    some = ["" if hide else label for hide, label in zip(hidden, labels, strict=True)]
+    everything = find_neighbours(vectors, 119)
+    among = find_neighbours(vectors[~hidden], 15)
+    rest = [label for label in some if label]
+    expected = knn_accuracy(among, rest, 7)
+    assert knn_accuracy(everything, some, 7) == expected
+    assert expected.n == 80
+    shares = label_agreement(everything, some, 7)
+    assert np.isnan(shares[hidden]).all()
+    np.testing.assert_array_equal(shares[~hidden], label_agreement(among, rest, 7))
+
+
+def test_a_text_that_nobody_votes_on_counts_as_missed():
+    neighbours = neighbours_of([[1], [0], [3], [2]])
+    found = knn_accuracy(neighbours, ["a", "a", "a", ""], 1)
+    assert (found.accuracy, found.n) == (2 / 3, 3)
+    shares = label_agreement(neighbours, ["a", "a", "a", ""], 1)
+    np.testing.assert_array_equal(shares, [1, 1, np.nan, np.nan])
+
+
+def test_agreement_is_the_share_of_neighbours_with_the_same_label():
+    vectors, labels = with_labels()
+    neighbours = find_neighbours(vectors, 10)
+    expected = [
+        np.mean([labels[j] == labels[i] for j in neighbours.indices[i]]) for i in range(120)
+    ]
+    np.testing.assert_allclose(label_agreement(neighbours, labels, 99), expected)
+
+
+def test_common_neighbours_are_counted_in_any_order():
+    first = find_neighbours(with_labels()[0], 12)
+    second = find_neighbours(with_labels(seed=1)[0], 15)
+    expected = [
+        len(set(first.indices[i, :10]) & set(second.indices[i, :10])) / 10 for i in range(120)
+    ]
+    np.testing.assert_allclose(common_neighbours(first, second), expected)
+    assert 0 < np.mean(expected) < 1
+    backwards = Neighbours(first.indices[:, ::-1], first.distances[:, ::-1], "cosine")
+    assert (common_neighbours(first, backwards, 12) == 1).all()
+    assert len(set(common_neighbours(first, second, 99) * 12 % 1)) == 1  # cut to 12
+
+
+def test_a_hundred_thousand_texts_are_scored_in_a_moment():
+    import time
+
+    rng = np.random.default_rng(0)
+    two = [
+        Neighbours(
+            rng.integers(100_000, size=(100_000, 15)).astype(np.int32),
+            np.zeros((100_000, 15), dtype=np.float32),
+            "cosine",
+        )
+        for _ in range(2)
+    ]
+    labels = rng.choice(["a", "b", "c"], 100_000).tolist()
+    start = time.perf_counter()
+    common_neighbours(*two)
+    assert time.perf_counter() - start < 2  # 0.02 s on a free core
+    assert abs(knn_accuracy(two[0], labels).accuracy - 1 / 3) < 0.02
+    assert abs(label_agreement(two[0], labels).mean() - 1 / 3) < 0.02
+
+
+def test_the_interval_is_wilsons():
+    low, high = wilson_interval(8, 10)
+    for bound in (low, high):  # the bounds are the shares from which 0.8 is 1.96 deviations away
+        assert math.isclose(abs(0.8 - bound), 1.959964 * math.sqrt(bound * (1 - bound) / 10))
+    assert wilson_interval(0, 5)[0] == 0
+    assert wilson_interval(5, 5)[1] == 1
+
+
+def test_what_cannot_be_scored_is_said():
+    neighbours = find_neighbours(with_labels(6)[0], 3)
+    with pytest.raises(NeuralvizError, match="5 labels for 6 texts"):
+        knn_accuracy(neighbours, ["a"] * 5)
+    with pytest.raises(NeuralvizError, match="at least 2 texts with a label; 1 of 6 has one"):
+        knn_accuracy(neighbours, ["a", *[""] * 5])
+    with pytest.raises(NeuralvizError, match="6 and of 5 texts cannot be compared"):
+        common_neighbours(neighbours, find_neighbours(with_labels(5)[0], 3))
+    for score in (knn_accuracy, label_agreement):
+        with pytest.raises(SettingsError, match="at least 1"):
+            score(neighbours, ["a"] * 6, 0)

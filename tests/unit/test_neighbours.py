@@ -1,0 +1,195 @@
+"""Nearest texts, against brute force, and where vectors are no help."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from neuralviz.corpus.neighbours import (
+    METRICS,
+    Neighbours,
+    find_neighbours,
+    n_distinct,
+    nearest,
+    numba_turn,
+)
+from neuralviz.errors import SettingsError, Stopped, TextError
+
+SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "manhattan": "cityblock"}
+
+
+def some_vectors(n: int, dim: int = 12, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
+
+
+def in_groups(n: int, dim: int = 16, groups: int = 30) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    centres = 3 * rng.normal(size=(groups, dim))
+    return (centres[rng.integers(groups, size=n)] + rng.normal(size=(n, dim))).astype(np.float32)
+
+
+def has_itself(neighbours: Neighbours) -> bool:
+    return bool((neighbours.indices == np.arange(len(neighbours))[:, None]).any())
+
+
+def recall(found: np.ndarray, expected: np.ndarray) -> float:
+    same = [len(set(a) & set(b)) for a, b in zip(found.tolist(), expected.tolist(), strict=True)]
+    return sum(same) / expected.size
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_neighbours_are_those_of_brute_force(metric):
+    vectors = some_vectors(600)
+    found = find_neighbours(vectors, 7, metric)
+    distances = cdist(vectors, vectors, SCIPY[metric])
+    np.fill_diagonal(distances, np.inf)
+    order = np.argsort(distances, axis=1)[:, :7]
+    np.testing.assert_array_equal(found.indices, order)
+    np.testing.assert_allclose(
+        found.distances, np.take_along_axis(distances, order, axis=1), rtol=1e-5
+    )
+    assert (found.indices.dtype, found.distances.dtype) == (np.int32, np.float32)
+    assert found.metric == metric
+    np.testing.assert_array_equal(found.first(3).indices, order[:, :3])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_new_vectors_find_their_nearest_texts(metric):
+    vectors, queries = some_vectors(3000), some_vectors(40, seed=1)
+    queries[0] = vectors[123]
+    found = nearest(vectors, queries, 9, metric)
+    order = np.argsort(cdist(queries, vectors, SCIPY[metric]), axis=1)[:, :9]
+    np.testing.assert_array_equal(found.indices, order)
+    assert found.indices[0, 0] == 123
+    assert found.distances[0, 0] == 0
+    assert nearest(vectors[:4], queries, 9, metric).k == 4
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_text_is_never_its_own_neighbour_however_many_equal_it(metric):
+    vectors = some_vectors(300)
+    vectors[50:250] = vectors[7]
+    vectors[260:280] = 0
+    found = find_neighbours(vectors, 15, metric)
+    assert not has_itself(found)
+    assert (found.distances[100] == 0).all()
+    assert found.indices[100].tolist() == [7, *range(50, 64)]  # equally near: in their own order
+    assert set(found.indices[270].tolist()) <= set(range(260, 280))
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+
+
+def test_cosine_distances_from_a_vector_of_zeros_are_one():
+    vectors = some_vectors(6)
+    vectors[2] = 0
+    found = find_neighbours(vectors, 5)
+    assert (found.distances[2] == 1).all()
+    assert found.distances[0][found.indices[0] == 2] == 1
+
+
+@pytest.mark.parametrize("n", [30, 5000])
+def test_texts_that_are_all_the_same_are_neighbours_at_distance_zero(n):
+    found = find_neighbours(np.ones((n, 4)), 15)
+    assert found.indices.shape == (n, 15)
+    assert not has_itself(found)
+    assert (found.distances == 0).all()
+
+
+def test_there_are_never_more_neighbours_than_other_texts():
+    found = find_neighbours(some_vectors(4), 15)
+    assert found.k == 3
+    assert sorted(found.indices[0].tolist()) == [1, 2, 3]
+
+
+def test_many_texts_with_few_different_vectors_list_their_equals_first():
+    vectors = some_vectors(3)[np.arange(6000) % 3]
+    found = find_neighbours(vectors, 5)
+    assert not has_itself(found)
+    assert (found.indices % 3 == np.arange(6000)[:, None] % 3).all()
+    assert (found.distances == 0).all()
+
+
+def test_among_many_texts_nearly_all_neighbours_are_found_and_equal_texts_surely():
+    vectors = in_groups(5000)
+    vectors[1000:1400] = vectors[0]
+    vectors[2000:2003] = vectors[1]
+    vectors[3000:3040] = 0
+    found = find_neighbours(vectors, 15, seed=3)
+    assert not has_itself(found)
+    assert found.indices[1, :3].tolist() == [2000, 2001, 2002]
+    assert found.indices[2001, :3].tolist() == [1, 2000, 2002]
+    assert (found.distances[1001] == 0).all()
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    some = np.setdiff1d(np.arange(0, 5000, 7), np.arange(1000, 1400))
+    some = some[some > 1]
+    exact = nearest(vectors, vectors[some], 16)
+    assert (exact.indices[:, 0] == some).mean() > 0.9  # itself, but for the equal ones
+    assert recall(found.indices[some], exact.indices[:, 1:]) > 0.9
+    apart = 1 - cdist(vectors[some[:1]], vectors[found.indices[some[0]]], "cosine")[0]
+    np.testing.assert_allclose(1 - found.distances[some[0]], apart, rtol=1e-5)
+
+    again = find_neighbours(vectors, 15, seed=3)
+    np.testing.assert_array_equal(again.indices, found.indices)
+    np.testing.assert_array_equal(again.distances, found.distances)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_vectors_that_differ_are_counted_as_far_as_asked(metric):
+    vectors = np.repeat(some_vectors(4), 50, axis=0)
+    assert n_distinct(vectors, metric, 9) == 4
+    assert n_distinct(vectors, metric, 2) == 2
+    assert n_distinct(np.concatenate([vectors, 2 * vectors]), "cosine", 9) == 4
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf, 1e30])
+def test_a_vector_that_is_no_vector_is_named(broken):
+    vectors = some_vectors(10)
+    vectors[4, 2] = broken
+    with pytest.raises(TextError, match="vector of text 5 holds something that is no finite"):
+        find_neighbours(vectors, 3)
+    with pytest.raises(TextError, match="vector of query 5"):
+        nearest(some_vectors(10), vectors, 3)
+
+
+def test_what_cannot_be_searched_is_said():
+    vectors = some_vectors(10)
+    with pytest.raises(SettingsError, match="no metric “hamming”; there are cosine"):
+        find_neighbours(vectors, 3, "hamming")
+    with pytest.raises(SettingsError, match="at least 1"):
+        find_neighbours(vectors, 0)
+    with pytest.raises(TextError, match="at least 2 texts"):
+        find_neighbours(vectors[:1], 3)
+    with pytest.raises(SettingsError, match="7 values each, those of the corpus 12"):
+        nearest(vectors, some_vectors(2, dim=7), 3)
+    with pytest.raises(SettingsError, match="rows of numbers"):
+        find_neighbours(vectors[0], 3)
+
+
+def test_the_search_can_be_stopped():
+    with pytest.raises(Stopped):
+        find_neighbours(some_vectors(100), 3, should_stop=lambda: True)
+
+
+def test_who_waits_for_numba_is_told_and_may_leave():
+    inside, done = threading.Event(), threading.Event()
+
+    def occupy() -> None:
+        with numba_turn():
+            inside.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=occupy)
+    thread.start()
+    inside.wait(30)
+    waited = []
+    try:
+        with pytest.raises(Stopped), numba_turn(lambda: True, lambda: waited.append(True)):
+            pytest.fail("two threads have their turn at once")
+    finally:
+        done.set()
+        thread.join()
+    assert waited == [True]
+    with numba_turn(on_wait=lambda: pytest.fail("nobody else is there")):
+        pass

@@ -1,0 +1,357 @@
+"""Maps: the same every time, of whatever vectors; stopping; placing new texts; many at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.corpus.neighbours import Neighbours, find_neighbours, nearest
+from neuralviz.corpus.projecting import (
+    Projection,
+    ProjectionEvent,
+    ProjectionSettings,
+    place,
+    project,
+    warm_up,
+)
+from neuralviz.errors import SettingsError, Stopped, TextError
+
+TSNE = ProjectionSettings(reducer="tsne", perplexity=15)
+PCA = ProjectionSettings(reducer="pca")
+
+
+def in_groups(n: int, groups: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """[text, 16] unit vectors around centres, and the group of each."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(groups, size=n)
+    centres = np.random.default_rng(99).normal(size=(groups, 16))
+    vectors = centres[group] + 0.25 * rng.normal(size=(n, 16))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32), group
+
+
+@cache
+def umap_map() -> tuple[np.ndarray, np.ndarray, Projection]:
+    vectors, group = in_groups(500)
+    return vectors, group, project(vectors)
+
+
+@cache
+def tsne_map() -> tuple[np.ndarray, np.ndarray, Projection]:
+    vectors, group = in_groups(500)
+    return vectors, group, project(vectors, TSNE)
+
+
+def extent(projection: Projection) -> float:
+    return float(np.linalg.norm(np.ptp(projection.coordinates, axis=0)))
+
+
+def reopened(projection: Projection) -> Projection:
+    """The same map from copies of its arrays, as another process has it."""
+    return Projection(
+        projection.coordinates.copy(),
+        ProjectionSettings.from_dict(projection.settings.relevant()),
+        Neighbours(
+            projection.neighbours.indices.copy(),
+            projection.neighbours.distances.copy(),
+            projection.neighbours.metric,
+        ),
+        projection.notes,
+        {name: array.copy() for name, array in projection.fitted.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"reducer": "som"}, "no reducer “som”; there are umap, pca, tsne"),
+        ({"dimensions": 4}, "2 or 3 dimensions"),
+        ({"reducer": "tsne", "dimensions": 3}, "take UMAP or PCA for 3"),
+        ({"n_neighbors": 1}, "n_neighbors has to be a whole number, 2 to 200"),
+        ({"n_neighbors": 2.5}, "whole number"),
+        ({"min_dist": 1.0}, "from 0 to 0.99"),
+        ({"min_dist": float("nan")}, "from 0 to 0.99"),
+        ({"metric": "hamming"}, "no metric “hamming”"),
+        ({"perplexity": 0.5}, "from 1 to 100"),
+        ({"seed": -1}, "from 0 to 4,294,967,295"),
+        ({"spread": 1}, "no setting “spread”"),
+    ],
+)
+def test_settings_that_make_no_sense_are_said(values, said):
+    with pytest.raises(SettingsError, match=said):
+        ProjectionSettings.from_dict(values)
+
+
+def test_only_what_matters_for_the_reducer_is_part_of_a_key():
+    umap = ProjectionSettings(perplexity=7)
+    assert umap.relevant() == ProjectionSettings().relevant()
+    assert umap.relevant() != ProjectionSettings(min_dist=0.2).relevant()
+    assert PCA.relevant() == {"reducer": "pca", "dimensions": 2, "metric": "cosine"}
+    for settings in (ProjectionSettings(n_neighbors=np.int64(30), seed=np.uint32(3)), TSNE, PCA):
+        again = ProjectionSettings.from_dict(settings.relevant())
+        assert again == settings
+        assert hash(again) == hash(settings)
+        assert {type(value) for value in again.relevant().values()} <= {str, int, float}
+
+
+@pytest.mark.parametrize("make", [umap_map, tsne_map])
+def test_groups_of_vectors_stay_together_on_the_map(make):
+    _, group, projection = make()
+    assert projection.coordinates.shape == (500, 2)
+    assert projection.coordinates.dtype == np.float32
+    assert projection.notes == ()
+    beside = nearest(projection.coordinates, projection.coordinates, 2, "euclidean")
+    assert (group[beside.indices[:, 1]] == group).mean() > 0.97
+
+
+def test_the_same_seed_gives_the_same_map_while_others_work_and_another_seed_another():
+    vectors, _, projection = umap_map()
+    over = threading.Event()
+
+    def work() -> None:
+        numbers = np.random.default_rng(0).normal(size=(300, 300))
+        while not over.is_set():
+            numbers = np.tanh(numbers @ numbers)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        again = project(vectors)
+    finally:
+        over.set()
+        thread.join()
+    np.testing.assert_array_equal(again.coordinates, projection.coordinates)
+    other = project(vectors, ProjectionSettings(seed=1), projection.neighbours)
+    assert np.abs(other.coordinates - projection.coordinates).max() > 0.1
+    np.testing.assert_array_equal(project(vectors, TSNE).coordinates, tsne_map()[2].coordinates)
+
+
+def test_neighbours_that_are_given_are_used_and_change_nothing():
+    vectors, _, projection = umap_map()
+    assert projection.neighbours.k == 15
+    given = find_neighbours(vectors, 40)
+    same = project(vectors, neighbours=given)
+    assert same.neighbours is given
+    np.testing.assert_array_equal(same.coordinates, projection.coordinates)
+    for too_few in (given.first(9), find_neighbours(vectors, 40, "euclidean")):
+        assert project(vectors, PCA, too_few).neighbours is not too_few
+    assert tsne_map()[2].neighbours.k == 45
+
+
+def test_progress_counts_the_epochs():
+    vectors, _, _ = umap_map()
+    events: list[ProjectionEvent] = []
+    project(vectors, on_progress=events.append)
+    assert events[0] == ProjectionEvent("neighbours")
+    assert [event.done for event in events[1:]] == list(range(501))
+    assert {(event.stage, event.total) for event in events[1:]} == {("layout", 500)}
+    events.clear()
+    project(vectors[:50], TSNE, on_progress=events.append)
+    assert events[-1] == ProjectionEvent("layout", 750, 750)
+
+
+@pytest.mark.parametrize("settings", [ProjectionSettings(), TSNE])
+def test_a_layout_stops_within_a_second_and_the_next_is_undisturbed(settings):
+    from tqdm import tqdm
+
+    vectors, _, projection = (umap_map if settings.reducer == "umap" else tsne_map)()
+    stopped_at = []
+
+    def should_stop() -> bool:
+        if events and events[-1].done >= 20:
+            stopped_at.append(time.monotonic())
+        return bool(stopped_at)
+
+    events: list[ProjectionEvent] = []
+    with pytest.raises(Stopped):
+        project(vectors, settings, on_progress=events.append, should_stop=should_stop)
+    assert time.monotonic() - stopped_at[0] < 1
+    assert events[-1].done == 20
+
+    # nothing is left locked for other threads: neither the turn, nor the bars of tqdm
+    after = []
+
+    def on_another_thread() -> None:
+        with Path(os.devnull).open("w") as nowhere:
+            list(tqdm(range(3), file=nowhere, mininterval=0))
+        after.append(project(vectors, settings, projection.neighbours))
+
+    thread = threading.Thread(target=on_another_thread, daemon=True)
+    thread.start()
+    thread.join(60)
+    np.testing.assert_array_equal(after[0].coordinates, projection.coordinates)
+
+
+def test_what_is_stopped_before_it_begins_does_nothing():
+    events: list[ProjectionEvent] = []
+    with pytest.raises(Stopped):
+        project(in_groups(50)[0], on_progress=events.append, should_stop=lambda: True)
+    assert events == []
+
+
+@pytest.mark.parametrize("reducer", ["umap", "pca", "tsne"])
+def test_too_few_texts_that_differ_are_said(reducer):
+    settings = ProjectionSettings(reducer=reducer)
+    vectors = np.repeat(np.eye(8)[:3], 20, axis=0)
+    with pytest.raises(TextError, match=r"at least 5 texts that differ; this corpus has 3\."):
+        project(vectors, settings)
+    with pytest.raises(TextError, match=r"this corpus has 1\."):
+        project(np.ones((100, 8)), settings)
+    with pytest.raises(TextError, match="vector of text 2 holds something that is no finite"):
+        project([[1, 2], [np.nan, 1], [0, 1], [1, 0], [2, 1], [3, 1]], settings)
+    with pytest.raises(SettingsError, match="Vectors of 1 values give no map in 2 dimensions"):
+        project(np.arange(9)[:, None], ProjectionSettings(reducer=reducer, metric="euclidean"))
+
+
+@pytest.mark.parametrize("reducer", ["umap", "pca", "tsne"])
+def test_the_smallest_corpus_has_a_map_with_a_note(reducer):
+    projection = project(in_groups(5)[0], ProjectionSettings(reducer=reducer))
+    assert np.isfinite(projection.coordinates).all()
+    assert len(np.unique(projection.coordinates, axis=0)) == 5
+    assert projection.neighbours.k == 4
+    notes = {
+        "umap": ("n_neighbors is 4 in place of 15: there are only 5 texts.",),
+        "tsne": ("The perplexity is 1.33 in place of 30: there are only 5 texts.",),
+        "pca": (),
+    }
+    assert projection.notes == notes[reducer]
+    assert np.isfinite(place(in_groups(5)[0], projection, in_groups(2, seed=3)[0])).all()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "manhattan"])
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_repeated_opposite_and_empty_vectors_have_places(metric, dimensions):
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(6, 8))
+    vectors[2], vectors[3] = 0, -vectors[1]
+    vectors = np.repeat(vectors, [100, 50, 30, 20, 1, 1], axis=0)
+    projection = project(vectors, ProjectionSettings(dimensions=dimensions, metric=metric))
+    assert projection.coordinates.shape == (202, dimensions)
+    assert np.isfinite(projection.coordinates).all()
+    if dimensions == 2:
+        tsne = project(vectors, ProjectionSettings(reducer="tsne", metric=metric))
+        assert np.isfinite(tsne.coordinates).all()
+
+
+def test_pca_is_that_of_scikit_learn():
+    from sklearn.decomposition import PCA as Theirs  # noqa: N811  ours is called the same
+
+    for n, dim in ((200, 12), (8, 30)):
+        vectors = np.random.default_rng(n).normal(size=(n, dim)) * np.arange(1, dim + 1)
+        projection = project(vectors, ProjectionSettings(reducer="pca", dimensions=3))
+        theirs = Theirs(3, svd_solver="full").fit(vectors)
+        fitted = projection.fitted
+        np.testing.assert_allclose(
+            fitted["explained_variance_ratio"], theirs.explained_variance_ratio_, rtol=1e-4
+        )
+        signs = np.sign((fitted["components"] * theirs.components_).sum(axis=1))
+        expected = theirs.transform(vectors) * signs
+        np.testing.assert_allclose(projection.coordinates, expected, atol=1e-3)
+        largest = np.abs(fitted["components"]).argmax(axis=1)
+        assert (fitted["components"][np.arange(3), largest] > 0).all()
+        placed = place(vectors, reopened(projection), vectors[:4])
+        np.testing.assert_allclose(placed, projection.coordinates[:4], atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [umap_map, tsne_map])
+def test_new_texts_land_in_their_group_and_nothing_moves(make):
+    vectors, group, made = make()
+    projection = reopened(made)
+    new, new_group = in_groups(50, seed=5)
+    placed = place(vectors, projection, new)
+    assert placed.shape == (50, 2)
+    beside = nearest(made.coordinates, placed, 1, "euclidean")
+    assert (group[beside.indices[:, 0]] == new_group).mean() > 0.95
+    assert np.median(beside.distances) < 0.02 * extent(made)
+    np.testing.assert_array_equal(projection.coordinates, made.coordinates)
+    np.testing.assert_array_equal(place(vectors, projection, new), placed)
+
+    known = place(vectors, projection, np.concatenate([vectors[30:40], 3 * vectors[40:50]]))
+    np.testing.assert_array_equal(known, made.coordinates[30:50])
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_new_texts_land_where_umap_itself_puts_them(dimensions):
+    """About: `transform` takes steps at random."""
+    import umap
+
+    vectors, _ = in_groups(400)
+    new, _ = in_groups(50, seed=5)
+    theirs = umap.UMAP(n_components=dimensions, metric="cosine", random_state=42, n_jobs=1)
+    coordinates = theirs.fit_transform(vectors)
+    settings = ProjectionSettings(dimensions=dimensions)
+    projection = Projection(coordinates, settings, find_neighbours(vectors, 15))
+    apart = np.linalg.norm(place(vectors, projection, new) - theirs.transform(new), axis=1)
+    assert np.median(apart) < 0.01 * extent(projection)
+    assert apart.max() < 0.05 * extent(projection)
+
+
+def test_new_texts_of_another_length_or_without_numbers_are_said():
+    for vectors, _, projection in (
+        umap_map(),
+        (in_groups(50)[0], 0, project(in_groups(50)[0], PCA)),
+    ):
+        with pytest.raises(SettingsError, match="3 values each, those of the corpus 16"):
+            place(vectors, projection, np.ones((1, 3)))
+        with pytest.raises(TextError, match="vector of query 1"):
+            place(vectors, projection, np.full((1, 16), np.nan))
+
+
+def test_a_second_new_text_is_placed_quickly():
+    vectors, _, projection = umap_map()
+    new, _ = in_groups(2, seed=8)
+    place(vectors, projection, new[:1])
+    start = time.perf_counter()
+    place(vectors, projection, new[1:])
+    assert time.perf_counter() - start < 1  # about 0.03 s on a free core
+
+
+def test_warming_up_again_is_cheap():
+    warm_up()
+    start = time.perf_counter()
+    warm_up()
+    assert time.perf_counter() - start < 3
+
+
+TWENTY = """
+import threading
+import numpy as np
+from neuralviz.corpus.projecting import ProjectionSettings, place, project
+
+vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
+made, start = [], threading.Barrier(20)
+
+def one(number):
+    start.wait()
+    waited = []
+    projection = project(vectors, ProjectionSettings(min_dist=0.1 * (number % 2)),
+                         on_progress=lambda event: waited.append(event.stage == "waiting"))
+    placed = place(vectors, projection, vectors[:3] + 0.1)
+    made.append((number % 2, projection.coordinates.tobytes(), placed.tobytes(), any(waited)))
+
+threads = [threading.Thread(target=one, args=(number,)) for number in range(20)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(made), len({each[:3] for each in made}), sum(each[3] for each in made) >= 10)
+"""
+
+
+def test_twenty_maps_at_once_all_get_done_and_none_ends_the_process():
+    """In a process of its own, with numba's own threads: used by two at once, they abort it."""
+    done = subprocess.run(
+        [sys.executable, "-c", TWENTY],
+        env=os.environ | {"NUMBA_THREADING_LAYER": "workqueue"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["20", "2", "True"]), done.stderr
