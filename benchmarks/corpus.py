@@ -1,11 +1,14 @@
-"""What keeping a corpus costs: mean-pooled vectors into the store against the encoder alone.
+"""What keeping a corpus costs, and how long a person waits for a large one.
 
-    NEURALVIZ_DATA=… python benchmarks/corpus.py
+    NEURALVIZ_DATA=… python benchmarks/corpus.py [keeping | opening]
 
 Texts are those of AG News where ``NEURALVIZ_DATA`` points at the data, else made from the sample
-data. `embed_corpus` reads them from the store, embeds, and keeps the vectors; beside it runs
-`SentenceTransformer.encode`, called directly on the same texts, in turns. Then a corpus of 100,000
-points is opened. Prints tables in markdown: what counts is the ratio, measured in one run.
+data. **Keeping**: `embed_corpus` reads texts from the store, embeds, and keeps the vectors; beside
+it runs `SentenceTransformer.encode`, called directly on the same texts, in turns. What counts is
+the ratio, measured in one run. **Opening**: a corpus of 100,000 texts with made-up vectors and a
+made-up map is kept, the app is started, and the corpus is opened in Chromium: until its map is
+drawn, answers the mouse and nothing is under way any more; then points are clicked, until their
+texts stand on the page. Every visit is a new browser session. Prints tables in markdown.
 """
 
 from __future__ import annotations
@@ -13,22 +16,71 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import platform
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.corpus.embedding import BATCH_SIZE, embed_corpus
+from neuralviz.corpus.clusters import Clusters
+from neuralviz.corpus.example import add_example_once
+from neuralviz.corpus.neighbours import Neighbours
+from neuralviz.corpus.projecting import Projection, ProjectionSettings
 from neuralviz.corpus.reading import ReadTexts
 from neuralviz.corpus.store import CorpusStore
-from neuralviz.embedders import make_embedder
-from neuralviz.models import MINILM, load_sentence_transformer
+from neuralviz.corpus.vectors import text_keys
 from neuralviz.paths import sample_data
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from playwright.sync_api import Browser, Page
+
+    from neuralviz.corpus.store import Corpus
+
+DIM, TOPICS, NEIGHBOURS = 384, 40, 15  # of the made-up vectors
+SEED = 0
+CLICKS = 10  # of a visit
+PATIENCE = 120_000  # ms
+GOALS = {"open": 5.0, "click": 300.0}  # seconds, milliseconds
+MAP = "document.querySelector(\"[aria-label='Map by mean']\")"
+TEXT = "document.querySelector('[data-testid=stText]')"
+
+# Drawn, listening, and the script's run over.
+INTERACTIVE = f"""() => {MAP}?.observer && {MAP}._fullData?.length && !{MAP}.drawing
+    && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"""
+# Of drawn points without close neighbours, the row and the place on the screen.
+LONELY = f"""n => {{
+    const map = {MAP}, {{xaxis, yaxis}} = map._fullLayout, box = map.getBoundingClientRect()
+    const points = map._fullData.flatMap(trace => Array.from(trace.x, (x, i) => ({{
+        row: trace.customdata[i],
+        x: box.left + xaxis._offset + xaxis.d2p(x),
+        y: box.top + yaxis._offset + yaxis.d2p(trace.y[i]),
+    }})))
+    const cell = (x, y) => `${{Math.floor(x / 8)}} ${{Math.floor(y / 8)}}`
+    const crowd = {{}}
+    for (const p of points) crowd[cell(p.x, p.y)] = (crowd[cell(p.x, p.y)] ?? 0) + 1
+    const around = p => [-8, 0, 8].flatMap(dx => [-8, 0, 8].map(dy =>
+        crowd[cell(p.x + dx, p.y + dy)] ?? 0)).reduce((a, b) => a + b)
+    const seen = points.filter(p => p.y > 60 && p.y < window.innerHeight - 60)
+    return seen.map(p => [around(p), p]).sort((a, b) => a[0] - b[0]).slice(0, n).map(([, p]) => p)
+}}"""
+# From the press of the button to the text of the point that was clicked.
+ANSWERED = f"""() => new Promise(resolve => {{
+    let start, row
+    window.addEventListener('pointerdown', () => start = performance.now(),
+        {{once: true, capture: true}})
+    {MAP}.once('plotly_click', ({{points: [point]}}) => row = point.customdata)
+    const look = () => {TEXT}?.textContent.endsWith(`(${{row}})`)
+        ? resolve([row, performance.now() - start]) : requestAnimationFrame(look)
+    look()
+}})"""
 
 
 def texts_of(n: int) -> list[str]:
@@ -41,23 +93,27 @@ def texts_of(n: int) -> list[str]:
     return [f"{text} {copy}" if copy else text for copy in range(copies) for text in texts][:n]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--texts", type=int, default=1500, help="of a round")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, help="of torch")
-    args = parser.parse_args()
-    if args.threads:
-        torch.set_num_threads(args.threads)
+# --- keeping -------------------------------------------------------------------------------------
 
+
+def measure_keeping(n_texts: int, rounds: int, threads: int | None) -> None:
+    """Texts a second with the store and without it."""
+    import torch
+
+    from neuralviz.corpus.embedding import BATCH_SIZE, embed_corpus
+    from neuralviz.embedders import make_embedder
+    from neuralviz.models import MINILM, load_sentence_transformer
+
+    if threads:
+        torch.set_num_threads(threads)
     encoder, _ = load_sentence_transformer(MINILM)
     embedder = make_embedder("mean")
     ours, direct = [], []
-    texts = texts_of(args.texts * args.rounds)
+    texts = texts_of(n_texts * rounds)
     encoder.encode(texts[:64])
     embedder.encode(texts[:64])
-    for turn in range(args.rounds):
-        part = texts[turn :: args.rounds]
+    for turn in range(rounds):
+        part = texts[turn::rounds]
         with tempfile.TemporaryDirectory() as folder:
             store = CorpusStore(Path(folder))
             corpus = store.add("benchmark", ReadTexts(tuple(part)))
@@ -68,14 +124,150 @@ def main() -> None:
         start = time.perf_counter()
         encoder.encode(part, batch_size=BATCH_SIZE, show_progress_bar=False)
         direct.append(time.perf_counter() - start)
-    n = len(texts) / args.rounds
+    n = len(texts) / rounds
     print(f"{n:,.0f} texts a round, {torch.get_num_threads()} threads of torch, medians\n")
     print("| | texts a second |")
     print("| --- | --- |")
     print(f"| `SentenceTransformer.encode` | {n / median(direct):,.0f} |")
     print(f"| `embed_corpus`, store included | {n / median(ours):,.0f} |")
     ratio = median(d / o for d, o in zip(direct, ours, strict=True))
-    print(f"\nThroughput with the store: {100 * ratio:.0f} % of the encoder's own.")
+    print(f"\nThroughput with the store: {100 * ratio:.0f} % of the encoder's own.\n")
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+def keep_large(store: CorpusStore, n: int) -> Corpus:
+    """A corpus of ``n`` texts on a map by mean pooling of which nothing was computed.
+
+    Points and vectors lie in clouds, by topic; neighbours are random ones of the topic. Every text
+    ends with its row in brackets.
+    """
+    from neuralviz.embedders import embedder_spec
+
+    rng = np.random.default_rng(SEED)
+    topic = rng.integers(TOPICS, size=n)
+    texts = tuple(f"{text} ({row})" for row, text in enumerate(texts_of(n)))
+    labels = {
+        "topic": tuple(f"topic {i}" for i in topic),
+        "score": tuple(f"{score:.3f}" for score in rng.normal(size=n)),
+    }
+    corpus = store.add("large", ReadTexts(texts, labels=labels))
+
+    vectors = rng.normal(size=(TOPICS, DIM))[topic] + rng.normal(size=(n, DIM))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    embedder = store.vectors.restore("made-up", embedder_spec("mean").to_json(), DIM)
+    store.vectors.put(embedder, text_keys(texts), vectors, np.full((n, 2), np.nan))
+
+    points = rng.uniform(-12, 12, size=(TOPICS, 2))[topic] + rng.normal(size=(n, 2))
+    by_topic = [np.flatnonzero(topic == i) for i in range(TOPICS)]
+    near = np.stack([rng.choice(by_topic[i], NEIGHBOURS) for i in topic]).astype(np.int32)
+    far = np.sort(rng.random((n, NEIGHBOURS), dtype=np.float32))
+    store.maps.put(
+        corpus,
+        embedder,
+        Projection(points.astype(np.float32), ProjectionSettings(), Neighbours(near, far, "cosine")),
+        Clusters(topic, TOPICS, n // 1000),
+        [(f"word{i}", f"other{i}") for i in range(TOPICS)],
+    )
+    return corpus
+
+
+class Traffic:
+    """Counts the bytes that a page is sent, scripts and styles of the app itself left out."""
+
+    def __init__(self, page: Page) -> None:
+        self.largest = self.all = 0
+        page.on("websocket", lambda socket: socket.on("framereceived", self._count))
+        page.on("response", self._count_response)
+
+    def _count(self, frame: str | bytes) -> None:
+        self.largest = max(self.largest, len(frame))
+        self.all += len(frame)
+
+    def _count_response(self, response: Any) -> None:
+        if "/_stcore/message" in response.url or "/media/" in response.url:
+            self._count(response.body())
+
+
+def visit(browser: Browser, address: str) -> tuple[float, list[float], Traffic, int]:
+    """Seconds until the map can be worked with, milliseconds of each click, what was sent for the
+    map, and the bytes that a click brought on average."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    page = context.new_page()
+    traffic = Traffic(page)
+    start = time.perf_counter()
+    page.goto(address)
+    page.wait_for_function(INTERACTIVE, timeout=PATIENCE, polling=20)
+    seconds = time.perf_counter() - start
+    sent = Traffic(page)
+    clicks = [click(page, point) for point in page.evaluate(LONELY, CLICKS)]
+    a_click = sent.all // len(clicks)
+    context.close()
+    return seconds, clicks, traffic, a_click
+
+
+def click(page: Page, point: dict[str, float]) -> float:
+    """Milliseconds from a click on a point to its text."""
+    page.wait_for_function(INTERACTIVE, timeout=PATIENCE)
+    # The handle is kept, so that the promise is not waited for before the click.
+    answer = page.evaluate_handle(f"() => ({{promise: ({ANSWERED})()}})")
+    page.mouse.click(point["x"], point["y"])
+    row, milliseconds = answer.evaluate("answer => answer.promise")
+    if row != point["row"]:
+        print(f"(the click on {point['row']} met {row})", file=sys.stderr)
+    time.sleep(0.5)  # the pointer rests: what that brings is not waited for again
+    return milliseconds
+
+
+def measure_opening(n_texts: int, visits: int) -> None:
+    """Seconds until a large corpus is open, milliseconds until a click is answered."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.support.app import APP, launch_chromium, served
+
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        store = CorpusStore(home / "corpora")
+        add_example_once(store)
+        corpus = keep_large(store, n_texts)
+        with served(APP, home) as address, sync_playwright() as playwright:
+            browser = launch_chromium(playwright)
+            opened = f"{address}/corpus_map?corpus={corpus.id}&map-b=nothing"
+            first, *later = (visit(browser, opened) for _ in range(visits + 1))
+            browser.close()
+    print(f"{platform.machine()}, {os.cpu_count()} cores; a kept corpus of {n_texts:,} texts\n")
+    print("| | first visit | median | longest | goal |\n| --- | --- | --- | --- | --- |")
+    print(_row("seconds until the map can be worked with", [first[0]], [v[0] for v in later],
+               GOALS["open"], ".1f"))  # fmt: skip
+    print(_row("milliseconds from a click to the text", first[1], [c for v in later for c in v[1]],
+               GOALS["click"], ",.0f"))  # fmt: skip
+    _, _, traffic, a_click = later[0]
+    print(
+        f"\nSent to the browser: {traffic.largest:,} bytes for the figure, {traffic.all:,} with "
+        f"everything of the visit but the app's own scripts; {a_click:,} bytes a click.\n"
+    )
+
+
+def _row(
+    what: str, first: Sequence[float], later: Sequence[float], goal: float, how: str
+) -> str:
+    numbers = (median(first), median(later), max(later))
+    return f"| {what} | {' | '.join(f'{n:{how}}' for n in numbers)} | {goal:g} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("part", nargs="?", choices=["keeping", "opening"], help="both by default")
+    parser.add_argument("--texts", type=int, default=1500, help="of a round of keeping")
+    parser.add_argument("--rounds", type=int, default=3, help="of keeping, and visits")
+    parser.add_argument("--threads", type=int, help="of torch")
+    parser.add_argument("--points", type=int, default=100_000, help="of the corpus that is opened")
+    args = parser.parse_args()
+    if args.part != "opening":
+        measure_keeping(args.texts, args.rounds, args.threads)
+    if args.part != "keeping":
+        measure_opening(args.points, args.rounds)
 
 
 if __name__ == "__main__":

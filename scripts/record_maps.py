@@ -8,6 +8,7 @@ a test says when. Learning every text takes minutes.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,8 +25,11 @@ METHODS = ("neural", "mean")  # the last one is the newest: the first to be foun
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--store", type=Path, help="folder that keeps the vectors for another time")
+    args = parser.parse_args()
     with TemporaryDirectory() as folder:
-        store = CorpusStore(Path(folder))
+        store = CorpusStore(args.store or Path(folder))
         corpus = store.add(NAME, read_texts(TEXTS, (sample_data() / TEXTS).read_bytes()))
         maps = []
         for method in METHODS:

@@ -189,11 +189,7 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
     _check_metric(metric)
     if k < 1:
         raise SettingsError("The number of neighbours has to be at least 1.")
-    if vectors.shape[1] != queries.shape[1]:
-        raise SettingsError(
-            f"The new vectors have {queries.shape[1]:,} values each, those of the corpus "
-            f"{vectors.shape[1]:,}; embed both by the same method."
-        )
+    check_same_length(vectors, queries)
     k = min(int(k), len(vectors))
     indices = np.zeros((len(queries), k), dtype=np.int32)
     distances = np.zeros((len(queries), k), dtype=np.float32)
@@ -231,6 +227,15 @@ def check_vectors(vectors: ArrayLike, what: str = "text") -> np.ndarray:
             "number, or far too large a one; embed the texts anew."
         )
     return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def check_same_length(vectors: np.ndarray, queries: np.ndarray) -> None:
+    """Raises SettingsError where new vectors are not as long as those of the corpus."""
+    if vectors.shape[1] != queries.shape[1]:
+        raise SettingsError(
+            f"The new vectors have {queries.shape[1]:,} values each, those of the corpus "
+            f"{vectors.shape[1]:,}; embed both by the same method."
+        )
 
 
 def _check_metric(metric: str) -> None:
@@ -343,7 +348,7 @@ def descend(
         )
         graph = np.asarray(index.neighbor_graph[0])
     keys = np.zeros((n, k + 1), dtype=np.int64)
-    step = 1 + 16 * ROWS // (k + 1)
+    step = 1 + 2 * ROWS // (k + 1)
     for start in range(0, n, step):
         if should_stop():
             raise Stopped

@@ -22,6 +22,7 @@ import numpy as np
 from neuralviz.corpus.neighbours import (
     METRICS,
     Neighbours,
+    check_same_length,
     check_vectors,
     descend,
     find_neighbours,
@@ -267,10 +268,9 @@ def place(
         Stopped: ``should_stop`` said so.
     """
     new = check_vectors(new, "query")
+    check_same_length(vectors, new)
     settings = projection.settings
     if settings.reducer == "pca":
-        if new.shape[1] != len(projection.fitted["mean"]):
-            nearest(vectors, new, 1, settings.metric)  # says what is wrong
         return _on_components(new, projection.fitted)
     n = len(vectors)
     n_neighbors = _possible_neighbors(settings, n)

@@ -19,15 +19,17 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from neuralviz.corpus.reading import Mode
     from neuralviz.corpus.store import Corpus
 
 CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
 ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
+_IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
+ROW_HEIGHT = 38  # px, of a table
 GUESSED = "as guessed"
 _MODES: dict[str, Mode] = {
     "a line": "line",
@@ -49,17 +51,12 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     """
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    if st.session_state.get(CORPUS) not in by_id:
-        st.session_state.pop(CORPUS, None)
-    if st.query_params.get(CORPUS, "") not in ("", *by_id):
-        del st.query_params[CORPUS]
-        st.toast("The corpus of this link is not kept on this machine; here is another one.")
+    _follow_address(by_id)
     chosen = row.selectbox(
         "Corpus",
         list(by_id),
         format_func=lambda one: f"{by_id[one].name} · {by_id[one].n_texts:,} texts",
         key=CORPUS,
-        bind="query-params",
         persist_state="session",
         placeholder="Nothing is kept yet",
     )
@@ -67,9 +64,23 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         _add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
+        st.query_params[CORPUS] = corpus.id
+        st.session_state[_IN_ADDRESS] = corpus.id
         with row.popover("Manage", icon=":material/folder_managed:", key="corpus-manage"):
             _manage(corpus)
     return corpus
+
+
+def _follow_address(known: Collection[str]) -> None:
+    """Choose the corpus of an address that has just been opened."""
+    asked = st.query_params.get(CORPUS)
+    if asked and asked != st.session_state.get(_IN_ADDRESS):
+        if asked in known:
+            st.session_state[CORPUS] = asked
+        else:
+            st.toast("The corpus of this link is not kept on this machine; here is another one.")
+    if st.session_state.get(CORPUS) not in known:
+        st.session_state.pop(CORPUS, None)
 
 
 @st.dialog("Add a corpus", width="large")
@@ -151,7 +162,7 @@ def _preview(read: ReadTexts) -> None:
     first = read.first(PREVIEWED)
     table = {"text": [shorten(text, 200) for text in first.texts]}
     table |= {name: list(values) for name, values in first.labels.items() if name != "text"}
-    st.dataframe(pd.DataFrame(table), hide_index=True, height=36 * (len(first.texts) + 1) + 2)
+    st.dataframe(pd.DataFrame(table), hide_index=True, height=ROW_HEIGHT * (len(first.texts) + 1) + 3)
 
 
 def _manage(corpus: Corpus) -> None:

@@ -1,0 +1,278 @@
+"""The corpus map as a person meets it: upload, project, search, lasso, place, export, stop."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from pyarrow import parquet
+
+from tests.support.app import APP, CLIPPED_OR_OVERLAPPING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Browser, Locator, Page
+
+MINUTE = 60_000
+MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural']"
+PLACES = ("harbour", "forest", "kitchen", "station")
+KINDS = ("A quiet", "The old", "My own", "That noisy", "Our new")
+ENDINGS = (
+    "wakes before sunrise.",
+    "has a broken window.",
+    "smells of rain today.",
+    "was painted green last year.",
+    "is full of people on Sundays.",
+    "kept us waiting for hours.",
+)
+TEXTS = [f"{KINDS[i % 5]} {place} {ending}" for i, ending in enumerate(ENDINGS) for place in PLACES]
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str]) -> str:
+    return serve(APP)
+
+
+def opened(page: Page, address: str, query: str = "") -> Page:
+    page.goto(f"{address}/corpus_map{query}")
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
+    return page
+
+
+def settled(page: Page) -> None:
+    """Wait until the script has run to its end."""
+    page.wait_for_timeout(300)
+    page.wait_for_function(
+        "() => document.querySelector('[data-test-script-state]')?.dataset.testScriptState"
+        " !== 'running'"
+    )
+    page.wait_for_timeout(300)
+
+
+def traces(page: Page, figure: str, what: str) -> list:
+    """What the expression ``what`` of a trace gives, of all traces with points of texts."""
+    return page.locator(figure).evaluate(
+        f"f => f._fullData.map((t, i) => [t, f.data[i]]).filter(([t]) => t.customdata)"
+        f".flatMap(([t, d]) => Array.from({what}))"
+    )
+
+
+def point(page: Page, figure: str, row: int) -> tuple[float, float]:
+    """Where the point of a text is on the screen."""
+    node = page.locator(figure)
+    node.scroll_into_view_if_needed()
+    return tuple(
+        node.evaluate(
+            """(f, row) => {
+                const box = f.getBoundingClientRect(), {xaxis, yaxis} = f._fullLayout
+                for (const t of f._fullData.filter(t => t.customdata)) {
+                    const at = Array.from(t.customdata).indexOf(row)
+                    if (at >= 0) return [
+                        box.left + xaxis._offset + xaxis.d2p(t.x[at]),
+                        box.top + yaxis._offset + yaxis.d2p(t.y[at])]
+                }
+            }""",
+            row,
+        )
+    )
+
+
+def click_point(page: Page, figure: str, row: int) -> None:
+    x, y = point(page, figure, row)
+    page.mouse.move(x - 4, y)
+    page.mouse.move(x, y)
+    page.wait_for_timeout(500)
+    page.mouse.click(x, y)
+    settled(page)
+
+
+def lasso(page: Page, figure: str) -> None:
+    """Draw around the left half of a map."""
+    area = page.locator(figure).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    corners = [(0.02, 0.02), (0.5, 0.02), (0.5, 0.98), (0.02, 0.98), (0.02, 0.05)]
+    places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*place, steps=6)
+    page.mouse.up()
+    settled(page)
+
+
+def panel(page: Page, name: str) -> Locator:
+    return page.get_by_role("radio", name=name, exact=True)
+
+
+def search(page: Page, text: str) -> None:
+    field = page.get_by_role("textbox", name="Search")
+    field.fill(text)
+    field.press("Enter")
+    settled(page)
+
+
+def download(page: Page, name: str) -> Path:
+    with page.expect_download(timeout=2 * MINUTE) as waiting:
+        page.get_by_role("button", name=name).first.click()
+    return waiting.value.path()
+
+
+def test_the_page_opens_with_two_maps_of_one_corpus(page: Page, address: str) -> None:
+    opened(page, address)
+    page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    for figure in (MEAN, NEURAL):
+        assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
+    expect(page.get_by_text(re.compile(r"mean and neural have \d+% in common"))).to_be_visible()
+
+
+def test_a_click_shows_the_text_and_its_neighbours(page: Page, address: str) -> None:
+    opened(page, address, "?map-b=nothing")
+    with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in (3, 200):
+        click_point(page, MEAN, row)
+        expect(page.get_by_text(rows[row]["text"], exact=True).first).to_be_visible()
+        expect(page.get_by_text(f"id {rows[row]['id']}")).to_be_visible()
+    expect(page.get_by_text("Nearest by mean")).to_be_visible()
+
+
+def test_one_lasso_selects_on_both_maps_and_can_be_taken_away(page: Page, address: str) -> None:
+    opened(page, address)
+    page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    lasso(page, MEAN)
+    said = page.get_by_text(re.compile(r"\d+ texts within the lasso")).first
+    said.wait_for(timeout=MINUTE)
+    n = int(re.search(r"(\d+) texts", said.inner_text())[1])
+    assert 30 < n < 450
+    chosen = [
+        sorted(traces(page, figure, "(t.selectedpoints ?? []).map(i => t.customdata[i])"))
+        for figure in (MEAN, NEURAL)
+    ]
+    assert chosen[0] == chosen[1]
+    assert len(chosen[0]) == n
+    path = download(page, "Download (CSV)")
+    kept = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+    assert len(kept) == n
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_text("Nothing is selected")).to_be_visible()
+    settled(page)
+    assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
+
+
+def test_words_are_found_and_a_sentence_is_placed(page: Page, address: str) -> None:
+    opened(page, address, "?map-b=nothing")
+    search(page, "telescope")
+    said = page.get_by_text(re.compile(r"\d+ texts? with “telescope”")).first
+    said.wait_for(timeout=MINUTE)
+    n = int(re.search(r"(\d+) text", said.inner_text())[1])
+    assert len(traces(page, MEAN, "d.selectedpoints ?? []")) == n > 1
+    search(page, "no such word anywhere")
+    expect(page.get_by_text("There is no text with")).to_be_visible()
+    page.get_by_role("radio", name="By meaning").click()
+    settled(page)
+    search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")
+    page.get_by_text("Nearest to “Tonight the moons").wait_for(timeout=3 * MINUTE)
+    stars = "f => f._fullData.filter(t => t.marker.symbol === 'star').map(t => [t.x[0], t.y[0]])"
+    page.wait_for_function(f'({stars})(document.querySelector("{MEAN}")).length === 1')
+    ((x, y),) = page.locator(MEAN).evaluate(stars)
+    near = page.locator(MEAN).evaluate(
+        "f => f._fullData.filter(t => t.customdata).flatMap(t => Array.from(t.x,"
+        " (x, i) => [x, t.y[i], t.name]))"
+    )
+    closest = sorted(near, key=lambda one: (one[0] - x) ** 2 + (one[1] - y) ** 2)[:5]
+    assert sum("astronomy" in one[2] for one in closest) >= 3
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_clipped(browser: Browser, address: str, width: int, theme: str) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    page.set_default_timeout(MINUTE)
+    opened(page, address)
+    page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    settled(page)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    panel(page, "Neighbours and labels").click()
+    bars = page.locator("[aria-label='Labels told by the 10 nearest texts']")
+    bars.locator(".main-svg").first.wait_for()
+    settled(page)
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    context.close()
+
+
+def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path: Path) -> None:
+    path = tmp_path / "places.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["=place", "text", "x", "mark"])
+        for number, text in enumerate(TEXTS):
+            writer.writerow([PLACES[number % 4], text, "=1+1", number % 7])
+    opened(page, address, "?map-b=nothing")
+    page.get_by_role("button", name="Add a corpus").click()
+    page.locator("input[type=file]").set_input_files(path)
+    page.get_by_text("24 texts").first.wait_for(timeout=MINUTE)
+    page.get_by_role("textbox", name="Name").fill("Places <i>& more")
+    page.get_by_role("button", name="Keep it and make a map").click()
+    expect(page.get_by_role("combobox", name="Corpus")).to_have_value(
+        "Places <i>& more · 24 texts", timeout=MINUTE
+    )
+    page.wait_for_function(
+        f'() => document.querySelector("{MEAN}")?._fullData'
+        "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 24",
+        timeout=3 * MINUTE,
+    )
+    before = traces(page, MEAN, "t.x")
+    link = page.url
+    page.get_by_role("button", name="Download", exact=True).first.click()
+    table = parquet.read_table(download(page, "Points and vectors (parquet)"))
+    assert table["text"].to_pylist() == TEXTS
+    assert len(table["vector"][0]) == 384
+    assert {"id", "x", "y", "cluster", "x (label)", "=place"} <= set(table.column_names)
+    points = download(page, "Numbers (CSV)").read_text("utf-8")
+    assert "'=1+1" in points
+    assert "'=place" in points.splitlines()[0]
+    html = download(page, "Figure (HTML)").read_text("utf-8")
+    assert "Plotly.newPlot" in html
+    page.goto("about:blank")
+    page.goto(link)
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
+    settled(page)
+    assert traces(page, MEAN, "t.x") == before, "the map is another one when it is opened again"
+
+
+def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
+    opened(page, address, "?map-b=nothing")
+    page.get_by_role("button", name="Add a corpus").click()
+    page.get_by_role("radio", name="Paste").click()
+    field = page.get_by_role("textbox", name="Texts")
+    field.fill("\n".join(f"{text} It was {i} o'clock." for i, text in enumerate(TEXTS * 5)))
+    field.press("Control+Enter")
+    page.get_by_role("textbox", name="Name").fill("To be stopped")
+    page.get_by_role("button", name="Keep it and make a map").click()
+    page.wait_for_function(
+        f'() => document.querySelector("{MEAN}")?._fullData'
+        "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 120",
+        timeout=3 * MINUTE,
+    )
+    page.get_by_role("combobox", name="Map", exact=True).fill("neural")
+    page.get_by_role("option", name="neural", exact=True).click()
+    page.get_by_role("button", name="Make the map").click()
+    page.get_by_text(re.compile(r"neural: (32|64|96) of 120 different texts")).wait_for(
+        timeout=3 * MINUTE
+    )
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
+    said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))
+    said.wait_for(timeout=MINUTE)
+    expect(page.get_by_role("button", name="Make the map")).to_be_visible()
