@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 DIM, TOPICS, NEIGHBOURS = 384, 40, 15  # of the made-up vectors
 SEED = 0
 CLICKS = 10  # of a visit
+PAUSE = 1.0  # seconds between them
 PATIENCE = 120_000  # ms
 GOALS = {"open": 5.0, "click": 300.0}  # seconds, milliseconds
 MAP = "document.querySelector(\"[aria-label='Map by mean']\")"
@@ -55,32 +56,40 @@ TEXT = "document.querySelector('[data-testid=stText]')"
 # Drawn, listening, and the script's run over.
 INTERACTIVE = f"""() => {MAP}?.observer && {MAP}._fullData?.length && !{MAP}.drawing
     && document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'"""
-# Of drawn points without close neighbours, the row and the place on the screen.
+# Of drawn points without close neighbours, the rows.
 LONELY = f"""n => {{
-    const map = {MAP}, {{xaxis, yaxis}} = map._fullLayout, box = map.getBoundingClientRect()
-    const points = map._fullData.flatMap(trace => Array.from(trace.x, (x, i) => ({{
-        row: trace.customdata[i],
-        x: box.left + xaxis._offset + xaxis.d2p(x),
-        y: box.top + yaxis._offset + yaxis.d2p(trace.y[i]),
-    }})))
-    const cell = (x, y) => `${{Math.floor(x / 8)}} ${{Math.floor(y / 8)}}`
-    const crowd = {{}}
-    for (const p of points) crowd[cell(p.x, p.y)] = (crowd[cell(p.x, p.y)] ?? 0) + 1
-    const around = p => [-8, 0, 8].flatMap(dx => [-8, 0, 8].map(dy =>
-        crowd[cell(p.x + dx, p.y + dy)] ?? 0)).reduce((a, b) => a + b)
-    const seen = points.filter(p => p.y > 60 && p.y < window.innerHeight - 60)
-    return seen.map(p => [around(p), p]).sort((a, b) => a[0] - b[0]).slice(0, n).map(([, p]) => p)
+    const map = {MAP}, {{xaxis, yaxis}} = map._fullLayout, crowd = {{}}
+    const points = map._fullData.flatMap(trace => Array.from(trace.customdata ?? [], (row, i) =>
+        ({{row, x: xaxis.d2p(trace.x[i]), y: yaxis.d2p(trace.y[i])}})))
+    const cell = (x, y) => `${{Math.floor(x / 10)}} ${{Math.floor(y / 10)}}`
+    for (const {{x, y}} of points) crowd[cell(x, y)] = (crowd[cell(x, y)] ?? 0) + 1
+    const near = ({{x, y}}) => [-10, 0, 10].flatMap(dx => [-10, 0, 10].map(dy =>
+        crowd[cell(x + dx, y + dy)] ?? 0)).reduce((a, b) => a + b)
+    const inside = ({{x, y}}) => x > 20 && y > 20 && x < xaxis._length - 20 && y < yaxis._length - 20
+    return points.filter(inside).map(p => [near(p), p.row]).sort(([a], [b]) => a - b)
+        .slice(0, n).map(([, row]) => row)
 }}"""
-# From the press of the button to the text of the point that was clicked.
-ANSWERED = f"""() => new Promise(resolve => {{
+# Where a row is on the screen now.
+PLACE = f"""row => {{
+    const map = {MAP}, {{xaxis, yaxis}} = map._fullLayout, box = map.getBoundingClientRect()
+    const trace = map._fullData.find(trace => trace.customdata?.includes(row))
+    const i = trace.customdata.indexOf(row)
+    return [box.left + xaxis._offset + xaxis.d2p(trace.x[i]),
+        box.top + yaxis._offset + yaxis.d2p(trace.y[i])]
+}}"""
+# Milliseconds from the press of the button to the text of the point that was clicked.
+ANSWERED = f"""() => ({{promise: new Promise((resolve, reject) => {{
     let start, row
+    const isThere = () => {TEXT}?.textContent.endsWith(`(${{row}})`)
     window.addEventListener('pointerdown', () => start = performance.now(),
         {{once: true, capture: true}})
-    {MAP}.once('plotly_click', ({{points: [point]}}) => row = point.customdata)
-    const look = () => {TEXT}?.textContent.endsWith(`(${{row}})`)
-        ? resolve([row, performance.now() - start]) : requestAnimationFrame(look)
+    {MAP}.once('plotly_click', ({{points: [point]}}) => {{
+        row = point.customdata
+        if (isThere()) reject(new Error(`text ${{row}} is on the page already`))
+    }})
+    const look = () => isThere() ? resolve(performance.now() - start) : requestAnimationFrame(look)
     look()
-}})"""
+}})}})"""
 
 
 def texts_of(n: int) -> list[str]:
@@ -166,7 +175,9 @@ def keep_large(store: CorpusStore, n: int) -> Corpus:
     store.maps.put(
         corpus,
         embedder,
-        Projection(points.astype(np.float32), ProjectionSettings(), Neighbours(near, far, "cosine")),
+        Projection(
+            points.astype(np.float32), ProjectionSettings(), Neighbours(near, far, "cosine")
+        ),
         Clusters(topic, TOPICS, n // 1000),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )
@@ -201,22 +212,21 @@ def visit(browser: Browser, address: str) -> tuple[float, list[float], Traffic, 
     page.wait_for_function(INTERACTIVE, timeout=PATIENCE, polling=20)
     seconds = time.perf_counter() - start
     sent = Traffic(page)
-    clicks = [click(page, point) for point in page.evaluate(LONELY, CLICKS)]
+    clicks = [click(page, row) for row in page.evaluate(LONELY, CLICKS)]
     a_click = sent.all // len(clicks)
     context.close()
     return seconds, clicks, traffic, a_click
 
 
-def click(page: Page, point: dict[str, float]) -> float:
+def click(page: Page, row: int) -> float:
     """Milliseconds from a click on a point to its text."""
     page.wait_for_function(INTERACTIVE, timeout=PATIENCE)
-    # The handle is kept, so that the promise is not waited for before the click.
-    answer = page.evaluate_handle(f"() => ({{promise: ({ANSWERED})()}})")
-    page.mouse.click(point["x"], point["y"])
-    row, milliseconds = answer.evaluate("answer => answer.promise")
-    if row != point["row"]:
-        print(f"(the click on {point['row']} met {row})", file=sys.stderr)
-    time.sleep(0.5)  # the pointer rests: what that brings is not waited for again
+    x, y = page.evaluate(PLACE, row)
+    answer = page.evaluate_handle(ANSWERED)  # a handle: the promise is waited for after the click
+    page.mouse.click(x, y)
+    milliseconds = answer.evaluate("answer => answer.promise")
+    page.mouse.move(5, 5)  # no text is asked for by pointing at it
+    time.sleep(PAUSE)
     return milliseconds
 
 
@@ -249,9 +259,7 @@ def measure_opening(n_texts: int, visits: int) -> None:
     )
 
 
-def _row(
-    what: str, first: Sequence[float], later: Sequence[float], goal: float, how: str
-) -> str:
+def _row(what: str, first: Sequence[float], later: Sequence[float], goal: float, how: str) -> str:
     numbers = (median(first), median(later), max(later))
     return f"| {what} | {' | '.join(f'{n:{how}}' for n in numbers)} | {goal:g} |"
 

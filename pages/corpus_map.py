@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from neuralviz.corpus.example import add_example, add_example_once
+from neuralviz.corpus.example import NAME, add_example, add_example_once
 from neuralviz.corpus.store import CorpusStore
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
@@ -54,7 +54,7 @@ def _explore() -> None:
 try:
     store = CorpusStore()
     add_example_once(store)
-    corpora = store.corpora()
+    corpora = sorted(store.corpora(), key=lambda one: one.name == NAME)  # one's own come first
 except NeuralvizError as error:
     show_error(error)
     st.stop()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PAGES = {
     "micro_tuning": "",
     "compare": "compare",
+    "corpus_map": "corpus_map",
     "layers": "layers",
     "blueprints": "blueprints",
     "how_it_works": "how_it_works",

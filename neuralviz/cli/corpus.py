@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+import os
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,13 +26,13 @@ from neuralviz.cli.vectors import (
     split_options,
     warn_of_time,
 )
-from neuralviz.errors import LossWarning, NeuralvizError
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
 from neuralviz.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from neuralviz.corpus.reading import Mode, ReadTexts
+    from neuralviz.corpus.reading import Mode
     from neuralviz.corpus.store import Corpus, CorpusStore
     from neuralviz.corpus.vectors import KeptEmbedder
     from neuralviz.embedders import Embedder, EmbedderSpec
@@ -76,20 +78,28 @@ def add(
     The same file again goes on where the last run ended.
     """
     from neuralviz.corpus.store import CorpusStore
+    from neuralviz.corpus.tables import is_table
     from neuralviz.embedders import embedder_specs
 
     specs = embedder_specs(method or ["mean"], split_options(option or []), model_id=model)
     store = CorpusStore()
+    if paragraphs and is_table(path.name) and not path.is_dir():
+        raise NeuralvizError(f"{path.name} is a table; --paragraphs is for plain text.")
+    if id_column is not None and path.is_dir():
+        raise NeuralvizError(
+            "--id-column is for a single table; those of a folder are read with the ids they have."
+        )
     mode: Mode | None = "blank line" if paragraphs else None
     read = read_file(path, column, limit, id_column=id_column, mode=mode)
-    wanted = name or path.resolve().name
-    corpus = _same(store, wanted, read)
+    wanted = path.resolve().name if name is None else name
+    corpus = store.find(wanted, read)
+    embedders = load_embedders(specs)  # before anything is kept: there may be no such model
     if corpus is None:
         corpus = store.add(wanted, read)
         say(f"{count(corpus.n_texts, 'text')} kept as “{corpus.name}”.")
     else:
         say(f"These texts are kept as “{corpus.name}” already.")
-    _embed(store, corpus, specs)
+    _embed(store, corpus, specs, embedders)
 
 
 @corpora.command()
@@ -105,7 +115,8 @@ def embed(
 
     specs = embedder_specs(method or ["mean"], split_options(option or []), model_id=model)
     store = CorpusStore()
-    _embed(store, store.corpus(corpus), specs)
+    found = find_corpus(store, corpus)
+    _embed(store, found, specs, load_embedders(specs))
 
 
 @corpora.command("list")
@@ -116,7 +127,8 @@ def list_corpora(
     from neuralviz.corpus.store import CorpusStore
 
     store = CorpusStore()
-    entries = [_entry(store, corpus) for corpus in store.corpora()]
+    labels = _labels(store.vectors.embedders())
+    entries = [_entry(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
         return
@@ -156,8 +168,10 @@ def export(
     from neuralviz.embedders import embedder_spec
 
     check_destination(output)
+    if method is None and (option or model):
+        raise NeuralvizError("--option and --model say how a --method embeds; name one.")
     store = CorpusStore()
-    found = store.corpus(corpus)
+    found = find_corpus(store, corpus)
     kept = None
     if method is not None:
         spec = embedder_spec(method, split_options(option or []), model_id=model)
@@ -175,7 +189,7 @@ def rename(
     from neuralviz.corpus.store import CorpusStore
 
     store = CorpusStore()
-    renamed = store.rename(store.corpus(corpus), name)
+    renamed = store.rename(find_corpus(store, corpus), name)
     say(f"It is called “{renamed.name}” now.")
 
 
@@ -188,13 +202,29 @@ def delete(
     from neuralviz.corpus.store import CorpusStore
 
     store = CorpusStore()
-    found = store.corpus(corpus)
-    question = f"Delete “{printable(found.name)}” ({count(found.n_texts, 'text')})?"
-    if not yes and not typer.confirm(question, err=True):
+    found = find_corpus(store, corpus)
+    question = f"Delete “{found.name}” ({count(found.n_texts, 'text')})? [y/N] "
+    if not yes and not _confirmed(question):
         say("Nothing was deleted.")
         return
     store.delete(found)
     say(f"“{found.name}” is deleted.")
+
+
+def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
+    """A corpus by its name or id.
+
+    Raises:
+        StoreError: there is none; when a file is called so, the message says how to keep it.
+    """
+    try:
+        return store.corpus(name_or_id)
+    except StoreError as error:
+        if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
+            raise
+        raise StoreError(
+            f"{error} {name_or_id} is a file or folder; `neuralviz corpus add` keeps its texts."
+        ) from error
 
 
 def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
@@ -214,6 +244,27 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
             f"`neuralviz corpus embed` does it."
         )
     return kept
+
+
+def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
+    """Say so when learning the texts that have no vector yet will take minutes."""
+    import numpy as np
+
+    from neuralviz.corpus.vectors import embedder_id
+    from neuralviz.embedders import ConcatenatedEmbedder
+
+    known = {kept.id: kept for kept in store.vectors.embedders()}
+    keys = store.keys(corpus)
+    lacking, missing = [], np.zeros(len(keys), dtype=bool)
+    for embedder in embedders:
+        for part in embedder.parts if isinstance(embedder, ConcatenatedEmbedder) else [embedder]:
+            kept = known.get(embedder_id(part))
+            has = np.zeros_like(missing) if kept is None else store.vectors.has(kept, keys)
+            if not has.all():
+                lacking.append(part)
+                missing |= ~has
+    if lacking:
+        warn_of_time(lacking, store.texts(corpus, np.flatnonzero(missing)))
 
 
 def embed_kept(
@@ -243,34 +294,52 @@ def embed_kept(
     return progress.embedder
 
 
-def _embed(store: CorpusStore, corpus: Corpus, specs: Sequence[EmbedderSpec]) -> None:
-    embedders = load_embedders(specs)
-    warn_of_time(embedders, store.texts(corpus))
+def _confirmed(question: str) -> bool:
+    """Whether the answer is yes.
+
+    Raises:
+        NeuralvizError: there is nobody to answer.
+    """
+    typer.echo(printable(question), nl=False, err=True)
+    answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
+    if not answer:
+        typer.echo(err=True)
+        raise NeuralvizError("Nothing was deleted: nobody answered; --yes deletes without asking.")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _embed(
+    store: CorpusStore,
+    corpus: Corpus,
+    specs: Sequence[EmbedderSpec],
+    embedders: Sequence[Embedder],
+) -> None:
+    warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
         say(f"Embedded by {spec.method}: {count(corpus.n_texts, 'vector')} of {kept.dim:,} values.")
 
 
-def _same(store: CorpusStore, name: str, read: ReadTexts) -> Corpus | None:
-    """A corpus of this name that holds just these texts."""
-    for corpus in store.corpora():
-        if corpus.name == name and corpus.n_texts == len(read.texts):
-            ids = read.ids is None or tuple(store.ids(corpus)) == read.ids
-            if ids and tuple(store.texts(corpus)) == read.texts:
-                return corpus
-    return None
-
-
-def _entry(store: CorpusStore, corpus: Corpus) -> dict[str, Any]:
+def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
+    """By id, a name for each embedder, no two alike; the id of one that is not known here."""
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.labels import method_labels
 
+    specs: dict[str, EmbedderSpec] = {}
+    for kept in embedders:
+        with suppress(SettingsError):
+            specs[kept.id] = EmbedderSpec.from_json(kept.spec)
+    names = dict(zip(specs, method_labels(list(specs.values())), strict=True))
+    return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
+
+
+def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
     keys = store.keys(corpus)
     embedders = []
     for kept in store.vectors.embedders():
         embedded = int(store.vectors.has(kept, keys).sum())
         if embedded:
-            label = method_labels([EmbedderSpec.from_json(kept.spec)])[0] if kept.spec else kept.id
+            label = labels.get(kept.id, kept.id)
             embedders.append({"method": label, "embedded": embedded, "dim": kept.dim})
     return {
         "name": corpus.name,
@@ -280,5 +349,8 @@ def _entry(store: CorpusStore, corpus: Corpus) -> dict[str, Any]:
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
         "embedders": embedders,
-        "maps": [kept.settings.relevant() for kept in store.maps.of(corpus)],
+        "maps": [
+            {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
+            for kept in store.maps.of(corpus)
+        ],
     }

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neuralviz.cli.common import INTERRUPTED, app, count, say
-from neuralviz.cli.corpus import CorpusArgument, OptionsOption, embed_kept
+from neuralviz.cli.corpus import (
+    CorpusArgument,
+    OptionsOption,
+    embed_kept,
+    find_corpus,
+    warn_of_missing,
+)
 from neuralviz.cli.vectors import (
     MethodsModel,
     load_embedders,
     progress_bars,
     split_options,
-    warn_of_time,
 )
-from neuralviz.errors import Stopped
+from neuralviz.errors import NeuralvizError, Stopped
 
 if TYPE_CHECKING:
     from neuralviz.corpus.maps import KeptMap
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.corpus.vectors import KeptEmbedder
 
 PAGE = ".html"
+MOST_DRAWN = 50_000  # points on a page
 STAGES = {
     "waiting": "Waiting",
     "neighbours": "Finding neighbours",
@@ -59,32 +65,39 @@ def project(
     seed: Annotated[int, typer.Option(help="The same seed gives the same map.")] = 42,
     colour: Annotated[
         str | None,
-        typer.Option("--colour", "--color", help="A column of the corpus; by default clusters."),
+        typer.Option(
+            "--colour", "--color", help="On a page: a column of the corpus; by default clusters."
+        ),
     ] = None,
 ) -> None:
     """Make a map of a kept corpus; one that was made before is opened again."""
     from neuralviz.corpus.exporting import corpus_table
+    from neuralviz.corpus.mapping import check_enough_texts
     from neuralviz.corpus.projecting import ProjectionSettings
     from neuralviz.corpus.store import CorpusStore
     from neuralviz.corpus.writing import check_destination, write_table, write_text
     from neuralviz.embedders import embedder_spec
 
     check_destination(output, PAGE)
+    as_page = output.suffix.lower() == PAGE
+    if colour is not None and not as_page:
+        raise NeuralvizError("--colour is for a page; give an output that ends in .html.")
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
     spec = embedder_spec(method, split_options(option or []), model_id=model)
     store = CorpusStore()
-    found = store.corpus(corpus)
+    found = find_corpus(store, corpus)
     if colour is not None:
         found.column(colour)
+    check_enough_texts(found)
     (embedder,) = load_embedders([spec])
-    warn_of_time([embedder], store.texts(found))
+    warn_of_missing(store, found, [embedder])
     kept_embedder = embed_kept(store, found, spec, embedder)
     kept = _make_map(store, found, kept_embedder, settings)
     for note in kept.notes:
         say(note)
-    if output.suffix.lower() == PAGE:
+    if as_page:
         write_text(output, _page(store, found, kept, f"{found.name}, {method}", colour))
     else:
         write_table(output, corpus_table(store, found, kept=kept))
@@ -118,7 +131,9 @@ def _make_map(
 
 
 def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
-    """The map as a page that needs no network."""
+    """The map as a page that needs no network; of many texts a random sample."""
+    import numpy as np
+
     from neuralviz.plots.corpus_map import by_category, by_number, cluster_names, map_page
 
     coordinates, clusters = store.maps.points(kept)
@@ -130,4 +145,13 @@ def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour:
         by = by_number(colour, store.labels(corpus, colour))
     else:
         by = by_category(colour, list(store.labels(corpus, colour)))
-    return map_page(coordinates, store.texts(corpus), by, title=title)
+    n, rows = corpus.n_texts, None
+    if n > MOST_DRAWN:
+        rows = np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
+        coordinates, by = coordinates[rows], by.of(rows)
+        title = f"{title} ({MOST_DRAWN:,} of {n:,} texts)"
+        say(
+            f"The page shows a random sample of {MOST_DRAWN:,} of the {n:,} texts; a .parquet, "
+            ".csv or .jsonl has them all."
+        )
+    return map_page(coordinates, store.texts(corpus, rows), by, title=title)

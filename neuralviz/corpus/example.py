@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from neuralviz.corpus.neighbours import Neighbours
 from neuralviz.corpus.projecting import Projection, ProjectionSettings
 from neuralviz.corpus.reading import read_texts
 from neuralviz.corpus.vectors import text_keys
+from neuralviz.errors import StoreError
 from neuralviz.paths import sample_data
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ TEXTS = "topics.csv"
 RECORDED = "topics_maps.npz"
 NAME = "Example: topics and forms"
 _MARK = "example.json"  # in the folder of the store, so that a deleted example stays away
+_adding = threading.Lock()  # for the sessions that open the app together
 
 
 def add_example_once(store: CorpusStore) -> Corpus | None:
@@ -33,15 +36,21 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
         StoreError: it cannot be written.
     """
     mark = store.folder / _MARK
-    if mark.exists():
-        return None
-    corpus = add_example(store)
-    mark.write_text(json.dumps({"corpus": corpus.id}), "utf-8")
+    with _adding:
+        if mark.exists():
+            return None
+        corpus = add_example(store)
+        try:
+            mark.write_text(json.dumps({"corpus": corpus.id}), "utf-8")
+        except OSError as error:
+            raise StoreError(f"{mark} could not be written: {error.strerror or error}.") from error
     return corpus
 
 
 def add_example(store: CorpusStore) -> Corpus:
     """Keep the example with its vectors and maps; none of it is computed.
+
+    What is there of it already, complete or not, is used.
 
     Raises:
         StoreError: it cannot be written.
@@ -50,12 +59,14 @@ def add_example(store: CorpusStore) -> Corpus:
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         about = json.loads(str(recorded["about"]))
-        corpus = store.add(NAME, read)
+        corpus = store.find(NAME, read) or store.add(NAME, read)
         for place, one in enumerate(about):
             vectors = recorded[f"vectors-{place}"]
             kept = store.vectors.restore(one["embedder"], one["spec"], vectors.shape[1])
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
             settings = ProjectionSettings.from_dict(one["settings"])
+            if store.maps.find(corpus, kept, settings) is not None:
+                continue
             near = Neighbours(
                 recorded[f"neighbours-{place}"], recorded[f"distances-{place}"], settings.metric
             )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from neuralviz.corpus.clusters import find_clusters, name_clusters
 from neuralviz.corpus.neighbours import nearest, never
-from neuralviz.corpus.projecting import ProjectionEvent, place, project
-from neuralviz.errors import StoreError
+from neuralviz.corpus.projecting import FEWEST_TEXTS, ProjectionEvent, place, project
+from neuralviz.errors import StoreError, TextError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
 
 CLUSTER_WORDS = 4
+
+
+def check_enough_texts(corpus: Corpus) -> None:
+    """Find out before a corpus is embedded whether there can be a map of it.
+
+    Raises:
+        TextError: fewer than 5 texts differ.
+    """
+    if corpus.n_distinct < FEWEST_TEXTS:
+        raise TextError(
+            f"A map needs at least {FEWEST_TEXTS} texts that differ; “{corpus.name}” has "
+            f"{corpus.n_distinct}."
+        )
 
 
 def make_map(

@@ -130,17 +130,12 @@ class CorpusStore:
         import pyarrow as pa
 
         name = _tidy(name)
-        labels = [
-            _label_column(title, values)
-            for title, values in read.labels.items()
-            if values != read.ids
-        ]
+        labels = _labels(read)
         keys = text_keys(read.texts)
-        ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
         rows = pa.table(
             {
                 "row": pa.array(np.arange(len(read.texts), dtype=np.int32)),
-                "id": pa.array(ids, pa.string()),
+                "id": pa.array(_ids(read), pa.string()),
                 "text": pa.array(read.texts, pa.string()),
                 "key": key_array(keys),
                 **{f"label_{place}": values for place, (_, values) in enumerate(labels)},
@@ -158,6 +153,31 @@ class CorpusStore:
             self._database.create(_table(corpus), rows)
             self._database.registry("corpora").add([_entry(corpus)])
         return corpus
+
+    def find(self, name: str, read: ReadTexts) -> Corpus | None:
+        """The corpus that `add` made of just these texts, ids and labels under this name.
+
+        One that got a number behind its name counts.
+
+        Raises:
+            StoreError: the name is none.
+        """
+        named = re.compile(rf"{re.escape(_tidy(name))}( \(\d+\))?")
+        labels = _labels(read)
+        columns = tuple(column for column, _ in labels)
+        for corpus in self.corpora():
+            if (
+                named.fullmatch(corpus.name)
+                and (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
+                and np.array_equal(self.keys(corpus), text_keys(read.texts))
+                and tuple(self.ids(corpus)) == _ids(read)
+                and all(
+                    values.equals(self._column(corpus, f"label_{place}"))
+                    for place, (_, values) in enumerate(labels)
+                )
+            ):
+                return corpus
+        return None
 
     def rename(self, corpus: Corpus, name: str) -> Corpus:
         """Give a corpus another name.
@@ -259,6 +279,17 @@ def _free(name: str, taken: Sequence[str]) -> str:
         number += 1
         free = f"{name} ({number})"
     return free
+
+
+def _ids(read: ReadTexts) -> tuple[str, ...]:
+    """Those of the file, else numbers from 1."""
+    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+
+
+def _labels(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
+    """The columns beside text and id."""
+    given = read.labels.items()
+    return [_label_column(title, values) for title, values in given if values != read.ids]
 
 
 def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:

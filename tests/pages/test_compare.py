@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
-from neuralviz.ui.compare.run import method_labels
+from neuralviz.embedders.labels import method_labels
 from tests.support.models import SENTENCES, save_family
 
 ROOT = Path(__file__).parents[2]

@@ -52,16 +52,25 @@ def is_available() -> bool:
 def show_atlas(corpus: OpenCorpus, shown: OpenMap, colour: PointColour | None, key: str) -> None:
     """All points of a map in two dimensions, with their texts and labels, as an atlas.
 
+    The browser draws it by WebGPU; one that has none says so in the map's place. All texts go to
+    the browser. What is selected in the atlas stays there.
+
     Args:
         corpus: on the map.
         shown: the map.
         colour: what its points are coloured by at first.
-        key: names the atlas on the page; one that stays while the colour changes is drawn anew.
+        key: begins the name of the atlas on the page.
 
     Raises:
         NeuralvizError: the extra is not installed, or of a version that cannot be used offline.
     """
-    from embedding_atlas.options import make_embedding_atlas_props
+    component = _component()
+    try:
+        from embedding_atlas.options import make_embedding_atlas_props
+    except ImportError as error:
+        raise NeuralvizError(
+            f"embedding-atlas {_version()} cannot be used; install the newest one."
+        ) from error
 
     frame, place = atlas_frame(corpus, shown, colour)
     chart = {"x": "x", "y": "y", "text": "text", "category": place}
@@ -77,7 +86,6 @@ def show_atlas(corpus: OpenCorpus, shown: OpenMap, colour: PointColour | None, k
             }
         },
     )
-    component = _component()
     # It reads its table once: another map or colour has to be another component of the page.
     component(data_frame=frame, props=props, key=f"{key}-{shown.kept.id}-{place}", default={})
 

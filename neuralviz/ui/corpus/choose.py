@@ -162,7 +162,8 @@ def _preview(read: ReadTexts) -> None:
     first = read.first(PREVIEWED)
     table = {"text": [shorten(text, 200) for text in first.texts]}
     table |= {name: list(values) for name, values in first.labels.items() if name != "text"}
-    st.dataframe(pd.DataFrame(table), hide_index=True, height=ROW_HEIGHT * (len(first.texts) + 1) + 3)
+    height = ROW_HEIGHT * (len(first.texts) + 1) + 3
+    st.dataframe(pd.DataFrame(table), hide_index=True, height=height)
 
 
 def _manage(corpus: Corpus) -> None:

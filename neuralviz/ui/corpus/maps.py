@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,8 @@ WORDS, MEANING = "By words", "By meaning"
 MOST_DRAWN = 50_000  # points of one map
 MOST_SENT = 5_000  # texts that go to the browser with their points
 PLACED_NEIGHBOURS = 15
-WAIT = 20.0  # seconds for another map to be done, before a sentence is left unplaced
+REMEMBERED = 50  # sentences, with where they landed
+WAIT = 90.0  # seconds for another map to be done, before a sentence is left unplaced
 HEIGHTS = {1: 620, 2: 540}
 
 
@@ -70,10 +72,8 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     """What the points are coloured by, and a search; gives the choice of colours."""
     options = colours_of(corpus, maps)
     left, middle, right = st.columns([2, 4, 2], vertical_alignment="bottom")
-    if st.session_state.get("colour") not in options:
-        st.session_state.pop("colour", None)
-    if st.query_params.get("colour", next(iter(options))) not in options:
-        del st.query_params["colour"]
+    if st.session_state.get("colour", next(iter(options))) not in options:
+        st.session_state["colour"] = next(iter(options))
     colour = left.selectbox(
         "Colour by",
         list(options),
@@ -143,11 +143,14 @@ def _show_map(
     by = colour_of(colour, corpus, shown, maps)
     title = f"{shown.label} · {_describe(shown)}"
     placed = []
+    notes = list(shown.kept.notes)
     sentence = st.session_state.get(SENTENCE)
     if sentence:
         found = placing(shown, sentence)
         if found is not None and found[0] is not None:
             placed = [(sentence, found[0])]
+        elif found is not None:
+            notes.append("Another map is being made; the sentence can be placed when it is done.")
     row = st.session_state.get(ROW)
     figure = map_figure(
         shown.coordinates[drawn],
@@ -194,7 +197,7 @@ def _show_map(
             Download("Points and vectors (CSV)", lambda: points(".csv", True), "csv"),
         ],
     )
-    for note in shown.kept.notes:
+    for note in notes:
         st.caption(plain(note))
 
 
@@ -216,8 +219,6 @@ def placing(shown: OpenMap, sentence: str) -> tuple[np.ndarray | None, Neighbour
 
     The coordinates are None while another map is being made.
     """
-    import time
-
     known = st.session_state.setdefault("corpus-placed", {})
     key = (shown.kept.id, sentence)
     if key in known:
@@ -242,11 +243,11 @@ def placing(shown: OpenMap, sentence: str) -> tuple[np.ndarray | None, Neighbour
             try:
                 at = shown.placer.land(vector, should_stop=lambda: time.monotonic() > end)[0]
             except Stopped:
-                st.info("A map is being made, which takes all there is; try again when it is done.")
                 return None, near
     except NeuralvizError as error:
         show_error(error)
         return None
-    known.clear() if len(known) > 50 else None
+    if len(known) >= REMEMBERED:
+        known.clear()
     known[key] = (at, near)
     return at, near

@@ -1,0 +1,163 @@
+"""The corpus map without a browser: what opens, what is refused, what work leaves behind."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.corpus.example import NAME
+from neuralviz.corpus.reading import ReadTexts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
+
+ROOT = Path(__file__).parents[2]
+PAGE = str(ROOT / "pages" / "corpus_map.py")
+TEXTS = tuple(
+    f"The {kind} {thing} was {state}."
+    for kind in ("old", "new", "red")
+    for thing in ("bridge", "market", "garden")
+    for state in ("closed", "crowded")
+)
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    _open_corpus.clear()
+    _open_map.clear()
+    return CorpusStore()
+
+
+def opened() -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params["map-b"] = "nothing"
+    return page.run()
+
+
+def finish(page: AppTest, wait: float = 120) -> AppTest:
+    """Wait for the work that is under way, and show the page after it."""
+    deadline = time.monotonic() + wait
+    while "corpus-work" in page.session_state and not page.session_state["corpus-work"].job.is_over:
+        assert time.monotonic() < deadline, "the work takes too long"
+        time.sleep(0.05)
+    return page.run().run()
+
+
+def button(page: AppTest, label: str):
+    return next(button for button in page.button if button.label == label)
+
+
+def said(page: AppTest) -> str:
+    elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
+    return "\n".join(str(element.value) for element in elements)
+
+
+def with_pca(page: AppTest) -> AppTest:
+    """Choose PCA, which has nothing to compile."""
+    return page.selectbox(key="map-a-reducer").set_value("pca").run()
+
+
+def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kept: CorpusStore):
+    page = opened()
+    assert not page.exception
+    (example,) = kept.corpora()
+    assert example.name == NAME
+    assert len(kept.maps.of(example)) == 2
+    assert not [one for one in page.button if one.label == "Make the map"]
+    page.checkbox(key=f"corpus-sure-{example.id}").check().run()
+    page.button(key="corpus-delete").click().run()
+    assert kept.corpora() == ()
+    page = opened()
+    assert "No corpus is kept" in said(page)
+    button(page, "Open the example").click().run()
+    assert [one.name for one in kept.corpora()] == [NAME]
+
+
+def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled):
+    kept.add("mine", ReadTexts(TEXTS, labels={"n": tuple(str(i) for i in range(18))}))
+    page = with_pca(opened())
+    assert "18 different texts by mean" in said(page)
+    button(page, "Make the map").click().run()
+    page = finish(page)
+    assert not page.exception
+    assert not [one for one in page.button if one.label == "Make the map"]
+    (corpus,) = [one for one in kept.corpora() if one.name == "mine"]
+    (one,) = kept.maps.of(corpus)
+    assert one.settings.reducer == "pca"
+    before = kept.maps.points(one)[0]
+    again = with_pca(opened())
+    assert not [one for one in again.button if one.label == "Make the map"]
+    np.testing.assert_array_equal(kept.maps.points(one)[0], before)
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (("one text",), "this corpus has 1"),
+        (("one", "two", "three"), "this corpus has 3"),
+        (("the same",) * 30, "this corpus has 1"),
+    ],
+)
+def test_too_few_texts_get_a_sentence(kept: CorpusStore, bundled, texts, sentence: str):
+    kept.add("few", ReadTexts(texts))
+    page = opened()
+    button(page, "Make the map").click().run()
+    page = finish(page)
+    assert not page.exception
+    assert f"A map needs at least 5 texts that differ; {sentence}." in said(page)
+    assert {one.name for one in kept.corpora()} == {"few", NAME}
+
+
+def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
+    page = opened()
+    page.selectbox(key="map-a").set_value("neural").run()
+    page.text_input(key="map-a-neural-epochs").set_value("many").run()
+    assert not page.exception
+    assert "The option epochs has to be a whole number" in said(page).replace("\\", "")
+
+
+def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):
+    kept.folder.mkdir(parents=True)
+    (kept.folder / "format.json").write_text('{"format": 99}')
+    page = opened()
+    assert not page.exception
+    assert "a newer neuralviz" in said(page)
+
+
+def test_words_select_and_colours_change(kept: CorpusStore):
+    page = opened()
+    page.text_input(key="corpus-search").set_value("telescope").run()
+    assert "with “telescope”" in said(page)
+    n = len(page.session_state["corpus-selected"])
+    assert 1 < n < 50
+    for option in list(page.selectbox(key="colour").options):
+        page.selectbox(key="colour").set_value(option).run()
+        assert not page.exception
+    page.text_input(key="corpus-search").set_value("").run()
+    assert "corpus-selected" not in page.session_state
+
+
+def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):
+    n = 60
+    corpus = kept.add(
+        "c",
+        ReadTexts(
+            tuple(f"text {i}" for i in range(n)),
+            labels={
+                "class": tuple(str(i % 3) for i in range(n)),
+                "year": tuple(str(1950 + i) for i in range(n)),
+                "name": tuple(f"name {i}" for i in range(n)),
+                "same": ("x",) * n,
+                "topic": tuple("ab"[i % 2] if i else "" for i in range(n)),
+                "share": tuple(f"{i % 4}.5" for i in range(n)),
+            },
+        ),
+    )
+    opened_corpus = OpenCorpus(corpus)
+    assert list(opened_corpus.categories) == ["class", "topic"]
+    assert set(opened_corpus.categories["class"]) == {"0", "1", "2"}
+    assert opened_corpus.numbers == ["class", "year", "share"]
