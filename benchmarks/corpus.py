@@ -65,7 +65,8 @@ LONELY = f"""n => {{
     for (const {{x, y}} of points) crowd[cell(x, y)] = (crowd[cell(x, y)] ?? 0) + 1
     const near = ({{x, y}}) => [-10, 0, 10].flatMap(dx => [-10, 0, 10].map(dy =>
         crowd[cell(x + dx, y + dy)] ?? 0)).reduce((a, b) => a + b)
-    const inside = ({{x, y}}) => x > 20 && y > 20 && x < xaxis._length - 20 && y < yaxis._length - 20
+    const inside = ({{x, y}}) =>
+        Math.min(x, y, xaxis._length - x, yaxis._length - y) > 20
     return points.filter(inside).map(p => [near(p), p.row]).sort(([a], [b]) => a - b)
         .slice(0, n).map(([, row]) => row)
 }}"""
@@ -87,6 +88,7 @@ ANSWERED = f"""() => ({{promise: new Promise((resolve, reject) => {{
         row = point.customdata
         if (isThere()) reject(new Error(`text ${{row}} is on the page already`))
     }})
+    setTimeout(reject, 20000, new Error('the click was not answered'))
     const look = () => isThere() ? resolve(performance.now() - start) : requestAnimationFrame(look)
     look()
 }})}})"""
@@ -204,7 +206,7 @@ class Traffic:
 def visit(browser: Browser, address: str) -> tuple[float, list[float], Traffic, int]:
     """Seconds until the map can be worked with, milliseconds of each click, what was sent for the
     map, and the bytes that a click brought on average."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context = browser.new_context(viewport={"width": 1440, "height": 1400})
     page = context.new_page()
     traffic = Traffic(page)
     start = time.perf_counter()

@@ -29,7 +29,7 @@ ADDED = "corpus-added"  # where the session keeps the id of one that has just be
 _IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
-ROW_HEIGHT = 38  # px, of a table
+ROW_HEIGHT = 37  # px, of a table
 GUESSED = "as guessed"
 _MODES: dict[str, Mode] = {
     "a line": "line",
@@ -87,10 +87,10 @@ def _follow_address(known: Collection[str]) -> None:
 def _add_dialog() -> None:
     """Upload or paste, look at what was read, keep it."""
     source = st.segmented_control(
-        "From", ["Files", "Paste"], default="Files", required=True, key="corpus-add-source"
+        "From", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
     )
     try:
-        read, name = _pasted() if source == "Paste" else _uploaded()
+        read, name = _SOURCES[source]()
     except NeuralvizError as error:
         show_error(error)
         return
@@ -154,6 +154,24 @@ def _uploaded() -> tuple[ReadTexts | None, str]:
             file.name, content, column, id_column=None if of_ids == GUESSED else of_ids
         )
     return read, name
+
+
+def _folder() -> tuple[ReadTexts | None, str]:
+    files = st.file_uploader(
+        "A folder of tables and plain texts",
+        type=ENDINGS,
+        accept_multiple_files="directory",
+        key="corpus-folder",
+        help="Each plain text is one text; tables are put one below the other. The file that a text "
+        "is from becomes a label.",
+    )
+    if not files:
+        return None, ""
+    given = sorted((file.name, file.getvalue()) for file in files)
+    return _read_files(given), PurePosixPath(given[0][0]).parts[0]
+
+
+_SOURCES = {"Files": _uploaded, "Folder": _folder, "Paste": _pasted}
 
 
 def _preview(read: ReadTexts) -> None:

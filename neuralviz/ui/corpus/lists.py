@@ -133,7 +133,6 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     if row is None:
         st.caption("Click a point to read its text and to see its nearest texts.")
         return
-    st.session_state.pop(HOVERED, None)
     with st.container(height=CARD_HEIGHT if len(corpus.texts[row]) > 700 else "content"):
         st.text(corpus.texts[row])
         told = [f"id {corpus.ids[row]}"]

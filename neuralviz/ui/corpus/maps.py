@@ -66,6 +66,7 @@ def select(rows: np.ndarray | Sequence[int], by: str) -> None:
 def choose_row(row: int) -> None:
     """Look at a text."""
     st.session_state[ROW] = int(row)
+    st.session_state.pop(HOVERED, None)
 
 
 def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:

@@ -1,0 +1,297 @@
+"""The commands for corpora and their maps: what they keep, what they write, what they refuse."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner, Result
+
+from neuralviz import cli
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
+from neuralviz.embedders.registry import LOADERS
+from neuralviz.errors import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neuralviz.models import LanguageModel
+
+PCA = ["--reducer", "pca"]
+CACHED = {kind: cache(load) for kind, load in LOADERS.items()}
+ROWS = """\
+id,text,topic,year,x,note
+a,The river rose overnight 🙂,water,1999,1,=cmd|' /C calc'!A0
+a,Bread needs <script>alert(1)</script> salt.,food,2001.5,2,+1+1
+,"=cmd|' /C calc'!A0 and a word",town,,3,-5
+d,Snow fell on the meadows.,water,2004,4,plain
+e,A choir sang in the hall.,,2005,5,@SUM(A1)
+f,The bakery opens at five.,food,2006,6,plain
+"""
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled: LanguageModel
+) -> Callable[..., Result]:
+    """Run a command in a folder with a few files; what is kept is kept in it."""
+    for kind, load in CACHED.items():
+        monkeypatch.setitem(LOADERS, kind, load)
+    monkeypatch.setitem(
+        LOADERS, "masked", lambda name: bundled if name == "bundled" else CACHED["masked"](name)
+    )
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text(ROWS, "utf-8")
+    Path("lines.txt").write_text("One text.\n\nAnother text.\nA third.\n", "utf-8")
+
+    def run(*words: str, answer: str = "") -> Result:
+        return CliRunner().invoke(cli.app, words, input=answer)
+
+    return run
+
+
+def done(result: Result) -> str:
+    """What a command said that ended well."""
+    assert result.exit_code == 0, result.stderr
+    return result.stderr
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
+    said = done(run("corpus", "add", "rows.csv"))
+    assert "1 id was there before" in said
+    assert "6 texts kept as “rows.csv”." in said
+    assert "Embedded by mean: 6 vectors of 384 values." in said
+    (entry,) = json.loads(run("corpus", "list", "--json").stdout)
+    assert (entry["name"], entry["texts"], entry["maps"]) == ("rows.csv", 6, [])
+    assert entry["columns"] == ["id", "topic", "year", "x", "note"]
+    assert entry["embedders"] == [{"method": "mean", "embedded": 6, "dim": 384}]
+    assert re.search(r"rows\.csv +6 .* mean +0$", run("corpus", "list").stdout, re.MULTILINE)
+
+    done(run("corpus", "export", "rows.csv", "-o", "out.csv"))
+    rows = rows_of("out.csv")
+    assert list(rows[0]) == ["id", "text", "id (label)", "topic", "year", "x (label)", "note"]
+    assert [row["id"] for row in rows] == ["a", "a (2)", "1", "d", "e", "f"]
+    assert [row["year"] for row in rows[:3]] == ["1999", "2001.5", ""]
+    inert = ["'=cmd|' /C calc'!A0", "'+1+1", "-5", "plain", "'@SUM(A1)", "plain"]
+    assert [row["note"] for row in rows] == inert
+    assert rows[0]["text"].endswith("🙂")
+    assert rows[2]["text"] == "'=cmd|' /C calc'!A0 and a word"
+
+
+def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
+    done(run("corpus", "add", "lines.txt"))
+    neural = ["--method", "neural+mean", "--option", "epochs=1"]
+    result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
+    assert result.exit_code == 2
+    assert "is not embedded by neural+mean with these options" in result.stderr
+    assert not Path("out.parquet").exists()
+    said = done(run("corpus", "embed", "lines.txt", *neural))
+    assert "Embedded by neural+mean: 3 vectors of 1,536 values." in said
+    done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
+    table = parquet.read_table("out.parquet")
+    assert table.column_names == ["id", "text", "first_loss", "last_loss", "vector"]
+    embedder = make_embedder(embedder_spec("neural+mean", {"neural.epochs": "1"}), LOADERS)
+    expected = embedder.encode(table["text"].to_pylist())
+    vectors = np.array(table["vector"].to_pylist(), np.float32)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    (entry,) = json.loads(run("corpus", "list", "--json").stdout)
+    methods = {one["method"]: one["embedded"] for one in entry["embedders"]}
+    assert methods == {"mean": 3, "neural": 3, "neural+mean": 3}
+
+
+def test_the_same_file_goes_on_where_it_was_interrupted(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    texts = [f"This is text {number}{' and more' * (number % 5)}." for number in range(40)]
+    Path("texts.txt").write_text("\n".join(texts))
+    embed, calls = PooledEmbedder._embed, []
+
+    def interrupted(self: PooledEmbedder, read: list, *rest: object) -> object:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(len(read))
+        return embed(self, read, *rest)
+
+    def counted(self: PooledEmbedder, read: list, *rest: object) -> object:
+        calls.append(len(read))
+        return embed(self, read, *rest)
+
+    monkeypatch.setattr(PooledEmbedder, "_embed", interrupted)
+    result = run("corpus", "add", "texts.txt")
+    assert result.exit_code == 130
+    assert "What was finished is kept; the same command goes on where it was." in result.stderr
+    assert "mean (32)" in run("corpus", "list").stdout
+    monkeypatch.setattr(PooledEmbedder, "_embed", counted)
+    assert "kept as “texts.txt” already" in done(run("corpus", "add", "texts.txt"))
+    assert calls == [32, 8]
+    assert len(CorpusStore().corpora()) == 1
+
+
+def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
+    run: Callable[..., Result],
+):
+    done(run("corpus", "add", "lines.txt"))
+    assert "2 texts kept as “lines.txt (2)”." in done(
+        run("corpus", "add", "lines.txt", "--paragraphs")
+    )
+    for words, name in (([], "lines.txt"), (["--paragraphs"], "lines.txt (2)")):
+        said = done(run("corpus", "add", "lines.txt", *words))
+        assert f"kept as “{name}” already" in said
+    done(run("corpus", "add", "rows.csv"))
+    Path("rows.csv").write_text(ROWS.replace("2006", "2007"), "utf-8")  # only a label differs
+    assert "kept as “rows.csv (2)”" in done(run("corpus", "add", "rows.csv"))
+    assert len(CorpusStore().corpora()) == 4
+
+
+def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Result]):
+    done(run("corpus", "add", "lines.txt", "--name", "mine 🙂"))
+    nobody = run("corpus", "delete", "mine 🙂")
+    assert nobody.exit_code == 2
+    assert "nobody answered; --yes deletes without asking" in nobody.stderr
+    assert "Nothing was deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
+    done(run("corpus", "rename", "mine 🙂", "yours"))
+    assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]
+    assert "“yours” is deleted." in done(run("corpus", "delete", "yours", answer="y\n"))
+    assert "No corpus is kept yet" in done(run("corpus", "list"))
+    done(run("corpus", "add", "lines.txt"))
+    done(run("corpus", "delete", "lines.txt", "--yes"))
+    assert CorpusStore().corpora() == ()
+
+
+def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run: Callable[..., Result]):
+    done(run("corpus", "add", "rows.csv", "--name", "</title><script>alert(2)</script>"))
+    (corpus,) = CorpusStore().corpora()
+    for colour in ([], ["--colour", "note"], ["--color", "year"]):
+        done(run("project", corpus.id, "-o", "map.html", *PCA, *colour))
+        page = Path("map.html").read_text("utf-8")
+        assert "plotly.js v" in page
+        assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)=", page)
+        assert "alert(1)" in page and "alert(2)" in page
+        assert "<script>alert" not in page
+        assert page.count("</script>") == page.count("<script")
+
+
+def test_points_are_the_same_in_every_file_and_every_time(run: Callable[..., Result]):
+    done(run("corpus", "add", "rows.csv"))
+    for name in ("points.parquet", "points.csv", "points.jsonl"):
+        assert f"6 texts and 0 clusters in {name}." in done(
+            run("project", "rows.csv", "-o", name, "--dimensions", "3", *PCA)
+        )
+    assert len(CorpusStore().maps.of(CorpusStore().corpus("rows.csv"))) == 1
+    exact = parquet.read_table("points.parquet").to_pylist()
+    lines = [json.loads(line) for line in Path("points.jsonl").read_text("utf-8").splitlines()]
+    assert lines[0]["x (label)"] == 1 and lines[0]["cluster"] == -1
+    for others in (rows_of("points.csv"), lines):
+        for row, other in zip(exact, others, strict=True):
+            for axis in "xyz":
+                assert np.float32(row[axis]) == np.float32(other[axis])
+
+
+def test_a_page_of_very_many_texts_shows_a_sample_and_says_so(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(importlib.import_module("neuralviz.cli.project"), "MOST_DRAWN", 4)
+    done(run("corpus", "add", "rows.csv"))
+    said = done(run("project", "rows.csv", "-o", "map.html", "--colour", "topic", *PCA))
+    assert "The page shows a random sample of 4 of the 6 texts" in said
+    figure = Path("map.html").read_text("utf-8").rpartition("Plotly.newPlot")[2]
+    words = ("river", "Bread", "a word", "Snow", "choir", "bakery")
+    assert sum(word in figure for word in words) == 4
+    assert "4 of 6 texts" in figure
+
+
+def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    done(run("corpus", "add", "rows.csv"))
+
+    def stopped(*_: object, **__: object) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr("neuralviz.corpus.mapping.project", stopped)
+        result = run("project", "rows.csv", "-o", "map.html", *PCA)
+    assert result.exit_code == 130
+    assert "Stopped; the map was not finished. The vectors are kept." in result.stderr
+    assert not Path("map.html").exists()
+    assert CorpusStore().maps.of(CorpusStore().corpus("rows.csv")) == ()
+    done(run("project", "rows.csv", "-o", "map.html", *PCA))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["corpus", "add", "nothing.csv"], "nothing.csv cannot be read"),
+        (["corpus", "add", "empty.csv"], "empty.csv is empty"),
+        (["corpus", "add", "binary.csv"], "binary.csv does not look like text"),
+        (["corpus", "add", "lines.txt", "--name", " "], "A corpus needs a name"),
+        (["corpus", "add", "lines.txt", "--model", "./nowhere"], "no folder ./nowhere"),
+        (["corpus", "add", "rows.csv", "--id-column", "nope"], "no column “nope”"),
+        (["corpus", "add", "rows.csv", "--paragraphs"], "--paragraphs is for plain text"),
+        (["corpus", "add", ".", "--id-column", "id"], "--id-column is for a single table"),
+        (["corpus", "embed", "kept", "--method", "magic"], "no method “magic”"),
+        (["corpus", "export", "kept", "-o", "out.xlsx"], "has to end in .parquet, .csv, .jsonl"),
+        (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "There is no folder nowhere"),
+        (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "a --method embeds"),
+        (["corpus", "rename", "kept", "rows.csv"], "“rows.csv” already"),
+        (["corpus", "delete", "gone", "--yes"], "no corpus “gone”; there is “kept”, “rows.csv”"),
+        (["project", "lines.txt", "-o", "out.html"], "`neuralviz corpus add` keeps its texts"),
+        (["project", "kept", "-o", "out.html"], "at least 5 texts that differ; “kept” has 3"),
+        (["project", "rows.csv", "-o", "out.png"], "has to end in .html, .parquet"),
+        (["project", "rows.csv", "-o", "out.html", "--colour", "nope"], "no column “nope”"),
+        (["project", "rows.csv", "-o", "out.csv", "--colour", "topic"], "--colour is for a page"),
+        (["project", "rows.csv", "-o", "out.csv", "--dimensions", "4"], "2 or 3 dimensions"),
+        (["project", "rows.csv", "-o", "out.csv", "--reducer", "lda"], "no reducer “lda”"),
+        (["project", "rows.csv", "-o", "out.csv", "--seed", "-1"], "The seed"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_nothing_changes(
+    run: Callable[..., Result], words: list[str], sentence: str
+):
+    done(run("corpus", "add", "rows.csv"))
+    done(run("corpus", "add", "lines.txt", "--name", "kept"))
+    Path("empty.csv").touch()
+    Path("binary.csv").write_bytes(bytes(range(256)) * 8)
+
+    def everything() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+    before = everything()
+    result = run(*words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.stderr
+    assert everything() == before
+
+
+def test_texts_that_are_all_the_same_are_kept_but_have_no_map(run: Callable[..., Result]):
+    Path("same.txt").write_text("The same text.\n" * 20)
+    done(run("corpus", "add", "same.txt"))
+    result = run("project", "same.txt", "-o", "map.html")
+    assert result.exit_code == 2
+    assert "A map needs at least 5 texts that differ; “same.txt” has 1." in result.stderr
+    assert CorpusStore().corpus("same.txt").n_texts == 20
+
+
+def test_what_a_newer_version_kept_is_left_alone(run: Callable[..., Result]):
+    done(run("corpus", "add", "lines.txt"))
+    Path("home/corpora/format.json").write_text('{"format": 99}')
+    for words in (["corpus", "list"], ["corpus", "add", "rows.csv"]):
+        result = run(*words)
+        assert result.exit_code == 2
+        assert "kept by a newer neuralviz" in result.stderr

@@ -1,0 +1,109 @@
+"""The recorded example: it is what today's program would make, and is added once."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.corpus import example
+from neuralviz.corpus.example import NAME, RECORDED, TEXTS, add_example, add_example_once
+from neuralviz.corpus.maps import KeptMaps
+from neuralviz.corpus.projecting import ProjectionSettings
+from neuralviz.corpus.reading import read_texts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.corpus.vectors import embedder_id
+from neuralviz.embedders import EmbedderSpec, make_embedder
+from neuralviz.paths import sample_data
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CorpusStore:
+    return CorpusStore(tmp_path / "kept")
+
+
+def recorded() -> list[dict]:
+    with np.load(sample_data() / RECORDED, allow_pickle=False) as file:
+        return json.loads(str(file["about"]))
+
+
+@pytest.mark.parametrize("place", range(len(recorded())))
+def test_the_recording_is_what_is_computed_today(store: CorpusStore, place: int):
+    one = recorded()[place]
+    corpus = add_example(store)
+    spec = EmbedderSpec.from_json(one["spec"])
+    embedder = make_embedder(spec)
+    assert embedder_id(embedder) == one["embedder"], "run scripts/record_maps.py"
+    kept = next(kept for kept in store.vectors.embedders() if kept.id == one["embedder"])
+    rows = [0, 200, 479]
+    texts = store.texts(corpus, rows)
+    vectors = store.vectors.get(kept, store.keys(corpus)[rows])
+    np.testing.assert_allclose(embedder.encode(texts), vectors, atol=1e-4)
+    learns = "neural" in spec.method
+    assert np.isnan(store.vectors.losses(kept, store.keys(corpus))).all() != learns
+    found = store.maps.find(corpus, kept, ProjectionSettings())
+    assert found is not None, "run scripts/record_maps.py"
+    coordinates, clusters = store.maps.points(found)
+    assert coordinates.shape == (480, 2)
+    assert np.isfinite(coordinates).all()
+    assert clusters.n == len(found.cluster_words) > 1
+    # The neighbours are those of the vectors, from nearest on.
+    neighbours = store.maps.neighbours(found)
+    everything = store.vectors.get(kept, store.keys(corpus))
+    products = everything @ everything[0]
+    products[0] = -1
+    assert neighbours.indices[0, 0] == products.argmax()
+    assert neighbours.distances[0, 0] == pytest.approx(1 - products.max(), abs=1e-4)
+
+
+def test_the_example_is_the_sample_texts_by_two_methods(store: CorpusStore):
+    corpus = add_example(store)
+    read = read_texts(TEXTS, (sample_data() / TEXTS).read_bytes())
+    assert tuple(store.texts(corpus)) == read.texts
+    kinds = {column.name: column.kind for column in corpus.columns}
+    assert kinds == {"topic": "text", "form": "text", "words": "number"}
+    assert [EmbedderSpec.from_json(one["spec"]).method for one in recorded()] == ["neural", "mean"]
+    newest, *_ = store.maps.of(corpus)
+    assert newest.embedder == recorded()[-1]["embedder"]  # the page opens with it
+
+
+def test_it_is_added_once_and_stays_away_when_deleted(store: CorpusStore):
+    corpus = add_example_once(store)
+    assert corpus is not None and corpus.name == NAME
+    assert add_example_once(store) is None
+    assert store.corpora() == (corpus,)
+    store.delete(corpus)
+    assert add_example_once(CorpusStore(store.folder)) is None
+    assert store.corpora() == ()
+    assert len(store.maps.of(add_example(store))) == 2  # unless it is asked for
+
+
+def test_sessions_that_start_together_add_one(store: CorpusStore):
+    threads = [
+        threading.Thread(target=lambda: add_example_once(CorpusStore(store.folder)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [corpus.name for corpus in store.corpora()] == [NAME]
+
+
+def test_adding_that_was_cut_off_is_finished_the_next_time(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    def power_cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeptMaps, "put", power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            add_example_once(store)
+    assert not (store.folder / example._MARK).exists()
+    corpus = add_example_once(store)
+    assert store.corpora() == (corpus,)
+    assert len(store.maps.of(corpus)) == 2

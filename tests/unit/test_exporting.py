@@ -1,0 +1,87 @@
+"""A corpus as one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.corpus.embedding import embed_corpus
+from neuralviz.corpus.exporting import OURS, corpus_table, free_name
+from neuralviz.corpus.mapping import make_map
+from neuralviz.corpus.projecting import ProjectionSettings
+from neuralviz.corpus.reading import ReadTexts, read_texts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.corpus.vectors import text_keys
+from neuralviz.corpus.writing import table_bytes
+from neuralviz.errors import StoreError
+from tests.support.embedders import HashEmbedder
+
+TEXTS = ("one", "two 🙂", "three", "one", "four", "five", "six")
+LABELS = {
+    name: tuple(f"{name} {number}" for number in range(7))
+    for name in (*OURS, "x (label)", "row", "key", "label_0")
+}
+NUMBERS = ("1", "", "2.5", "3", "4", "5", "-6")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CorpusStore:
+    return CorpusStore(tmp_path)
+
+
+def test_columns_called_like_ours_keep_their_values_under_another_name(store: CorpusStore):
+    labels = {"x (label)": LABELS["x (label)"]} | LABELS | {"year": NUMBERS}
+    corpus = store.add("c", ReadTexts(TEXTS, ids=tuple("abcdefg"), labels=labels))
+    *_, last = embed_corpus(store, corpus, HashEmbedder())
+    kept = make_map(store, corpus, last.embedder, ProjectionSettings("pca", 3))
+    table = corpus_table(store, corpus, last.embedder, kept)
+    assert table["id"].to_pylist() == list("abcdefg")
+    assert table["text"].to_pylist() == list(TEXTS)
+    for name in OURS:
+        other = "x (label 2)" if name == "x" else f"{name} (label)"
+        assert table[other].to_pylist() == list(LABELS[name])
+    for name in ("x (label)", "row", "key", "label_0"):
+        assert table[name].to_pylist() == list(LABELS[name])
+    assert table["year"].to_pylist() == [1, None, 2.5, 3, 4, 5, -6]
+    coordinates, clusters = store.maps.points(kept)
+    np.testing.assert_array_equal(np.stack([table[axis] for axis in "xyz"], axis=1), coordinates)
+    assert table["cluster"].to_pylist() == clusters.labels.tolist()
+    vectors = np.array(table["vector"].to_pylist(), np.float32)
+    np.testing.assert_array_equal(vectors, HashEmbedder().encode(list(TEXTS)))
+    assert "first_loss" not in table.column_names  # nothing was learnt
+
+
+def test_losses_are_there_where_texts_were_learnt(store: CorpusStore):
+    corpus = store.add("c", ReadTexts(("one", "two")))
+    kept = store.vectors.register(HashEmbedder())
+    loss = np.array([[3.0, 1.0], [np.nan, np.nan]])
+    store.vectors.put(kept, text_keys(["one", "two"]), np.eye(8)[:2], loss)
+    table = corpus_table(store, corpus, kept)
+    assert table.column_names == ["id", "text", "first_loss", "last_loss", "vector"]
+    content = table_bytes(".csv", table).decode()
+    assert content.splitlines()[1].startswith("1,one,3,1,")
+    assert content.splitlines()[2].startswith("2,two,,,")
+
+
+def test_a_table_is_read_again_as_the_corpus_it_was(store: CorpusStore):
+    labels = {"topic": tuple("xyzxyzx"), "year": NUMBERS}
+    corpus = store.add("c", ReadTexts(TEXTS, ids=tuple("abcdefg"), labels=labels))
+    table = corpus_table(store, corpus)
+    for ending in (".csv", ".jsonl", ".parquet"):
+        read = read_texts(f"out{ending}", table_bytes(ending, table))
+        assert store.find("c", read) == corpus
+
+
+def test_vectors_that_are_missing_are_said(store: CorpusStore):
+    corpus = store.add("c", ReadTexts(("one", "two")))
+    kept = store.vectors.register(HashEmbedder())
+    with pytest.raises(StoreError, match="2 of 2 texts are not embedded yet"):
+        corpus_table(store, corpus, kept)
+
+
+def test_a_name_that_is_taken_gets_something_behind_it():
+    assert free_name("x", ("y",)) == "x"
+    assert free_name("x", ("x",)) == "x (label)"
+    assert free_name("x", ("x", "x (label)")) == "x (label 2)"

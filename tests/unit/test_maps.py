@@ -1,0 +1,179 @@
+"""Kept maps: the same picture whoever opens them, and new texts on them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from neuralviz.corpus import mapping, maps
+from neuralviz.corpus.embedding import embed_corpus
+from neuralviz.corpus.mapping import Placer, check_enough_texts, make_map
+from neuralviz.corpus.projecting import Projection, ProjectionSettings, project
+from neuralviz.corpus.reading import ReadTexts
+from neuralviz.corpus.store import CorpusStore
+from neuralviz.errors import Stopped, StoreError, TextError
+from tests.support.embedders import HashEmbedder
+
+if TYPE_CHECKING:
+    from neuralviz.corpus.store import Corpus
+    from neuralviz.corpus.vectors import KeptEmbedder
+
+PCA = ProjectionSettings("pca", 3)
+TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CorpusStore:
+    return CorpusStore(tmp_path / "kept")
+
+
+def embedded(store: CorpusStore, name: str = "c") -> tuple[Corpus, KeptEmbedder]:
+    corpus = store.add(name, ReadTexts((*TEXTS, TEXTS[0])))
+    *_, last = embed_corpus(store, corpus, HashEmbedder())
+    return corpus, last.embedder
+
+
+def assert_same(one: Projection, other: Projection) -> None:
+    assert one.coordinates.dtype == other.coordinates.dtype == np.float32
+    np.testing.assert_array_equal(one.coordinates, other.coordinates)
+    np.testing.assert_array_equal(one.neighbours.indices, other.neighbours.indices)
+    np.testing.assert_array_equal(one.neighbours.distances, other.neighbours.distances)
+    assert (one.settings, one.notes, one.neighbours.metric) == (
+        other.settings, other.notes, other.neighbours.metric
+    )  # fmt: skip
+    assert one.fitted.keys() == other.fitted.keys()
+    for name, values in one.fitted.items():
+        np.testing.assert_array_equal(values, other.fitted[name])
+
+
+def test_a_map_comes_back_bit_by_bit_also_from_a_copy(store: CorpusStore, tmp_path: Path):
+    corpus, embedder = embedded(store)
+    kept = make_map(store, corpus, embedder, PCA)
+    made = project(store.vectors.get(embedder, store.keys(corpus)), PCA)
+    assert set(made.fitted) == {"mean", "components", "explained_variance_ratio"}
+    shutil.copytree(store.folder, tmp_path / "copy")
+    for other in (CorpusStore(store.folder), CorpusStore(tmp_path / "copy")):
+        assert other.maps.of(corpus) == (kept,)
+        assert_same(other.maps.projection(kept), made)
+        coordinates, clusters = other.maps.points(kept)
+        np.testing.assert_array_equal(coordinates[0], coordinates[-1])
+        assert clusters.labels.shape == (41,)
+        assert clusters.n == len(kept.cluster_words)
+
+
+def test_the_same_request_finds_the_map_and_computes_nothing(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    corpus, embedder = embedded(store)
+    kept = make_map(store, corpus, embedder, PCA)
+    other_seed = ProjectionSettings("pca", 3, seed=7, n_neighbors=30, perplexity=9)
+    assert store.maps.find(corpus, embedder, other_seed) == kept  # PCA has none of these
+    assert store.maps.find(corpus, embedder, ProjectionSettings("pca", 2)) is None
+    assert store.maps.find(corpus, embedder, ProjectionSettings("umap", 3)) is None
+    second, _ = embedded(store, "second")
+    assert store.maps.find(second, embedder, PCA) is None
+
+    def never_again(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mapping, "project", never_again)
+        assert make_map(CorpusStore(store.folder), corpus, embedder, other_seed) == kept
+    monkeypatch.setattr(maps, "VERSION", maps.VERSION + 1)
+    assert store.maps.find(corpus, embedder, PCA) is None
+
+
+def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    corpus, embedder = embedded(store)
+
+    def power_cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(maps, "_entry", power_cut)  # the points are written, their entry is not
+        with pytest.raises(KeyboardInterrupt):
+            make_map(store, corpus, embedder, PCA)
+    assert list((store.folder / "tables").glob("map-*.lance"))
+    assert CorpusStore(store.folder).maps.of(corpus) == ()
+    kept = make_map(store, corpus, embedder, PCA)
+    assert store.maps.of(corpus) == (kept,)
+    assert len(store.maps.points(kept)[0]) == 41
+
+
+def test_a_map_that_is_stopped_is_not_kept(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    with pytest.raises(Stopped):
+        make_map(store, corpus, embedder, PCA, should_stop=lambda: True)
+    assert store.maps.of(corpus) == ()
+
+
+def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    second, _ = embedded(store, "second")
+    kept = make_map(store, corpus, embedder, PCA)
+    flat = make_map(store, corpus, embedder, ProjectionSettings("pca"))
+    stays = make_map(store, second, embedder, PCA)
+    assert store.maps.of(corpus) == (flat, kept)
+    store.maps.delete(flat)
+    assert store.maps.of(corpus) == (kept,)
+    store.delete(corpus)
+    assert store.maps.of(corpus) == ()
+    assert store.maps.of(second) == (stays,)
+    assert [path.name for path in (store.folder / "tables").glob("map-*")] == [
+        f"map-{stays.id}.lance"
+    ]
+    with pytest.raises(StoreError, match="This map is not there any more"):
+        store.maps.points(kept)
+
+
+def test_clusters_are_named_by_their_words(store: CorpusStore):
+    corpus = store.add("c", ReadTexts(TEXTS))
+    kept = store.vectors.register(HashEmbedder())
+    centres = 5 * np.eye(8)[[int("river" in text) for text in TEXTS]]
+    vectors = centres + 0.1 * np.random.default_rng(0).normal(size=(40, 8))
+    store.vectors.put(kept, store.keys(corpus), vectors, np.full((40, 2), np.nan))
+    made = make_map(store, corpus, kept, ProjectionSettings("pca"))
+    assert sorted(sorted(words[:2]) for words in made.cluster_words) == [
+        ["boat", "river"],
+        ["bread", "oven"],
+    ]
+    _, clusters = CorpusStore(store.folder).maps.points(made)
+    for number, words in enumerate(made.cluster_words):
+        members = {text for text, label in zip(TEXTS, clusters.labels, strict=True)
+                   if label == number}  # fmt: skip
+        assert members and all(words[0] in text for text in members)
+
+
+@pytest.mark.parametrize("reducer", ["umap", "pca"])
+def test_new_texts_land_where_they_landed_before_it_was_closed(store: CorpusStore, reducer: str):
+    corpus, embedder = embedded(store)
+    settings = ProjectionSettings(reducer)
+    kept = make_map(store, corpus, embedder, settings)
+    new = HashEmbedder().encode(["a new text", TEXTS[3]])
+    first = Placer(store, corpus, kept)
+    landed = first.land(new)
+    again = Placer(CorpusStore(store.folder), corpus, kept)
+    np.testing.assert_array_equal(again.land(new), landed)
+    np.testing.assert_allclose(landed[1], store.maps.points(kept)[0][3], atol=1e-5)
+    near = again.near(new, 4)
+    assert near.indices.shape == (2, 4)
+    assert near.indices[1, 0] == 3
+    assert near.distances[1, 0] == pytest.approx(0, abs=1e-6)
+    assert again.embedder == embedder
+
+
+def test_too_few_texts_and_missing_vectors_are_said(store: CorpusStore):
+    few = store.add("few", ReadTexts(("a", "b", "b", "c", "d")))
+    with pytest.raises(TextError, match="at least 5 texts that differ; “few” has 4"):
+        check_enough_texts(few)
+    corpus = store.add("c", ReadTexts(TEXTS))
+    check_enough_texts(corpus)
+    kept = store.vectors.register(HashEmbedder())
+    with pytest.raises(StoreError, match="40 of 40 texts are not embedded yet"):
+        make_map(store, corpus, kept, PCA)
