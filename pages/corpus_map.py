@@ -47,8 +47,10 @@ def _live_work() -> None:
 @st.fragment
 def _explore() -> None:
     colour = search_bar(opened, maps)
-    show_maps(opened, maps, colour)
-    show_lists(opened, maps)
+    above = st.container()
+    show_lists(opened, maps)  # first: a text can be read while its map is being drawn
+    with above:
+        show_maps(opened, maps, colour)
 
 
 try:

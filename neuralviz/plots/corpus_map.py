@@ -89,7 +89,8 @@ def by_category(name: str, labels: Sequence[object], missing: str = "no value") 
         labels: [text]; None, NaN and blank ones are missing.
         missing: what texts without a label are called.
     """
-    names = [_as_name(label) for label in labels]
+    by_label = {label: _as_name(label) for label in set(labels)}
+    names = [by_label[label] for label in labels]
     sizes = Counter(label for label in names if label)
     by_size = [label for label, _ in sizes.most_common()]
     if all(map(_is_number, by_size)):

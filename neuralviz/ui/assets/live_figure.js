@@ -150,6 +150,10 @@ async function drawLatest(Plotly, node) {
   node.drawing = true
   while (node.stale && !node.held && node.isConnected) {
     node.stale = false
+    // What else has changed on the page is painted first.
+    if (!document.hidden) {
+      await new Promise((resume) => requestAnimationFrame(() => setTimeout(resume)))
+    }
     const start = performance.now()
     node.redrawn = true
     await draw(Plotly, node)

@@ -162,8 +162,8 @@ def _folder() -> tuple[ReadTexts | None, str]:
         type=ENDINGS,
         accept_multiple_files="directory",
         key="corpus-folder",
-        help="Each plain text is one text; tables are put one below the other. The file that a text "
-        "is from becomes a label.",
+        help="Each plain text is one text; tables are put one below the other. The file of a "
+        "text becomes a label.",
     )
     if not files:
         return None, ""

@@ -30,7 +30,7 @@ def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
     options |= {
         f"agreement:{name}": f"Nearest {K} of the same {name}" for name in corpus.categories
     }
-    if any(np.isfinite(one.losses).any() for one in maps):
+    if any(one.learns and np.isfinite(one.losses).any() for one in maps):
         options |= LOSSES
     if len(maps) > 1:
         options[COMMON] = f"Common nearest {K} of both maps"

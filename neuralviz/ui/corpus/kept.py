@@ -13,7 +13,7 @@ from neuralviz.corpus.mapping import Placer
 from neuralviz.corpus.neighbours import neighbours_of_points
 from neuralviz.corpus.projecting import SCORED_NEIGHBOURS
 from neuralviz.corpus.store import CorpusStore
-from neuralviz.embedders import EmbedderSpec
+from neuralviz.embedders import METHODS, EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, StoreError
 
@@ -133,6 +133,12 @@ class OpenMap:
     def label(self) -> str:
         """Name of the method."""
         return method_labels([self.spec])[0]
+
+    @property
+    def learns(self) -> bool:
+        """Whether a model was tuned on every text."""
+        parts = self.spec.parts or (self.spec,)
+        return any(METHODS[part.method].kind == "masked" for part in parts)
 
     @cached_property
     def losses(self) -> np.ndarray:

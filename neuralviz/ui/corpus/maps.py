@@ -17,6 +17,7 @@ from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.plots.corpus_map import map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.settings import needs_asking
+from neuralviz.ui.corpus.atlas import is_available, show_atlas
 from neuralviz.ui.corpus.colours import colour_of, colours_of
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.model_choice import LOADERS
@@ -114,14 +115,32 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
 
 def show_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str) -> None:
     """The maps side by side, one selection on all of them."""
-    drawn = _drawn_rows(corpus.corpus.n_texts)
-    if len(drawn) < corpus.corpus.n_texts:
+    n = corpus.corpus.n_texts
+    drawn = _drawn_rows(n)
+    all_points = False
+    if len(drawn) < n:
         st.caption(
-            f"Drawn is a random sample of {len(drawn):,} of the {corpus.corpus.n_texts:,} texts; "
-            "lists and searches cover all of them."
+            f"Drawn is a random sample of {len(drawn):,} of the {n:,} texts; lists and searches "
+            "cover all of them. "
+            + ("" if is_available() else "`pip install neuralviz[atlas]` draws all.")
+        )
+        all_points = is_available() and st.toggle(
+            "All points, in Embedding Atlas (needs a browser with WebGPU)", key="corpus-all"
         )
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
         with column:
+            if all_points and shown.kept.settings.dimensions == 2:
+                try:
+                    show_atlas(
+                        corpus,
+                        shown,
+                        colour_of(colour, corpus, shown, maps),
+                        f"corpus-atlas-{place}",
+                    )
+                except NeuralvizError as error:
+                    show_error(error, "The sample is shown in its place.")
+                else:
+                    continue
             _show_map(corpus, maps, shown, colour, drawn, place)
 
 
