@@ -7,6 +7,7 @@ is one commit of one table: what was interrupted is not there at all.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
+_SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
+_FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
 
 _REGISTRIES = {
@@ -115,6 +118,11 @@ class Database:
                     f"There is no room left on the disk of {self.folder}. What was kept before is "
                     "still there; make room and go on."
                 ) from error
+            if any(sign in str(error) for sign in _FORBIDDEN):
+                raise StoreError(
+                    f"Nothing can be written to {self.folder}; change its permissions, or set "
+                    "NEURALVIZ_HOME to another folder."
+                ) from error
             raise StoreError(
                 f"It could not be kept in {self.folder} ({_reason(error)}). What was kept before "
                 "is still there."
@@ -176,4 +184,6 @@ def rows_of(lists: pa.Array) -> np.ndarray:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """What the database says, without the places in its source."""
+    said = _SOURCE.sub("", " ".join(str(error).split()))
+    return said.strip(" ,.")[:200] or type(error).__name__

@@ -150,10 +150,11 @@ async function drawLatest(Plotly, node) {
   node.drawing = true
   while (node.stale && !node.held && node.isConnected) {
     node.stale = false
-    // What else has changed on the page is painted first.
-    if (!document.hidden) {
-      await new Promise((resume) => requestAnimationFrame(() => setTimeout(resume)))
-    }
+    // What else has changed on the page is painted first; a page that is not seen does not wait.
+    await new Promise((resume) => {
+      requestAnimationFrame(() => setTimeout(resume))
+      setTimeout(resume, 100)
+    })
     const start = performance.now()
     node.redrawn = true
     await draw(Plotly, node)
