@@ -5,15 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.corpus.example import NAME, add_example, add_example_once
+from neuralviz.corpus.mapping import check_enough_texts
 from neuralviz.corpus.store import CorpusStore
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
-from neuralviz.ui.corpus.kept import find_map, open_corpus, open_map
+from neuralviz.ui.corpus.kept import MapChoice, find_map, n_embedded, open_corpus, open_map
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps
 from neuralviz.ui.corpus.settings import choose_maps
 from neuralviz.ui.corpus.work import current_work, show_work, submit, warm_up
-from neuralviz.ui.page import page_header, show_error
+from neuralviz.ui.page import page_header, plain, show_error
 
 LIVE_SECONDS = 1.0
 
@@ -44,13 +45,26 @@ def _live_work() -> None:
         show_work(work)
 
 
+def _told(choice: MapChoice) -> str:
+    """What there is to do for a map."""
+    n, method = corpus.n_distinct, choice.spec.method
+    done = n_embedded(corpus, choice)
+    said = f"{method}: {n:,} different texts"
+    if done:
+        said = f"{method}: {done:,} of {n:,} different texts are embedded"
+    return said + ", each of which is learnt: this takes a while" * choice.spec.learns
+
+
 @st.fragment
 def _explore() -> None:
-    colour = search_bar(opened, maps)
-    above = st.container()
-    show_lists(opened, maps)  # first: a text can be read while its map is being drawn
-    with above:
-        show_maps(opened, maps, colour)
+    try:
+        colour = search_bar(opened, maps)
+        above = st.container()
+        show_lists(opened, maps)  # first: a text can be read while its map is being drawn
+        with above:
+            show_maps(opened, maps, colour)
+    except NeuralvizError as error:  # deleted in another window, say
+        show_error(error)
 
 
 try:
@@ -67,8 +81,12 @@ corpus = choose_corpus(corpora)
 if corpus is None:
     st.info("No corpus is kept. Add one of yours, or open the example.")
     if st.button("Open the example", type="primary"):
-        add_example(store)
-        st.rerun()
+        try:
+            add_example(store)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()
     st.stop()
 if st.session_state.get("corpus-shown") != corpus.id:
     if "corpus-shown" in st.session_state:
@@ -88,15 +106,20 @@ except NeuralvizError as error:
     st.stop()
 work = current_work(corpus)
 is_working = work is not None and not work.job.is_over
-if missing and not is_working:
+too_few = ""
+try:
+    check_enough_texts(corpus)
+except NeuralvizError as error:
+    too_few = str(error)
+if missing and too_few:
+    st.info(plain(too_few))
+elif missing and not is_working:
     row = st.container(horizontal=True, vertical_alignment="center")
     label = "Make the map" if len(missing) == 1 else "Make the maps"
     pressed = row.button(label, type="primary", icon=":material/map:")
-    row.caption(
-        f"{corpus.n_distinct:,} different texts by {' and '.join(c.spec.method for c in missing)}."
-    )
+    row.caption(plain(" · ".join(_told(choice) for choice in missing)))
     if pressed or added is not None:
-        submit(corpus, missing)
+        submit(corpus, missing if pressed else missing[:1])
         st.rerun()
 if work is not None and (is_working or missing):
     if is_working:

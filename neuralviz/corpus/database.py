@@ -7,13 +7,16 @@ is one commit of one table: what was interrupted is not there at all.
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,9 +29,13 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
+ATTEMPTS = 8  # at a write that another process gets in the way of
+_CONFLICT = "commit conflict"
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
+
+T = TypeVar("T")
 
 _REGISTRIES = {
     "corpora": ("id", "name", "created", "about"),
@@ -56,11 +63,10 @@ class Database:
         """A table as it is now."""
         return self._connect().open_table(table)
 
-    def create(self, table: str, rows: pa.Table, *, overwrite: bool = False) -> None:
-        """Make a table with rows."""
+    def create(self, table: str, rows: pa.Table) -> None:
+        """Make a table with rows; its name is nobody else's."""
         self._prepare()
-        mode = "overwrite" if overwrite and self._is_there(table) else "create"
-        self._connect().create_table(table, rows, mode=mode)
+        self._connect().create_table(table, rows)
 
     def make_room(self, table: str, schema: pa.Schema) -> None:
         """Make a table without rows, if it is not there yet."""
@@ -104,37 +110,56 @@ class Database:
             if missing and "not found" in str(error):
                 raise StoreError(missing) from error
             raise StoreError(
-                f"What is kept in {self.folder} cannot be read ({_reason(error)})."
+                f"What is kept in {self.folder} cannot be read ({_reason(str(error))})."
             ) from error
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Errors of writing as `StoreError`."""
-        try:
-            yield
-        except (OSError, RuntimeError, ValueError) as error:
-            if any(sign in str(error) for sign in _DISK_FULL):
-                raise StoreError(
-                    f"There is no room left on the disk of {self.folder}. What was kept before is "
-                    "still there; make room and go on."
-                ) from error
-            if any(sign in str(error) for sign in _FORBIDDEN):
-                raise StoreError(
-                    f"Nothing can be written to {self.folder}; change its permissions, or set "
-                    "NEURALVIZ_HOME to another folder."
-                ) from error
-            raise StoreError(
-                f"It could not be kept in {self.folder} ({_reason(error)}). What was kept before "
-                "is still there."
-            ) from error
+    def write(self, action: Callable[[], T]) -> T:
+        """Do what writes, again while another process is just writing the same.
+
+        Raises:
+            StoreError: it cannot be done; the message says why.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return action()
+            except (OSError, RuntimeError, ValueError) as error:
+                if _CONFLICT not in str(error) or attempt == ATTEMPTS:
+                    raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
+            time.sleep(random.uniform(0.01, 0.02) * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _refusal(self, said: str) -> str:
+        """Why something was not written, in a sentence."""
+        if any(sign in said for sign in _DISK_FULL):
+            return (
+                f"There is no room left on the disk of {self.folder}. What was kept before is "
+                "still there; make room and go on."
+            )
+        if any(sign in said for sign in _FORBIDDEN):
+            return (
+                f"Nothing can be written to {self.folder}; change its permissions, or set "
+                "NEURALVIZ_HOME to another folder."
+            )
+        if _CONFLICT in said:
+            return (
+                f"Another process keeps writing to {self.folder}; try again when it is done. What "
+                "was kept before is still there."
+            )
+        return (
+            f"It could not be kept in {self.folder} ({_reason(said)}). What was kept before is "
+            "still there."
+        )
 
     def _connect(self) -> DBConnection:
+        os.environ.setdefault("LANCEDB_LOG", "error")  # else it tells of every new table
         import lancedb
 
         return lancedb.connect(self.folder / "tables")
 
     def _is_there(self, table: str) -> bool:
-        return (self.folder / "tables" / f"{table}.lance").is_dir()
+        """Whether a table has been written; the folder alone is what a killed process leaves."""
+        versions = self.folder / "tables" / f"{table}.lance" / "_versions"
+        return any(versions.glob("*.manifest"))
 
     def _prepare(self) -> None:
         """Make the folder, and say in it which format it has."""
@@ -183,7 +208,6 @@ def rows_of(lists: pa.Array) -> np.ndarray:
     return values.reshape(-1, lists.type.list_size)
 
 
-def _reason(error: Exception) -> str:
+def _reason(said: str) -> str:
     """What the database says, without the places in its source."""
-    said = _SOURCE.sub("", " ".join(str(error).split()))
-    return said.strip(" ,.")[:200] or type(error).__name__
+    return _SOURCE.sub("", " ".join(said.split())).strip(" ,.")[:200]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralviz.corpus.vectors import text_keys
 from neuralviz.embedders.concatenated import join
+from neuralviz.errors import TextError
 
 if TYPE_CHECKING:
     from neuralviz.corpus.store import Corpus, CorpusStore
@@ -71,7 +72,8 @@ def embed_corpus(
         The progress at the start, after every batch, and when all is kept.
 
     Raises:
-        StoreError: the vectors cannot be written; those written before are kept.
+        StoreError: the vectors cannot be written, and those written before are kept; or the corpus
+            was deleted meanwhile.
         ModelError: as of `Embedder.embed_in_batches`.
     """
     from neuralviz.embedders import ConcatenatedEmbedder
@@ -89,6 +91,7 @@ def embed_corpus(
 
     def keep() -> int:
         if pending:
+            store.check_kept(corpus)
             store.vectors.put(
                 kept,
                 np.concatenate([part for part, _ in pending]),
@@ -109,7 +112,10 @@ def embed_corpus(
                 continue
             given = [texts[at] for at in missing]
             batches = embedder.embed_in_batches(given, BATCH_SIZE, should_stop=should_stop)
-            batch = next(batches, None)
+            try:
+                batch = next(batches, None)
+            except TextError as error:
+                raise _named(store, corpus, embedder, given) or error from error
             if batch is None:  # stopped
                 break
             pending.append((keys[missing][batch.at], batch))
@@ -162,6 +168,24 @@ def _join_parts(
         vectors = join([store.vectors.get(one, some) for one in parts])
         store.vectors.put(kept, some, vectors, loss)
     yield EmbeddingProgress(kept, total + 1, total + 1, found, n_rose)
+
+
+def _named(
+    store: CorpusStore, corpus: Corpus, embedder: Embedder, texts: Sequence[str]
+) -> TextError | None:
+    """The error of the text that an embedder cannot read, with the place it has in the corpus."""
+    for text in texts:
+        try:
+            next(embedder.embed_in_batches([text]))
+        except TextError as error:
+            row = store.texts(corpus).index(text)
+            (its_id,) = store.ids(corpus, [row])
+            return TextError(
+                f"Text {row + 1:,} of “{corpus.name}” (id {its_id}) cannot be embedded by "
+                f"{embedder.name}: {error} Leave it out and add the corpus again; what is "
+                "embedded already is found again."
+            )
+    return None
 
 
 def distinct_texts(store: CorpusStore, corpus: Corpus) -> tuple[list[str], np.ndarray]:

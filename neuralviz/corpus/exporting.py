@@ -44,11 +44,14 @@ def corpus_table(
 
     columns: dict[str, pa.Array] = {
         "id": pa.array(store.ids(corpus), pa.string()),
-        "text": pa.array(store.texts(corpus), pa.string()),
+        "text": pa.array(store.texts(corpus), pa.large_string()),
     }
     for column in corpus.columns:
         values = store.labels(corpus, column.name)
-        kind = pa.float64() if column.kind == "number" else pa.string()
+        kind = pa.string()
+        if column.kind == "number":
+            known = values[np.isfinite(values)]
+            kind = pa.int64() if (known % 1 == 0).all() else pa.float64()
         columns[free_name(column.name, (*OURS, *columns))] = pa.array(
             values, kind, from_pandas=True
         )

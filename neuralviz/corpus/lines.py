@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import unicodedata
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +66,15 @@ def name_lines(lines: Sequence[int], unit: str = "line") -> str:
 
 def tidy(field: str) -> str:
     """A field without blanks around it, its unreadable characters made blanks."""
-    return field.strip() if field.isprintable() else _UNREADABLE.sub(" ", field).strip()
+    if field.isprintable():
+        return field.strip()
+    readable = _UNREADABLE.sub(" ", field).strip()
+    return readable if any(map(_can_be_seen, readable)) else ""
+
+
+def _can_be_seen(character: str) -> bool:
+    """Whether it is neither blank nor one of those that only steer others, of no width."""
+    return not character.isspace() and unicodedata.category(character) not in ("Cf", "Mn")
 
 
 def count_unreadable(text: str) -> int:

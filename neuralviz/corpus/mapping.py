@@ -66,6 +66,7 @@ def make_map(
     on_progress(ProjectionEvent("clusters"))
     clusters = find_clusters(projection.coordinates)
     words = name_clusters(store.texts(corpus), clusters, CLUSTER_WORDS)
+    store.check_kept(corpus)
     return store.maps.put(corpus, embedder, projection, clusters, words)
 
 

@@ -1,10 +1,15 @@
-"""Maps that are kept: the same picture whenever they are opened, and on any machine."""
+"""Maps that are kept: the same picture whenever they are opened, and on any machine.
+
+Points lie in a table of their own, ``map-ID-…``, which the row in ``maps`` names: of two processes
+that make one map at once, the first to write its row is believed, and the other takes its own away.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,6 +41,7 @@ class KeptMap:
     Attributes:
         id: hash of the corpus, the embedder and the settings.
         corpus, embedder: their ids.
+        table: of its points.
         created: ISO 8601, UTC.
         settings: how it was projected.
         min_cluster_size: texts that the smallest cluster may have.
@@ -46,6 +52,7 @@ class KeptMap:
     id: str
     corpus: str
     embedder: str
+    table: str
     created: str
     settings: ProjectionSettings
     min_cluster_size: int
@@ -54,7 +61,7 @@ class KeptMap:
 
 
 class KeptMaps:
-    """The maps of a database: ``map-ID`` for each."""
+    """The maps of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -79,15 +86,20 @@ class KeptMaps:
         clusters: Clusters,
         cluster_words: Sequence[Sequence[str]],
     ) -> KeptMap:
-        """Keep a map, in place of one that was made in the same way.
+        """Keep a map, unless one that was made in the same way is there already.
+
+        Returns:
+            The one that is kept.
 
         Raises:
             StoreError: it cannot be written; nothing of it is kept then.
         """
         import pyarrow as pa
 
+        its_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(
-            id=map_id(corpus, embedder, projection.settings),
+            id=its_id,
+            table=f"map-{its_id}-{secrets.token_hex(4)}",
             corpus=corpus.id,
             embedder=embedder.id,
             created=now(),
@@ -106,13 +118,18 @@ class KeptMaps:
                 "distances": list_array(neighbours.distances),
             }
         )
-        with self._database.writing():
-            self._database.create(_table(kept), rows, overwrite=True)
-            registry = self._database.registry("maps")
+
+        def register() -> None:
             entry = _entry(kept, neighbours.metric) | {"fitted": _pack(projection.fitted)}
-            registry.merge_insert("id").when_matched_update_all().when_not_matched_insert_all(
-            ).execute([entry])  # fmt: skip
-        return kept
+            merge = self._database.registry("maps").merge_insert("id")
+            merge.when_not_matched_insert_all().execute([entry])
+
+        self._database.write(lambda: self._database.create(kept.table, rows))
+        self._database.write(register)
+        first = next((one for one in self.of(corpus) if one.id == kept.id), kept)
+        if first.table != kept.table:
+            self._database.write(lambda: self._database.drop(kept.table))
+        return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
         """[text, dimensions] float32 coordinates, and the clusters."""
@@ -141,9 +158,8 @@ class KeptMaps:
 
     def delete(self, kept: KeptMap) -> None:
         """Forget a map."""
-        with self._database.writing():
-            self._database.registry("maps").delete(f"id = '{kept.id}'")
-            self._database.drop(_table(kept))
+        self._database.write(lambda: self._database.registry("maps").delete(f"id = '{kept.id}'"))
+        self._database.write(lambda: self._database.drop(kept.table))
 
     def _entry(self, kept: KeptMap) -> dict[str, Any]:
         for row in self._database.entries("maps", _ABOUT):
@@ -154,7 +170,7 @@ class KeptMaps:
     def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
         gone = "This map is not there any more; it was deleted meanwhile."
         with self._database.reading(missing=gone):
-            table = self._database.open(_table(kept)).search().select(["row", *columns]).to_arrow()
+            table = self._database.open(kept.table).search().select(["row", *columns]).to_arrow()
             return table.sort_by("row")
 
 
@@ -164,16 +180,13 @@ def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings)
     return hashlib.sha256(repr(whole).encode()).hexdigest()[:24]
 
 
-def _table(kept: KeptMap) -> str:
-    return f"map-{kept.id}"
-
-
 def _map(row: Mapping[str, Any]) -> KeptMap:
     about = json.loads(row["about"])
     return KeptMap(
         id=row["id"],
         corpus=row["corpus"],
         embedder=row["embedder"],
+        table=about["table"],
         created=row["created"],
         settings=ProjectionSettings.from_dict(about["settings"]),
         min_cluster_size=about["min_cluster_size"],
@@ -184,6 +197,7 @@ def _map(row: Mapping[str, Any]) -> KeptMap:
 
 def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
     about = {
+        "table": kept.table,
         "settings": kept.settings.relevant(),
         "min_cluster_size": kept.min_cluster_size,
         "cluster_words": kept.cluster_words,

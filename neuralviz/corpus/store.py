@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from neuralviz.corpus.reading import ReadTexts
 
 MAX_NAME = 80  # characters
+LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
 _ASKED_ONE_BY_ONE = 1000  # rows; above, the whole column is read
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
@@ -136,7 +137,7 @@ class CorpusStore:
             {
                 "row": pa.array(np.arange(len(read.texts), dtype=np.int32)),
                 "id": pa.array(_ids(read), pa.string()),
-                "text": pa.array(read.texts, pa.string()),
+                "text": pa.array(read.texts, pa.large_string()),
                 "key": key_array(keys),
                 **{f"label_{place}": values for place, (_, values) in enumerate(labels)},
             }
@@ -149,10 +150,26 @@ class CorpusStore:
             created=now(),
             columns=tuple(column for column, _ in labels),
         )
-        with self._database.writing():
-            self._database.create(_table(corpus), rows)
-            self._database.registry("corpora").add([_entry(corpus)])
+        self._database.write(lambda: self._database.create(_table(corpus), rows))
+        self._database.write(lambda: self._database.registry("corpora").add([_entry(corpus)]))
+        return self._set_apart(corpus)
+
+    def _set_apart(self, corpus: Corpus) -> Corpus:
+        """Give a corpus another name when another process has kept one of its name meanwhile."""
+        others = [other for other in self.corpora() if other.id != corpus.id]
+        first = (corpus.created, corpus.id)
+        if any(o.name == corpus.name and (o.created, o.id) < first for o in others):
+            return self.rename(corpus, _free(corpus.name, [other.name for other in others]))
         return corpus
+
+    def check_kept(self, corpus: Corpus) -> None:
+        """Find out whether a corpus is still there.
+
+        Raises:
+            StoreError: it was deleted.
+        """
+        if corpus.id not in {one.id for one in self.corpora()}:
+            raise StoreError(_gone(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
         """The corpus that `add` made of just these texts, ids and labels under this name.
@@ -188,17 +205,21 @@ class CorpusStore:
         name = _tidy(name)
         if any(other.name == name and other.id != corpus.id for other in self.corpora()):
             raise StoreError(f"There is a corpus “{name}” already; choose another name.")
-        with self._database.writing():
-            corpora = self._database.registry("corpora")
-            corpora.update(where=f"id = '{corpus.id}'", values={"name": name})
+        where = f"id = '{corpus.id}'"
+        registry = self._database.registry
+        self._database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
         return self.corpus(corpus.id)
 
     def delete(self, corpus: Corpus) -> None:
-        """Forget a corpus, its maps, and the vectors of texts that no other corpus has."""
+        """Forget a corpus, its maps, and the vectors of texts that no other corpus has.
+
+        Raises:
+            StoreError: it is gone already, or what is kept cannot be written.
+        """
         mine = np.unique(self.keys(corpus))
-        with self._database.writing():
-            self._database.registry("corpora").delete(f"id = '{corpus.id}'")
-            self._database.drop(_table(corpus))
+        registry = self._database.registry
+        self._database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
+        self._database.write(lambda: self._database.drop(_table(corpus)))
         for kept in self.maps.of(corpus):
             self.maps.delete(kept)
         others = [self.keys(other) for other in self.corpora()]
@@ -231,8 +252,7 @@ class CorpusStore:
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         import pyarrow as pa
 
-        gone = f"The corpus “{corpus.name}” is not there any more; it was deleted meanwhile."
-        with self._database.reading(missing=gone):
+        with self._database.reading(missing=_gone(corpus)):
             query = self._database.open(_table(corpus)).search().select(["row", name])
             if rows is not None and len(rows) <= _ASKED_ONE_BY_ONE:
                 query = query.where(f"row IN ({', '.join(str(int(row)) for row in rows) or -1})")
@@ -243,6 +263,10 @@ class CorpusStore:
                 order = order[np.searchsorted(there[order], np.asarray(rows, dtype=np.int64))]
             column = table[name].take(pa.array(order))
             return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+
+
+def _gone(corpus: Corpus) -> str:
+    return f"The corpus “{corpus.name}” is not there any more; it was deleted meanwhile."
 
 
 def _table(corpus: Corpus) -> str:
@@ -307,7 +331,10 @@ def _is_number(value: str) -> bool:
     """Whether it is a finite number as programs write it; 007 is a name."""
     if not _NUMBER.fullmatch(value):
         return False
+    digits = value.lstrip("+-")
+    if digits.isdigit():
+        return int(digits) <= LARGEST_WHOLE
     try:
-        return np.isfinite(float(value))
+        return bool(np.isfinite(float(value)))
     except ValueError:
         return False

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders import Embedder
 
+VERSION = 1  # of how vectors are computed: another one makes all of them anew
 KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
 _DELETED_AT_ONCE = 1000  # keys in one condition
@@ -70,10 +73,13 @@ class KeptVectors:
             ]
         )
         row = {"id": kept.id, "created": now(), "spec": spec, "dim": kept.dim}
-        with self._database.writing():
-            self._database.make_room(_table(kept), schema)
-            registry = self._database.registry("embedders")
-            registry.merge_insert("id").when_not_matched_insert_all().execute([row])
+
+        def register() -> None:
+            merge = self._database.registry("embedders").merge_insert("id")
+            merge.when_not_matched_insert_all().execute([row])
+
+        self._database.write(lambda: self._database.make_room(_table(kept), schema))
+        self._database.write(register)
         return kept
 
     def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
@@ -104,9 +110,12 @@ class KeptVectors:
                 "last_loss": pa.array(loss[:, 1].astype(np.float32), from_pandas=False),
             }
         )
-        with self._database.writing():
-            table = self._database.open(_table(embedder))
-            table.merge_insert("key").when_not_matched_insert_all().execute(rows)
+
+        def put() -> None:
+            merge = self._database.open(_table(embedder)).merge_insert("key")
+            merge.when_not_matched_insert_all().execute(rows)
+
+        self._database.write(put)
 
     def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, dim] float32.
@@ -140,9 +149,16 @@ class KeptVectors:
         return out[places]
 
     def compact(self, embedder: KeptEmbedder) -> None:
-        """Put the many small pieces of a long run together; what readers have open stays."""
-        with self._database.writing():
-            self._database.open(_table(embedder)).optimize(cleanup_older_than=SUPERSEDED_FOR)
+        """Put the many small pieces of a long run together; what readers have open stays.
+
+        Nothing depends on it: it is left to another time when somebody else is just writing.
+        """
+        with suppress(StoreError):
+            self._database.write(
+                lambda: self._database.open(_table(embedder)).optimize(
+                    cleanup_older_than=SUPERSEDED_FOR
+                )
+            )
 
     def forget(self, keys: np.ndarray) -> None:
         """Delete the vectors of some texts, whoever made them."""
@@ -150,12 +166,14 @@ class KeptVectors:
             known = keys[np.isin(keys, self._keys(embedder))]
             if not len(known):
                 continue
-            with self._database.writing():
-                table = self._database.open(_table(embedder))
-                for start in range(0, len(known), _DELETED_AT_ONCE):
-                    part = known[start : start + _DELETED_AT_ONCE]
-                    table.delete(f"key IN ({', '.join(map(_literal, part))})")
+            for start in range(0, len(known), _DELETED_AT_ONCE):
+                part = known[start : start + _DELETED_AT_ONCE]
+                self._database.write(partial(self._delete, embedder, part))
             self.compact(embedder)
+
+    def _delete(self, embedder: KeptEmbedder, keys: np.ndarray) -> None:
+        table = self._database.open(_table(embedder))
+        table.delete(f"key IN ({', '.join(map(_literal, keys))})")
 
     def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
         batches = self._database.batches(_table(embedder), ["key"])
@@ -171,7 +189,8 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
 
 def embedder_id(embedder: Embedder) -> str:
     """Hash of all that an embedder's vectors depend on besides the text."""
-    return hashlib.sha256(repr(embedder.identity).encode()).hexdigest()[:24]
+    whole = embedder.identity if VERSION == 1 else (VERSION, embedder.identity)
+    return hashlib.sha256(repr(whole).encode()).hexdigest()[:24]
 
 
 def key_array(keys: np.ndarray) -> pa.Array:

@@ -170,9 +170,9 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     columns = [(name, pa.string()) for name in names]
     schema = pa.schema([*columns, ("product", pa.float32()), ("rank", pa.int64())])
     writers = {".parquet": parquet.ParquetWriter, ".csv": arrow_csv.CSVWriter}
-    safe = inert if path.suffix == ".csv" else str
+    safe = inert if path.suffix.lower() == ".csv" else str
     id_column = pa.array(map(safe, ids), pa.string())
-    with _beside(path) as file, writers[path.suffix](file, schema) as writer:
+    with _beside(path) as file, writers[path.suffix.lower()](file, schema) as writer:
         for one in similarities:
             text_column = pa.array(map(safe, one.texts), pa.string())
             for rows in _product_rows(one, id_column, text_column, schema):
@@ -229,10 +229,14 @@ def _write_csv(file: IO[bytes], table: pa.Table) -> None:
     lines.detach()
 
 
-def _cells(column: pa.Array) -> Iterator[object]:
+def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    if pa.types.is_string(column.type):
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _cells(column: pa.Array) -> Iterator[object]:
+    if _is_text(column.type):
         return (inert(value) if value else "" for value in column.to_pylist())
     return iter(_in_words(column))
 
@@ -246,9 +250,7 @@ def _write_jsonl(file: IO[bytes], table: pa.Table) -> None:
 
 
 def _json_values(column: pa.Array) -> Iterator[str]:
-    import pyarrow as pa
-
-    if pa.types.is_string(column.type):
+    if _is_text(column.type):
         return (json.dumps(value, ensure_ascii=False) for value in column.to_pylist())
     return (value or "null" for value in _in_words(column))
 
@@ -258,15 +260,22 @@ def _in_words(column: pa.Array) -> list[str]:
     import pyarrow as pa
 
     if pa.types.is_list(column.type):
-        return [f"[{', '.join(map(_number, values))}]" for values in column.to_numpy(False)]
-    return [_number(value) for value in column.to_pylist()]
+        return [f"[{', '.join(map(_short, values))}]" for values in column.to_numpy(False)]
+    in_words = _short if pa.types.is_float32(column.type) else _whole
+    return [
+        "" if value is None or not np.isfinite(value) else in_words(value)
+        for value in column.to_pylist()
+    ]
 
 
-def _number(value: float | None) -> str:
-    """With the nine digits that tell every float32 from the next, integers with all of theirs."""
-    if value is None or not np.isfinite(value):
-        return ""
-    return str(value) if isinstance(value, int) else f"{value:.9g}"
+def _short(value: float) -> str:
+    """A float32 with the nine digits that tell every one from the next."""
+    return f"{value:.9g}"
+
+
+def _whole(value: float) -> str:
+    """An integer or a double with all of its digits; a whole one without a point."""
+    return str(int(value)) if value == int(value) and abs(value) <= 2**53 else repr(value)
 
 
 _WRITERS: dict[str, Callable[[IO[bytes], pa.Table], None]] = {

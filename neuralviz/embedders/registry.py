@@ -93,6 +93,11 @@ class EmbedderSpec:
     options: tuple[tuple[str, Any], ...] = ()
     parts: tuple[EmbedderSpec, ...] = ()
 
+    @property
+    def learns(self) -> bool:
+        """Whether a model is tuned on every text, which takes long."""
+        return any(METHODS[part.method].kind == "masked" for part in self.parts or (self,))
+
     def to_json(self) -> str:
         """The spec as text, to be kept."""
         return json.dumps(self._as_list())
@@ -345,6 +350,8 @@ def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) ->
             continue
         try:
             values[name] = options[name].read(text)
+            if values[name] == options[name].read(options[name].default):
+                del values[name]  # one way to say one thing
         except (ValueError, KeyError) as error:
             raise SettingsError(
                 f"The option {name} has to be {options[name].expects}, and “{text[:40]}” is not."

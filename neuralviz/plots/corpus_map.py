@@ -34,6 +34,7 @@ SYMBOLS = ("circle", "diamond", "square", "x")
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 MAX_CATEGORIES = len(COLOURS) * len(SYMBOLS)
 GREY = "#9A9FA5"
+EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
 FADED = 0.12  # opacity of what is not selected
 HOVERED_CHARACTERS = 60  # of a line
 _NAME_CHARACTERS = 16
@@ -108,8 +109,10 @@ def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
         name: of the numbers.
         values: [text].
     """
-    numbers = np.asarray(values, dtype=np.float32)
+    numbers = np.asarray(values, dtype=np.float64)
     known = numbers[np.isfinite(numbers)]
+    if np.abs(known).max(initial=0) < EXACT_IN_FLOAT32:
+        numbers = numbers.astype(np.float32)
     number_format = ".3~g"
     if len(known) and (known == np.round(known)).all():
         number_format = ",.0f" if np.abs(known).max() >= 10_000 else ".0f"

@@ -269,7 +269,7 @@ def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
     page.get_by_role("combobox", name="Map", exact=True).fill("neural")
     page.get_by_role("option", name="neural", exact=True).click()
     page.get_by_role("button", name="Make the map").click()
-    page.get_by_text(re.compile(r"neural: (32|64|96) of 120 different texts")).wait_for(
+    page.get_by_text(re.compile(r"neural: (?!120)\d+ of 120 different texts")).wait_for(
         timeout=3 * MINUTE
     )
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()

@@ -282,7 +282,7 @@ def test_labels_say_what_sets_namesakes_apart() -> None:
 def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:
     lines = ["A cat.", "A dog.", "Rain again."]
     paste(page, "\n".join(lines))
-    paste(page, "\n".join([*lines, "\u200b"]), "cls", "mean")
+    paste(page, "\n".join([*lines, "\ufffd"]), "cls", "mean")
     assert "Text 4 is without a character" in said(page)
 
 

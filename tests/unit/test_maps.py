@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +127,7 @@ def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     assert store.maps.of(corpus) == ()
     assert store.maps.of(second) == (stays,)
     assert [path.name for path in (store.folder / "tables").glob("map-*")] == [
-        f"map-{stays.id}.lance"
+        f"{stays.table}.lance"
     ]
     with pytest.raises(StoreError, match="This map is not there any more"):
         store.maps.points(kept)
@@ -177,3 +178,23 @@ def test_too_few_texts_and_missing_vectors_are_said(store: CorpusStore):
     kept = store.vectors.register(HashEmbedder())
     with pytest.raises(StoreError, match="40 of 40 texts are not embedded yet"):
         make_map(store, corpus, kept, PCA)
+
+
+def test_two_threads_keep_one_map_at_once(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    errors: list[Exception] = []
+
+    def make() -> None:
+        try:
+            make_map(CorpusStore(store.folder), corpus, embedder, PCA)
+        except Exception as error:  # told below
+            errors.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    (kept,) = store.maps.of(corpus)
+    assert len(store.maps.points(kept)[0]) == corpus.n_texts

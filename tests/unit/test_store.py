@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -225,3 +226,68 @@ def test_what_is_kept_says_its_format(store: CorpusStore):
     store.add("c", READ)
     assert json.loads((store.folder / "format.json").read_text()) == {"format": 1}
     assert not list(store.folder.glob("*.part"))
+
+
+FIRST_WRITE = """
+import sys
+import time
+from pathlib import Path
+from neuralviz.corpus.reading import ReadTexts
+from neuralviz.corpus.store import CorpusStore
+
+print("ready", flush=True)
+CorpusStore(Path(sys.argv[1])).add("first", ReadTexts(("a", "b")))
+"""
+
+
+def test_what_a_killed_first_write_leaves_is_written_over(store: CorpusStore):
+    (store.folder / "tables" / "corpora.lance" / "_transactions").mkdir(parents=True)
+    (store.folder / "tables" / "embedders.lance" / "data").mkdir(parents=True)
+    assert CorpusStore(store.folder).corpora() == ()
+    corpus = store.add("c", READ)
+    embedded(store, corpus)
+    assert store.corpora() == (corpus,)
+
+
+def test_a_first_write_is_killed_at_any_moment(tmp_path: Path):
+    for number in range(4):
+        folder = tmp_path / str(number)
+        command = [sys.executable, "-c", FIRST_WRITE, str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
+            run.stdout.readline()
+            deadline = time.monotonic() + 20
+            while not (folder / "tables" / "corpora.lance").exists() and run.poll() is None:
+                assert time.monotonic() < deadline
+            time.sleep(0.002 * number)
+            run.kill()
+        store = CorpusStore(folder)
+        assert len(store.corpora()) in (0, 1)
+        corpus = store.add("again", READ)
+        assert corpus in store.corpora()
+
+
+def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
+    corpus = store.add("c", ReadTexts(tuple(f"text {i}" for i in range(100))))
+    run = embed_corpus(store, corpus, HashEmbedder())
+    next(run)
+    store.delete(corpus)
+    with pytest.raises(StoreError, match="it was deleted meanwhile"):
+        list(run)
+    (kept,) = store.vectors.embedders()
+    assert not store.vectors.has(kept, text_keys([f"text {i}" for i in range(100)])).any()
+
+
+def test_whole_numbers_too_large_for_a_double_are_names(store: CorpusStore):
+    values = ("9007199254740993", "9007199254740992")
+    corpus = store.add("c", ReadTexts(("a", "b"), labels={"user": values}))
+    assert tuple(store.labels(corpus, "user")) == values
+
+
+def test_two_ways_to_ask_for_one_method_are_one_spec():
+    assert embedder_spec("mean", {"layer": "last", "special_tokens": "yes"}) == embedder_spec(
+        "mean"
+    )
+    assert embedder_spec("neural", {"learning_rate": "0.010"}) == embedder_spec("neural")
+    blueprints = {"blueprints": "(2,1),(1,1),(1,2),(1,3)"}
+    assert embedder_spec("neural", blueprints) == embedder_spec("neural")
+    assert embedder_spec("neural", {"epochs": "5"}) != embedder_spec("neural")

@@ -59,3 +59,10 @@ def test_data_frames_are_inert_too():
     frame = pd.DataFrame({"text": ["=1", "a"], "@n": [-1.5, 2.0]})
     assert frame_csv(frame).splitlines() == ["text,'@n", "'=1,-1.5", "a,2.0"]
     assert frame["text"][0] == "=1"
+
+
+def test_doubles_keep_all_of_their_digits():
+    table = pa.table({"n": pa.array([1714567891.0, 1234567.891, 1e300, -0.0, 2.0**60])})
+    rows = table_bytes(".csv", table).decode().splitlines()[1:]
+    assert rows[:2] == ["1714567891", "1234567.891"]
+    assert [float(row) for row in rows] == table["n"].to_pylist()

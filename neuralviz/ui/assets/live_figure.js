@@ -148,22 +148,32 @@ function listen(Plotly, node) {
 async function drawLatest(Plotly, node) {
   if (node.drawing) return
   node.drawing = true
-  while (node.stale && !node.held && node.isConnected) {
-    node.stale = false
-    // What else has changed on the page is painted first; a page that is not seen does not wait.
-    await new Promise((resume) => {
-      requestAnimationFrame(() => setTimeout(resume))
-      setTimeout(resume, 100)
-    })
-    const start = performance.now()
-    node.redrawn = true
-    await draw(Plotly, node)
-    node.redrawn = false
-    if (!node.observer) listen(Plotly, node)
-    // However fast the data move, half of the time is left to the rest of the page.
-    await new Promise((resume) => setTimeout(resume, performance.now() - start))
+  try {
+    while (node.stale && !node.held && node.isConnected) {
+      node.stale = false
+      await redraw(Plotly, node)
+    }
+  } finally {
+    node.drawing = false
   }
-  node.drawing = false
+}
+
+async function redraw(Plotly, node) {
+  // What else has changed on the page is painted first; a page that is not seen does not wait.
+  await new Promise((resume) => {
+    requestAnimationFrame(() => setTimeout(resume))
+    setTimeout(resume, 100)
+  })
+  const start = performance.now()
+  node.redrawn = true
+  try {
+    await draw(Plotly, node)
+  } finally {
+    node.redrawn = false
+  }
+  if (!node.observer) listen(Plotly, node)
+  // However fast the data move, half of the time is left to the rest of the page.
+  await new Promise((resume) => setTimeout(resume, performance.now() - start))
 }
 
 // Browsers keep few WebGL contexts alive: those of a figure that is gone are given back at once.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.embedders import METHODS, EmbedderSpec, make_embedder
+from neuralviz.embedders import EmbedderSpec, make_embedder
 from neuralviz.embedders.cache import VectorCache
 from neuralviz.embedders.concatenated import join
 from neuralviz.embedders.labels import method_labels
@@ -127,7 +127,7 @@ def submit(comparison: Comparison) -> None:
     for key in PAIR:  # the pair on which the methods disagree most comes first again
         st.session_state.pop(key, None)
     texts = comparison.texts
-    order = sorted(range(len(comparison.specs)), key=lambda m: _is_slow(comparison.specs[m]))
+    order = sorted(range(len(comparison.specs)), key=lambda m: comparison.specs[m].learns)
 
     def work(job: Job) -> None:
         for method in order:
@@ -157,7 +157,7 @@ def embed(
         vectors = np.stack(list(known.values()))
         yield Step(method, np.array(list(known)), vectors, np.zeros(len(known), dtype=bool))
     missing = [i for i, vector in enumerate(kept) if vector is None]
-    size = BATCH_SIZE if _is_slow(spec) else 4 * BATCH_SIZE
+    size = BATCH_SIZE if spec.learns else 4 * BATCH_SIZE
     for batch in embedder.embed_in_batches(texts, size, only=missing, should_stop=should_stop):
         sound = ~batch.loss_rose
         vector_cache().put(embedder, [texts[i] for i in batch.at[sound]], batch.vectors[sound])
@@ -168,7 +168,7 @@ def _embed_joined(
     method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: Callable[[], bool]
 ) -> Iterator[Step]:
     """Each part on its own, so that none is computed twice; cells appear with the slowest."""
-    order = sorted(range(len(spec.parts)), key=lambda part: _is_slow(spec.parts[part]))
+    order = sorted(range(len(spec.parts)), key=lambda part: spec.parts[part].learns)
     parts: dict[int, np.ndarray] = {}
     loss_rose = np.zeros(len(texts), dtype=bool)
     for place in order:
@@ -184,8 +184,3 @@ def _embed_joined(
                 yield Step(method, step.at, vectors, loss_rose[step.at])
         if should_stop():
             return
-
-
-def _is_slow(spec: EmbedderSpec) -> bool:
-    """Whether every text is learnt."""
-    return any(METHODS[part.method].kind == "masked" for part in spec.parts or (spec,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
@@ -16,6 +17,7 @@ from neuralviz.corpus.tables import TABLES, is_table
 from neuralviz.corpus.writing import table_bytes
 from neuralviz.errors import NeuralvizError
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.corpus.work import current_work
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
 ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
+KEPT_SECONDS = 600  # of what was read, while one looks at it
+_TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
 _IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
@@ -37,8 +41,8 @@ _MODES: dict[str, Mode] = {
     "the whole file": "one",
 }
 
-_read_file = st.cache_data(max_entries=4, show_spinner="Reading …")(read_texts)
-_read_files = st.cache_data(max_entries=2, show_spinner="Reading …")(read_files)
+_read_file = st.cache_data(max_entries=2, ttl=KEPT_SECONDS, show_spinner="Reading …")(read_texts)
+_read_files = st.cache_data(max_entries=1, ttl=KEPT_SECONDS, show_spinner="Reading …")(read_files)
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
@@ -61,12 +65,14 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         placeholder="Nothing is kept yet",
     )
     if row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
+        st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
         _add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
         st.query_params[CORPUS] = corpus.id
         st.session_state[_IN_ADDRESS] = corpus.id
-        with row.popover("Manage", icon=":material/folder_managed:", key="corpus-manage"):
+        key = f"corpus-manage-{corpus.id}"
+        with row.popover("Manage", icon=":material/folder_managed:", key=key):
             _manage(corpus)
     return corpus
 
@@ -80,7 +86,7 @@ def _follow_address(known: Collection[str]) -> None:
         else:
             st.toast("The corpus of this link is not kept on this machine; here is another one.")
     if st.session_state.get(CORPUS) not in known:
-        st.session_state.pop(CORPUS, None)
+        st.session_state[CORPUS] = next(iter(known), None)
 
 
 @st.dialog("Add a corpus", width="large")
@@ -123,7 +129,7 @@ def _uploaded() -> tuple[ReadTexts | None, str]:
         "Tables or plain texts",
         type=ENDINGS,
         accept_multiple_files=True,
-        key="corpus-files",
+        key=f"corpus-files-{st.session_state.get(_TIMES_ADDED)}",
         help="CSV, TSV, JSON, JSONL, parquet or XLSX with a column of texts, or plain text. Of "
         "several files at once each plain text is one text.",
     )
@@ -161,7 +167,7 @@ def _folder() -> tuple[ReadTexts | None, str]:
         "A folder of tables and plain texts",
         type=ENDINGS,
         accept_multiple_files="directory",
-        key="corpus-folder",
+        key=f"corpus-folder-{st.session_state.get(_TIMES_ADDED)}",
         help="Each plain text is one text; tables are put one below the other. The file of a "
         "text becomes a label.",
     )
@@ -179,15 +185,19 @@ def _preview(read: ReadTexts) -> None:
     st.markdown(f"**{n:,} text{'s' * (n != 1)}**, of which the first are:")
     first = read.first(PREVIEWED)
     table = {"text": [shorten(text, 200) for text in first.texts]}
-    table |= {name: list(values) for name, values in first.labels.items() if name != "text"}
+    for name, values in first.labels.items():
+        table[name if name not in table else f"{name} (label)"] = list(values)
     height = ROW_HEIGHT * (len(first.texts) + 1) + 3
     st.dataframe(pd.DataFrame(table), hide_index=True, height=height)
 
 
 def _manage(corpus: Corpus) -> None:
     """Rename, take away, delete."""
-    name = st.text_input("Name", corpus.name, max_chars=MAX_NAME, key=f"corpus-name-{corpus.id}")
-    if name != corpus.name and st.button("Rename", key="corpus-rename", width="stretch"):
+    key = f"corpus-name-{corpus.id}"
+    name = st.text_input(
+        "Name", corpus.name, max_chars=MAX_NAME, key=key, help="Press Enter to rename the corpus."
+    )
+    if name != corpus.name:
         try:
             CorpusStore().rename(corpus, name)
         except NeuralvizError as error:
@@ -198,7 +208,7 @@ def _manage(corpus: Corpus) -> None:
         st.download_button(
             f"Texts and labels ({ending[1:]})",
             partial(_whole_corpus, corpus, ending),
-            f"corpus{ending}",
+            f"{file_name(corpus)}{ending}",
             key=f"corpus-take{ending}",
             on_click="ignore",
             width="stretch",
@@ -207,6 +217,9 @@ def _manage(corpus: Corpus) -> None:
     if st.button(
         "Delete", key="corpus-delete", icon=":material/delete:", disabled=not sure, width="stretch"
     ):
+        work = current_work(corpus)
+        if work is not None:
+            work.job.stop()
         try:
             CorpusStore().delete(corpus)
         except NeuralvizError as error:
@@ -214,6 +227,11 @@ def _manage(corpus: Corpus) -> None:
         else:
             st.session_state.pop(CORPUS, None)
             st.rerun()
+
+
+def file_name(corpus: Corpus) -> str:
+    """A corpus's name as that of a file, without ending."""
+    return re.sub(r"[^\w .-]+", "_", corpus.name).strip(" ._") or "corpus"
 
 
 def _whole_corpus(corpus: Corpus, ending: str) -> bytes:

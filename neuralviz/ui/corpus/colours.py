@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 K = 10  # neighbours that are looked at
+REMEMBERED = 24  # colours of a map
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
 LOSSES = {"first-loss": "Loss before learning", "last-loss": "Loss after learning"}
 
@@ -30,7 +31,7 @@ def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
     options |= {
         f"agreement:{name}": f"Nearest {K} of the same {name}" for name in corpus.categories
     }
-    if any(one.learns and np.isfinite(one.losses).any() for one in maps):
+    if any(one.spec.learns and np.isfinite(one.losses).any() for one in maps):
         options |= LOSSES
     if len(maps) > 1:
         options[COMMON] = f"Common nearest {K} of both maps"
@@ -43,6 +44,8 @@ def colour_of(
     """The colours of one of the maps that are shown."""
     key = option if option != COMMON else f"{COMMON} {' '.join(one.kept.id for one in maps)}"
     if key not in shown.colours:
+        if len(shown.colours) >= REMEMBERED:
+            shown.colours.clear()
         shown.colours[key] = _make(option, corpus, shown, maps)
     return shown.colours[key]
 

@@ -12,8 +12,9 @@ import streamlit as st
 from neuralviz.corpus.mapping import Placer
 from neuralviz.corpus.neighbours import neighbours_of_points
 from neuralviz.corpus.projecting import SCORED_NEIGHBOURS
+from neuralviz.corpus.reading import ID_COLUMNS
 from neuralviz.corpus.store import CorpusStore
-from neuralviz.embedders import METHODS, EmbedderSpec
+from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, StoreError
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from neuralviz.plots.corpus_map import PointColour
 
 MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
+TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
+TEXTS_A_NUMBER = 5
 FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
 
 
@@ -76,14 +79,17 @@ class OpenCorpus:
         """Columns that tell texts apart, by name: [text] strings, blank where there is none."""
         found = {}
         for column in self.corpus.columns:
+            if column.name.strip().lower() in ID_COLUMNS:
+                continue
             values = self.labels(column.name)
             if column.kind == "number":
                 known = values[np.isfinite(values)]
-                if len(np.unique(known)) > FEW_NUMBERS or (known % 1 != 0).any():
+                n = len(np.unique(known))
+                if n > FEW_NUMBERS or (known % 1 != 0).any() or len(known) < TEXTS_A_NUMBER * n:
                     continue
                 values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
             n = len(set(values) - {""})
-            if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // 2)):
+            if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
                 found[column.name] = values
         return found
 
@@ -112,17 +118,28 @@ class OpenMap:
     @cached_property
     def embedder(self) -> KeptEmbedder:
         """Who made the vectors."""
-        return next(e for e in CorpusStore().vectors.embedders() if e.id == self.kept.embedder)
+        for embedder in CorpusStore().vectors.embedders():
+            if embedder.id == self.kept.embedder:
+                return embedder
+        raise StoreError("The vectors of this map are not there any more; make it again.")
 
     @cached_property
     def spec(self) -> EmbedderSpec:
         """How to make the embedder again."""
         return EmbedderSpec.from_json(self.embedder.spec)
 
-    @cached_property
+    @property
     def placer(self) -> Placer:
         """The vectors, for new sentences."""
-        return Placer(CorpusStore(), self.corpus, self.kept)
+        return _placer(str(CorpusStore().folder), self)
+
+    @cached_property
+    def axes(self) -> tuple[str, ...] | None:
+        """Names of the axes, where they mean something."""
+        if self.kept.settings.reducer != "pca":
+            return None
+        shares = CorpusStore().maps.fitted(self.kept)["explained_variance_ratio"]
+        return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
 
     @cached_property
     def neighbours_on_map(self) -> Neighbours:
@@ -134,12 +151,6 @@ class OpenMap:
         """Name of the method."""
         return method_labels([self.spec])[0]
 
-    @property
-    def learns(self) -> bool:
-        """Whether a model was tuned on every text."""
-        parts = self.spec.parts or (self.spec,)
-        return any(METHODS[part.method].kind == "masked" for part in parts)
-
     @cached_property
     def losses(self) -> np.ndarray:
         """[text, 2] the first and the last loss, NaN where nothing was learnt."""
@@ -150,6 +161,12 @@ class OpenMap:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: str, corpus_id: str) -> OpenCorpus:
     return OpenCorpus(CorpusStore().corpus(corpus_id))
+
+
+@st.cache_resource(max_entries=2, show_spinner=False, hash_funcs={OpenMap: lambda one: one.kept.id})
+def _placer(folder: str, shown: OpenMap) -> Placer:
+    """All vectors of a map: few are held at a time."""
+    return Placer(CorpusStore(), shown.corpus, shown.kept)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -189,6 +206,15 @@ def find_map(corpus: Corpus, choice: MapChoice) -> KeptMap | None:
             if kept is not None:
                 return kept
     return None
+
+
+def n_embedded(corpus: Corpus, choice: MapChoice) -> int:
+    """Different texts of a corpus that have a vector by a choice's method already."""
+    store = CorpusStore()
+    wanted = choice.spec.to_json()
+    keys = np.unique(store.keys(corpus))
+    known = [one for one in store.vectors.embedders() if one.spec == wanted]
+    return max((int(store.vectors.has(one, keys).sum()) for one in known), default=0)
 
 
 def maps_by_method(corpus: Corpus) -> dict[str, KeptMap]:

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.corpus.exporting import corpus_table
+from neuralviz.corpus.store import CorpusStore
 from neuralviz.corpus.writing import frame_csv
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.plots.corpus_map import accuracy_figure, cluster_names
@@ -205,14 +207,7 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
 
 
 def _as_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
-    table: dict[str, Any] = {
-        "id": [corpus.ids[i] for i in rows],
-        "text": [corpus.texts[i] for i in rows],
-    }
-    for column in corpus.corpus.columns:
-        name = column.name if column.name not in table else f"{column.name} (label)"
-        table[name] = corpus.labels(column.name)[rows]
-    return pd.DataFrame(table)
+    return corpus_table(CorpusStore(), corpus.corpus).take(rows).to_pandas()
 
 
 def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:

@@ -18,6 +18,7 @@ from neuralviz.plots.corpus_map import map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.atlas import is_available, show_atlas
+from neuralviz.ui.corpus.choose import file_name
 from neuralviz.ui.corpus.colours import colour_of, colours_of
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.model_choice import LOADERS
@@ -39,6 +40,7 @@ MOST_DRAWN = 50_000  # points of one map
 MOST_SENT = 5_000  # texts that go to the browser with their points
 PLACED_NEIGHBOURS = 15
 REMEMBERED = 50  # sentences, with where they landed
+MOST_SEARCHED = 500  # characters
 WAIT = 90.0  # seconds for another map to be done, before a sentence is left unplaced
 HEIGHTS = {1: 620, 2: 540}
 
@@ -104,6 +106,7 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
         "Search",
         key=SEARCH,
         on_change=search,
+        max_chars=MOST_SEARCHED,
         placeholder="Words to find in the texts" if how == WORDS else
         "A sentence of yours: where does it land, and next to what?",
     )  # fmt: skip
@@ -161,7 +164,11 @@ def _show_map(
 ) -> None:
     n = corpus.corpus.n_texts
     by = colour_of(colour, corpus, shown, maps)
+    of_drawn = by.of(drawn) if len(drawn) < n else by
     title = f"{shown.label} · {_describe(shown)}"
+    whole_title = f"{corpus.corpus.name} · {title}"
+    if len(drawn) < n:
+        whole_title += f", a sample of {len(drawn):,} of {n:,}"
     placed = []
     notes = list(shown.kept.notes)
     sentence = st.session_state.get(SENTENCE)
@@ -175,13 +182,13 @@ def _show_map(
     figure = map_figure(
         shown.coordinates[drawn],
         drawn,
-        by.of(drawn) if len(drawn) < n else by,
+        of_drawn,
         title=title,
         selected=selected_rows(n),
         texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
         placed=placed,
         highlighted=row if row is not None and row < n else None,
-        axes=_axes(shown),
+        axes=shown.axes,
         uirevision=shown.kept.id,
     )
 
@@ -205,13 +212,15 @@ def _show_map(
         figure,
         key=f"corpus-map-{place}",
         numbers=numbers,
-        name=f"map {shown.label}",
+        name=f"{file_name(corpus.corpus)} {shown.label}",
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
         on_click=clicked,
         on_select=lambda rows: select(rows, "within the lasso"),
         on_hover=hovered if n > MOST_SENT else "ignore",
-        page=lambda: map_page(shown.coordinates, corpus.texts, by, title=title),
+        page=lambda: map_page(
+            shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title
+        ),
         more=[
             Download("Points and vectors (parquet)", lambda: points(".parquet", True), "parquet"),
             Download("Points and vectors (CSV)", lambda: points(".csv", True), "csv"),
@@ -225,13 +234,6 @@ def _describe(shown: OpenMap) -> str:
     settings = shown.kept.settings
     names = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
     return names[settings.reducer] + " 3-D" * (settings.dimensions == 3)
-
-
-def _axes(shown: OpenMap) -> tuple[str, ...] | None:
-    if shown.kept.settings.reducer != "pca":
-        return None
-    shares = CorpusStore().maps.fitted(shown.kept)["explained_variance_ratio"]
-    return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
 
 
 def placing(shown: OpenMap, sentence: str) -> tuple[np.ndarray | None, Neighbours] | None:

@@ -40,6 +40,8 @@ def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapCho
                 sound = False
     if not sound:
         return None
+    if len(set(choices)) < len(choices):
+        st.caption("Both are the same map; choose another method or other settings for one.")
     return tuple(dict.fromkeys(choices))
 
 
@@ -62,8 +64,9 @@ def _choose_settings(key: str) -> ProjectionSettings:
         )
         values: dict[str, object] = {"reducer": reducer}
         if reducer != "tsne":
+            st.session_state.setdefault(f"map-{key}-dimensions", 2)
             values["dimensions"] = st.segmented_control(
-                "Dimensions", [2, 3], default=2, required=True, key=f"map-{key}-dimensions",
+                "Dimensions", [2, 3], required=True, key=f"map-{key}-dimensions",
                 bind="query-params",
             )  # fmt: skip
         if reducer == "umap":

@@ -109,8 +109,9 @@ def submit(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     work = MapWork(corpus, tuple(choices))
 
     def run(job: Job) -> None:
-        from neuralviz.corpus.mapping import make_map
+        from neuralviz.corpus.mapping import check_enough_texts, make_map
 
+        check_enough_texts(corpus)
         store = CorpusStore()
         for place, choice in enumerate(work.choices):
             tell = partial(_tell, job, place)
