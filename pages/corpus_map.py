@@ -50,6 +50,8 @@ def _told(choice: MapChoice) -> str:
     n, method = corpus.n_distinct, choice.spec.method
     done = n_embedded(corpus, choice)
     said = f"{method}: {n:,} different texts"
+    if done == n:
+        return f"{said}, all of them embedded"
     if done:
         said = f"{method}: {done:,} of {n:,} different texts are embedded"
     return said + ", each of which is learnt: this takes a while" * choice.spec.learns
@@ -121,7 +123,7 @@ elif missing and not is_working:
     if pressed or added is not None:
         submit(corpus, missing if pressed else missing[:1])
         st.rerun()
-if work is not None and (is_working or missing):
+if work is not None and (is_working or (missing and work.job.status != "done")):
     if is_working:
         _live_work()
     else:

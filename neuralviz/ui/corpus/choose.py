@@ -30,6 +30,7 @@ CORPUS = "corpus"  # where session and address keep the id of the one that is lo
 ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
 KEPT_SECONDS = 600  # of what was read, while one looks at it
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
+_RENAMED = "corpus-renamed"
 _IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
@@ -85,6 +86,9 @@ def _follow_address(known: Collection[str]) -> None:
             st.session_state[CORPUS] = asked
         else:
             st.toast("The corpus of this link is not kept on this machine; here is another one.")
+    renamed = st.session_state.pop(_RENAMED, None)
+    if renamed in known:
+        st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
     if st.session_state.get(CORPUS) not in known:
         st.session_state[CORPUS] = next(iter(known), None)
 
@@ -203,6 +207,7 @@ def _manage(corpus: Corpus) -> None:
         except NeuralvizError as error:
             show_error(error)
         else:
+            st.session_state[_RENAMED] = corpus.id
             st.rerun()
     for ending in (".csv", ".parquet"):
         st.download_button(
