@@ -12,6 +12,8 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["STREAMLIT_BROWSER_GATHER_USAGE_STATS"] = "false"
+if "PYTEST_XDIST_WORKER" in os.environ:  # several at work: threads would only wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 _home = tempfile.TemporaryDirectory(prefix="neuralviz-tests-")
 os.environ["NEURALVIZ_HOME"] = _home.name
 

@@ -614,8 +614,8 @@ def _read_excel(name: str, file: IO[bytes], max_rows: int | None) -> Table:
 
 
 def _cell(value: str | None) -> str:
-    """A cell as text: dates without midnight, times without a day."""
-    if value is None:
+    """A cell as text: dates without midnight, times without a day, blanks as nothing."""
+    if value is None or not value.strip():
         return ""
     match = _MIDNIGHT.fullmatch(value) or _NO_DAY.fullmatch(value)
     return match[1] if match else value  # at most 32,767 characters

@@ -135,7 +135,7 @@ def test_scores_that_are_all_the_same_are_said(page):
 
 
 def test_a_sentence_the_model_cannot_read_is_named(page):
-    page = finish(upload(page, "a,b,score\nA,B,1\nC,\u200b,2\nE,F,3\n".encode()))
+    page = finish(upload(page, "a,b,score\nA,B,1\nC,\ufffd,2\nE,F,3\n".encode()))
     assert not page.exception
     assert "Pair 2 has a sentence" in page.error[0].value
 
