@@ -213,7 +213,7 @@ def _encoding_of(head: bytes) -> str:
     if wide:
         return wide
     text = head.decode("utf-8", "replace")
-    wrong = text.count("\ufffd")
+    wrong = text.count("\ufffd") - head.count("\ufffd".encode())  # one that is meant is not wrong
     if len(head) == _SAMPLE:
         wrong -= text[-3:].count("\ufffd")  # the last character may have been cut
     right = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))

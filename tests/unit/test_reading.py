@@ -375,3 +375,15 @@ def test_files_that_were_given_are_read_in_their_order() -> None:
     assert read.notes == ("c.txt is empty.",)
     with pytest.raises(TextError, match=r"no text in these files. c\.txt is empty"):
         read_files([("c.txt", b"")])
+
+
+def test_a_replacement_character_is_one_like_others() -> None:
+    read = read_texts("t.txt", "lost: \ufffd\nfound\n".encode())
+    assert read.texts == ("lost: \ufffd", "found")
+    assert read.notes == ()
+
+
+def test_texts_of_characters_without_width_are_blank() -> None:
+    read = read_texts("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode())
+    assert read.texts == ("fine", "e\u0301\u200d")
+    assert read.notes == ("1 row without text left out.",)
