@@ -1,17 +1,16 @@
 """The embedded database (LanceDB) under a folder that corpora are kept in.
 
 The folder can be copied to another machine, and several processes may use it at once. Every write
-is one commit of one table: what was interrupted is not there at all.
+is one commit of one table: what was interrupted is not there at all. Writers take turns by a locked
+file, which the system frees when a process ends in any way; readers wait for nobody.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
-ATTEMPTS = 8  # at a write that another process gets in the way of
-_CONFLICT = "commit conflict"
+WAIT = 60.0  # seconds for other writers
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")
@@ -64,13 +62,11 @@ class Database:
         return self._connect().open_table(table)
 
     def create(self, table: str, rows: pa.Table) -> None:
-        """Make a table with rows; its name is nobody else's."""
-        self._prepare()
+        """Make a table with rows, within a `write`; its name is nobody else's."""
         self._connect().create_table(table, rows)
 
     def make_room(self, table: str, schema: pa.Schema) -> None:
-        """Make a table without rows, if it is not there yet."""
-        self._prepare()
+        """Make a table without rows, within a `write`, if it is not there yet."""
         self._connect().create_table(table, schema=schema, exist_ok=True)
 
     def drop(self, table: str) -> None:
@@ -79,7 +75,7 @@ class Database:
             self._connect().drop_table(table)
 
     def registry(self, name: str) -> Table:
-        """One of the small tables that say what there is, made when it is missing."""
+        """One of the small tables that say what there is, within a `write`; made when missing."""
         import pyarrow as pa
 
         types = {"dim": pa.int32(), "fitted": pa.binary()}
@@ -114,19 +110,24 @@ class Database:
             ) from error
 
     def write(self, action: Callable[[], T]) -> T:
-        """Do what writes, again while another process is just writing the same.
+        """Do what writes when no other thread or process does; not from within another write.
 
         Raises:
             StoreError: it cannot be done; the message says why.
         """
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
+        from filelock import FileLock, Timeout
+
+        try:
+            self._prepare()
+            with FileLock(self.folder / "writing.lock", timeout=WAIT):
                 return action()
-            except (OSError, RuntimeError, ValueError) as error:
-                if _CONFLICT not in str(error) or attempt == ATTEMPTS:
-                    raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
-            time.sleep(random.uniform(0.01, 0.02) * 2**attempt)
-        raise AssertionError("the last attempt returns or raises")
+        except Timeout as error:
+            raise StoreError(
+                f"Another process keeps writing to {self.folder}; try again when it is done. What "
+                "was kept before is still there."
+            ) from error
+        except (OSError, RuntimeError, ValueError) as error:
+            raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
 
     def _refusal(self, said: str) -> str:
         """Why something was not written, in a sentence."""
@@ -139,11 +140,6 @@ class Database:
             return (
                 f"Nothing can be written to {self.folder}; change its permissions, or set "
                 "NEURALVIZ_HOME to another folder."
-            )
-        if _CONFLICT in said:
-            return (
-                f"Another process keeps writing to {self.folder}; try again when it is done. What "
-                "was kept before is still there."
             )
         return (
             f"It could not be kept in {self.folder} ({_reason(said)}). What was kept before is "

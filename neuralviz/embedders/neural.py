@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
-from neuralviz.errors import Stopped
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
-    from neuralviz.micro_tuning import MicroTuning, TuningEvent, TuningSettings
+    from neuralviz.micro_tuning import MicroTuning, TuningSettings
     from neuralviz.models import LanguageModel, TokenizedText
 
 APPENDIX_G_EPOCHS = 5
@@ -103,20 +102,14 @@ def learn(
     settings: TuningSettings,
     should_stop: ShouldStop,
 ) -> MicroTuning:
-    """Tune to the end, or until ``should_stop``, asked after every step, says so.
+    """Tune to the end, or until ``should_stop`` says so.
 
     Raises:
         Stopped: it said so.
     """
     from neuralviz.micro_tuning.run import tune
 
-    def steps() -> Iterator[TuningEvent]:
-        for event in tune(model, texts, settings):
-            yield event
-            if event.result is None and should_stop():
-                raise Stopped
-
-    return finished(steps())
+    return finished(tune(model, texts, settings, should_stop=should_stop))
 
 
 def neural_1(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,19 +80,31 @@ class WatchedEvent:
 
 
 def watch(
-    model: LanguageModel, texts: Sequence[str], settings: TuningSettings
+    model: LanguageModel,
+    texts: Sequence[str],
+    settings: TuningSettings,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[WatchedEvent]:
     """Micro-tune texts batch by batch, with everything a watcher wants to see.
 
     Raises:
         SettingsError, TextError: before the first event.
+        Stopped: ``should_stop``, asked again and again, also within a step, said so.
     """
     from neuralviz.micro_tuning.run import tune
 
     first = 0
     for batch, follow in _batches(model, tokenize(model, texts), settings):
         result = None
-        for event in tune(model, batch, settings, with_deltas=True, with_token_shares=follow):
+        events = tune(
+            model,
+            batch,
+            settings,
+            with_deltas=True,
+            with_token_shares=follow,
+            should_stop=should_stop,
+        )
+        for event in events:
             result = event.result
             yield WatchedEvent(first, event)
         assert result is not None, "a run's last event carries its result"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.cross_entropy import cross_entropy
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
@@ -51,6 +51,7 @@ def micro_tune(
     with_deltas: bool = False,
     with_token_shares: bool = False,
     reuse: bool = True,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[TuningEvent]:
     """Tune the chosen layers on every text, each from the pretrained weights, each on its own.
 
@@ -70,6 +71,8 @@ def micro_tune(
             is tuned; otherwise one backward pass a token.
         reuse: keep what lies below the lowest tuned parameter. ``False`` computes the whole
             network in every step and gives the same numbers.
+        should_stop: asked before every pass through the network, of which a step of long texts has
+            many.
 
     Yields:
         A `TuningEvent` for every optimiser step; the last one carries the `MicroTuning`.
@@ -77,6 +80,7 @@ def micro_tune(
     Raises:
         SettingsError, TextError: at once.
         ModelError: with the first event, where the architecture does not let these layers be tuned.
+        Stopped: ``should_stop`` said so.
     """
     settings = check_settings(
         model,
@@ -104,6 +108,7 @@ def micro_tune(
         with_deltas=with_deltas,
         with_token_shares=with_token_shares,
         reuse=reuse,
+        should_stop=should_stop,
     )
 
 
@@ -123,6 +128,7 @@ def tune(
     with_deltas: bool = False,
     with_token_shares: bool = False,
     reuse: bool = True,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[TuningEvent]:
     """`micro_tune` on tokenised texts with checked settings."""
     network = per_text_network(model, settings.layers, reuse=reuse)
@@ -139,7 +145,8 @@ def tune(
     for epoch in range(settings.epochs):
         of_round = np.full((rounds, len(texts)), np.nan)
         for chunk in range(rounds):
-            of_round[chunk] = gradients.of(inputs.of_chunk(chunk), optimizers)
+            pieces = _until(should_stop, inputs.of_chunk(chunk))
+            of_round[chunk] = gradients.of(pieces, optimizers)
             present = torch.as_tensor(n_chunks > chunk, device=model.device)
             finite = torch.as_tensor(np.isfinite(of_round[chunk]), device=model.device)
             alive = _step(optimizers, gradients, alive, present, finite)
@@ -171,6 +178,13 @@ def tune(
                     shares=_shares(texts, optimizers) if with_token_shares else None,
                 ),
             )
+
+
+def _until(should_stop: Callable[[], bool], pieces: Iterable[Prepared]) -> Iterator[Prepared]:
+    for prepared in pieces:
+        if should_stop():
+            raise Stopped
+        yield prepared
 
 
 class PreparedInputs:

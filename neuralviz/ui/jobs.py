@@ -12,7 +12,7 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +104,8 @@ class Job:
             self.started = time.time()
         try:
             work(self)
+        except Stopped:
+            self._end("stopped")
         except NeuralvizError as error:
             self._end("failed", str(error))
         except Exception as error:
@@ -139,7 +141,7 @@ class JobQueue:
         """Queue ``work`` and return its job.
 
         ``work`` runs on a thread of its own: it adds events to the job it is given, asks
-        ``should_stop`` between steps, and never calls Streamlit.
+        ``should_stop`` again and again, and never calls Streamlit.
         """
         job = Job(label, owner_is_here)
         with self._lock:

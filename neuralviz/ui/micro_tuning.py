@@ -199,12 +199,10 @@ def submit_run(model_id: str, texts: Sequence[str], settings: TuningSettings) ->
 
     def work(job: Job) -> None:
         model = load_for_app(model_id)
-        for number, watched in enumerate(watch(model, texts, settings), 1):
+        for number, watched in enumerate(watch(model, texts, settings, job.should_stop), 1):
             job.add(watched)
             if number % FOLD_EVERY == 0:
                 run.catch_up(job)
-            if job.should_stop():
-                return
 
     run = Run(runs[-1].number + 1 if runs else 1, record)
     run.job = job_queue().submit(f"Run {run.number}", work, is_here(session_id()))

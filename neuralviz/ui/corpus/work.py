@@ -16,7 +16,6 @@ from neuralviz.corpus.projecting import ProjectionEvent
 from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import make_embedder
 from neuralviz.embedders.labels import method_labels
-from neuralviz.errors import Stopped
 from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.jobs import job_queue
 from neuralviz.ui.model_choice import LOADERS
@@ -123,17 +122,14 @@ def submit(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
                 tell(progress)
             if progress is None or not progress.is_complete:
                 return
-            try:
-                make_map(
-                    store,
-                    corpus,
-                    progress.embedder,
-                    choice.settings,
-                    on_progress=tell,
-                    should_stop=job.should_stop,
-                )
-            except Stopped:
-                return
+            make_map(
+                store,
+                corpus,
+                progress.embedder,
+                choice.settings,
+                on_progress=tell,
+                should_stop=job.should_stop,
+            )
 
     work.job = job_queue().submit("Map", run, is_here(session_id()))
     st.session_state[WORK] = work

@@ -195,6 +195,7 @@ def _submit(model_id: str, text: str, settings: TuningSettings, grid: MarkGrid) 
             layers=settings.layers,
             epochs=settings.epochs,
             learning_rate=settings.learning_rate,
+            should_stop=job.should_stop,
         )
         for event in events:
             run.norms[event.epoch - 1] = event.delta_norm[0]
@@ -204,8 +205,6 @@ def _submit(model_id: str, text: str, settings: TuningSettings, grid: MarkGrid) 
             run.step, run.steps = event.step, event.steps
             if event.result is not None:
                 run.diverged = bool(event.result.diverged[0])
-            if job.should_stop():
-                return
 
     run.job = job_queue().submit("Where a text leaves its mark", work, is_here(session_id()))
     st.session_state[f"{KEY}-run"] = run
