@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from neuralviz.corpus.vectors import KeptEmbedder
 
 PAGE = ".html"
-MOST_DRAWN = 50_000  # points on a page
 STAGES = {
     "waiting": "Waiting",
     "neighbours": "Finding neighbours",
@@ -132,9 +131,14 @@ def _make_map(
 
 def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
-    import numpy as np
-
-    from neuralviz.plots.corpus_map import by_category, by_number, cluster_names, map_page
+    from neuralviz.plots.corpus_map import (
+        MOST_DRAWN,
+        by_category,
+        by_number,
+        cluster_names,
+        drawn_rows,
+        map_page,
+    )
 
     coordinates, clusters = store.maps.points(kept)
     if colour is None:
@@ -147,7 +151,7 @@ def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour:
         by = by_category(colour, list(store.labels(corpus, colour)))
     n, rows = corpus.n_texts, None
     if n > MOST_DRAWN:
-        rows = np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
+        rows = drawn_rows(n)
         coordinates, by = coordinates[rows], by.of(rows)
         title = f"{title} ({MOST_DRAWN:,} of {n:,} texts)"
         say(

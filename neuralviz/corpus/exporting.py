@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.corpus.names import free_name
 from neuralviz.corpus.writing import lists_of
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def corpus_table(
         if column.kind == "number":
             known = values[np.isfinite(values)]
             kind = pa.int64() if (known % 1 == 0).all() else pa.float64()
-        columns[free_name(column.name, (*OURS, *columns))] = pa.array(
+        columns[free_name(column.name, (*OURS, *columns), "label")] = pa.array(
             values, kind, from_pandas=True
         )
     if kept is not None:
@@ -66,12 +67,3 @@ def corpus_table(
             columns["first_loss"], columns["last_loss"] = map(pa.array, loss.T)
         columns["vector"] = lists_of(store.vectors.get(embedder, keys))
     return pa.table(columns)
-
-
-def free_name(name: str, taken: tuple[str, ...]) -> str:
-    """``name``, or with ``label`` and a number behind it one that is not taken."""
-    free, number = name, 1
-    while free in taken:
-        free = f"{name} (label)" if number == 1 else f"{name} (label {number})"
-        number += 1
-    return free

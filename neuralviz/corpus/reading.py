@@ -19,7 +19,8 @@ from neuralviz.corpus.lines import (
     opened,
     tidy,
 )
-from neuralviz.corpus.tables import MAX_CHARACTERS, Table, free_name, is_table, read_table
+from neuralviz.corpus.names import free_name
+from neuralviz.corpus.tables import MAX_CHARACTERS, Table, is_table, read_table
 from neuralviz.errors import TextError
 
 Mode = Literal["line", "blank line", "one"]

@@ -18,6 +18,7 @@ import numpy as np
 
 from neuralviz.corpus.database import Database, now
 from neuralviz.corpus.maps import KeptMaps
+from neuralviz.corpus.names import free_name
 from neuralviz.corpus.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
@@ -144,7 +145,7 @@ class CorpusStore:
         )
         corpus = Corpus(
             id=secrets.token_hex(6),
-            name=_free(name, [corpus.name for corpus in self.corpora()]),
+            name=free_name(name, [corpus.name for corpus in self.corpora()]),
             n_texts=len(read.texts),
             n_distinct=len(np.unique(keys)),
             created=now(),
@@ -159,7 +160,7 @@ class CorpusStore:
         others = [other for other in self.corpora() if other.id != corpus.id]
         first = (corpus.created, corpus.id)
         if any(o.name == corpus.name and (o.created, o.id) < first for o in others):
-            return self.rename(corpus, _free(corpus.name, [other.name for other in others]))
+            return self.rename(corpus, free_name(corpus.name, [other.name for other in others]))
         return corpus
 
     def check_kept(self, corpus: Corpus) -> None:
@@ -295,14 +296,6 @@ def _tidy(name: str) -> str:
     if not tidied:
         raise StoreError("A corpus needs a name.")
     return tidied
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name} ({number})"
-    return free
 
 
 def _ids(read: ReadTexts) -> tuple[str, ...]:

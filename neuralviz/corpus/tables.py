@@ -113,15 +113,6 @@ def read_table(name: str, content: bytes | Path, *, max_rows: int | None = None)
     return replace(table.first(max_rows), notes=(*table.notes, note))
 
 
-def free_name(name: str, taken: Iterable[str]) -> str:
-    """``name``, or ``name (2)`` and so on when it is taken."""
-    taken = set(taken)
-    free, number = name, 2
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free
-
-
 # --- delimited text ------------------------------------------------------------------------------
 
 _ADVICE = "write one that is part of a text twice, and the text in quotation marks."

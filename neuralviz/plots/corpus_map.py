@@ -32,6 +32,7 @@ from neuralviz.plots.theme import (
 COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY)  # those seen on light and on dark pages
 SYMBOLS = ("circle", "diamond", "square", "x")
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
+MOST_DRAWN = 50_000  # points of a map
 MAX_CATEGORIES = len(COLOURS) * len(SYMBOLS)
 GREY = "#9A9FA5"
 EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
@@ -73,6 +74,13 @@ class PointColour:
         """The colours of some texts, which look as they do among all."""
         codes = None if self.codes is None else self.codes[rows]
         return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
+
+
+def drawn_rows(n: int) -> np.ndarray:
+    """Rows that are drawn of ``n``, in their order: all, or the same random sample every time."""
+    if n <= MOST_DRAWN:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
 
 
 def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def test_points_are_the_same_in_every_file_and_every_time(run: Callable[..., Res
 def test_a_page_of_very_many_texts_shows_a_sample_and_says_so(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(importlib.import_module("neuralviz.cli.project"), "MOST_DRAWN", 4)
+    monkeypatch.setattr(importlib.import_module("neuralviz.plots.corpus_map"), "MOST_DRAWN", 4)
     done(run("corpus", "add", "rows.csv"))
     said = done(run("project", "rows.csv", "-o", "map.html", "--colour", "topic", *PCA))
     assert "The page shows a random sample of 4 of the 6 texts" in said

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.exporting import OURS, corpus_table, free_name
+from neuralviz.corpus.exporting import OURS, corpus_table
 from neuralviz.corpus.mapping import make_map
 from neuralviz.corpus.projecting import ProjectionSettings
 from neuralviz.corpus.reading import ReadTexts, read_texts
@@ -79,9 +79,3 @@ def test_vectors_that_are_missing_are_said(store: CorpusStore):
     kept = store.vectors.register(HashEmbedder())
     with pytest.raises(StoreError, match="2 of 2 texts are not embedded yet"):
         corpus_table(store, corpus, kept)
-
-
-def test_a_name_that_is_taken_gets_something_behind_it():
-    assert free_name("x", ("y",)) == "x"
-    assert free_name("x", ("x",)) == "x (label)"
-    assert free_name("x", ("x", "x (label)")) == "x (label 2)"

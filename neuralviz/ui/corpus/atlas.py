@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit.components.v1
 
+from neuralviz.corpus.names import free_name
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pandas as pd
 
@@ -114,10 +115,10 @@ def atlas_frame(
         "cluster": [str(label + 1) if label >= 0 else None for label in clusters.tolist()],
     }
     for column in corpus.corpus.columns:
-        table[_free_name(column.name, table)] = corpus.labels(column.name)
+        table[_name_for(column.name, table)] = corpus.labels(column.name)
     if colour is None:
         return pd.DataFrame(table), None
-    place = _free_name(f"colour: {colour.name}", table)
+    place = _name_for(f"colour: {colour.name}", table)
     if colour.values is not None:
         table[place] = colour.values
     elif colour.codes is not None:
@@ -126,16 +127,11 @@ def atlas_frame(
     return pd.DataFrame(table), place
 
 
-def _free_name(name: str, taken: dict[str, Any]) -> str:
+def _name_for(column: str, taken: Iterable[str]) -> str:
     """A name of a column that the component's database tells from the others."""
-    printable = "".join(c if c.isprintable() and c not in '"\\' else " " for c in name)
+    printable = "".join(c if c.isprintable() and c not in '"\\' else " " for c in column)
     tidied = " ".join(printable.split())[:MOST_NAME].strip("_ ") or "column"
-    known = {one.casefold() for one in taken}
-    number, free = 1, tidied
-    while free.casefold() in known:
-        number += 1
-        free = f"{tidied} ({'label' if number == 2 else number - 1})"
-    return free
+    return free_name(tidied, taken, "label", same=str.casefold)
 
 
 @cache

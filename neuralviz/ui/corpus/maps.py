@@ -14,7 +14,7 @@ from neuralviz.corpus.store import CorpusStore
 from neuralviz.corpus.vectors import embedder_id
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.plots.corpus_map import map_figure, map_page
+from neuralviz.plots.corpus_map import drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.atlas import is_available, show_atlas
@@ -36,7 +36,6 @@ ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SENTENCE, SEARCH = "corpus-sentence", "corpus-search"
 WORDS, MEANING = "By words", "By meaning"
-MOST_DRAWN = 50_000  # points of one map
 MOST_SENT = 5_000  # texts that go to the browser with their points
 PLACED_NEIGHBOURS = 15
 REMEMBERED = 50  # sentences, with where they landed
@@ -119,7 +118,7 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
 def show_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str) -> None:
     """The maps side by side, one selection on all of them."""
     n = corpus.corpus.n_texts
-    drawn = _drawn_rows(n)
+    drawn = drawn_rows(n)
     all_points = False
     if len(drawn) < n:
         st.caption(
@@ -145,13 +144,6 @@ def show_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str) -> None:
                 else:
                     continue
             _show_map(corpus, maps, shown, colour, drawn, place)
-
-
-def _drawn_rows(n: int) -> np.ndarray:
-    """Rows that are drawn, in their order: all, or the same random sample every time."""
-    if n <= MOST_DRAWN:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
 
 
 def _show_map(
