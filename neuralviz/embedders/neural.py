@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings, finished
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
-    from neuralviz.micro_tuning import MicroTuning, TuningSettings
+    from neuralviz.micro_tuning import MicroTuning
     from neuralviz.models import LanguageModel, TokenizedText
 
 APPENDIX_G_EPOCHS = 5
@@ -86,6 +86,8 @@ class NeuralEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
+        from neuralviz.micro_tuning.run import learn
+
         result = learn(self.model, read, self.settings, should_stop)
         return result.embeddings, losses(result)
 
@@ -94,22 +96,6 @@ def losses(result: MicroTuning) -> np.ndarray:
     """[text, 2] the first and the last loss in nats; the last is NaN where the run diverged."""
     first = np.nan_to_num(result.loss[0], nan=np.inf)
     return np.stack([first, np.where(result.diverged, np.nan, result.loss[-1])], axis=1)
-
-
-def learn(
-    model: LanguageModel,
-    texts: Sequence[TokenizedText],
-    settings: TuningSettings,
-    should_stop: ShouldStop,
-) -> MicroTuning:
-    """Tune to the end, or until ``should_stop`` says so.
-
-    Raises:
-        Stopped: it said so.
-    """
-    from neuralviz.micro_tuning.run import tune
-
-    return finished(tune(model, texts, settings, should_stop=should_stop))
 
 
 def neural_1(

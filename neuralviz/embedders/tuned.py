@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, learn, losses
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, losses
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 
@@ -79,6 +79,8 @@ class TunedOutputEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
+        from neuralviz.micro_tuning.run import learn
+
         result = learn(self.model, read, self.settings, should_stop)
         return self._outputs(result), losses(result)
 

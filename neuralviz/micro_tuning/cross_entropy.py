@@ -1,8 +1,9 @@
 """Cross entropy behind a frozen output layer, without ever holding all logits.
 
-With a vocabulary of 30,522 words the logits are by far the largest tensor of micro-tuning. Loss and
-gradient are made together, a block of positions at a time: large enough for the matrix products to
-run at full speed, small enough to bound the memory.
+With a vocabulary of 30,522 words the logits are by far the largest tensor of micro-tuning, and the
+two matrix products with the output layer nearly all of its work. Loss and gradient are made
+together, for some positions and some words at a time: what a block makes is used up while it is
+still in the processor's cache. The softmax over all words comes of running maxima and sums.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BLOCK_VALUES = 16_000_000  # logits held at once: 64 MB in float32, some 500 positions of BERT's
+CACHED_POSITIONS, CACHED_WORDS = 256, 2048  # of a block on a CPU: 2 MB
 
 
 class CrossEntropy(NamedTuple):
@@ -44,37 +46,89 @@ def cross_entropy(
 
     Args:
         vectors: [position, width] what goes into the output layer.
-        weight: [vocab, width] the output layer, frozen.
+        weight: [vocab, width] the output layer, frozen. Matrix products are made in its type.
         bias: [vocab]; or [text, vocab] when each text has its own, and then ``text_of`` and
             ``position_weight`` are needed and the gradient by the bias is made too.
         labels: [position] the ids to predict.
         text_of: [position] row of ``bias`` that a position uses.
         position_weight: [position] weight of each position's loss in ``grad_bias``.
     """
-    n_positions, vocab = vectors.shape[0], weight.shape[0]
-    loss = vectors.new_empty(n_positions)
+    if bias is not None and bias.ndim == 2:
+        assert text_of is not None and position_weight is not None
+        return _with_own_bias(vectors, weight, bias, labels, text_of, position_weight)
+    loss = vectors.new_empty(len(vectors))
     grad = torch.empty_like(vectors)
-    own_bias = bias if bias is not None and bias.ndim == 2 else None
-    grad_bias = None if own_bias is None else torch.zeros_like(own_bias)
-    rows = max(16, BLOCK_VALUES // vocab)
-    for start in range(0, n_positions, rows):
-        block = slice(start, start + rows)
-        target = labels[block, None]
-        if own_bias is not None:
-            assert text_of is not None
-            logits = torch.mm(vectors[block], weight.T).add_(own_bias[text_of[block]])
-        elif bias is not None:
-            logits = torch.addmm(bias, vectors[block], weight.T)
+    n_words = len(weight) if vectors.is_cuda else CACHED_WORDS
+    n_positions = rows_at_once(len(weight)) if vectors.is_cuda else CACHED_POSITIONS
+    blocks = [
+        (start, weight[start : start + n_words], None if bias is None else bias[start:][:n_words])
+        for start in range(0, len(weight), n_words)
+    ]
+    for start in range(0, len(vectors), n_positions):
+        some = slice(start, start + n_positions)
+        loss[some], grad[some] = _of_positions(vectors[some], blocks, labels[some])
+    return CrossEntropy(loss, grad.sub_(weight[labels]), None)
+
+
+def rows_at_once(vocab: int) -> int:
+    """Positions whose logits may be held at once."""
+    return max(16, BLOCK_VALUES // vocab)
+
+
+def _of_positions(
+    vectors: Tensor, blocks: list[tuple[int, Tensor, Tensor | None]], labels: Tensor
+) -> tuple[Tensor, Tensor]:
+    """[position] loss, and [position, width] mean row of the output layer by probability."""
+    peak = vectors.new_full((len(vectors), 1), -torch.inf)
+    chosen = torch.empty_like(peak)
+    total = torch.zeros_like(peak)
+    weighted = torch.zeros_like(vectors)
+    given = vectors.to(blocks[0][1].dtype)
+    for first, weight, bias in blocks:
+        logits = torch.mm(given, weight.T) if bias is None else torch.addmm(bias, given, weight.T)
+        at = (labels - first)[:, None]
+        is_here = (at >= 0) & (at < len(weight))
+        own = logits.gather(1, at.clamp(0, len(weight) - 1))
+        chosen = torch.where(is_here, own.to(chosen.dtype), chosen)
+        before, peak = peak, torch.maximum(peak, logits.amax(dim=1, keepdim=True))
+        scaled = logits.sub_(peak).exp_()  # probabilities, but for the factor 1 / total
+        if first:
+            fading = before.sub_(peak).exp_()
+            total.mul_(fading)
+            weighted.mul_(fading)
+        total += scaled.sum(dim=1, keepdim=True, dtype=total.dtype)
+        if scaled.dtype == weighted.dtype:
+            weighted.addmm_(scaled, weight)
         else:
-            logits = torch.mm(vectors[block], weight.T)
+            weighted += torch.mm(scaled, weight)
+    return (total.log() + peak - chosen).squeeze(1), weighted.div_(total)
+
+
+def _with_own_bias(
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    text_of: Tensor,
+    position_weight: Tensor,
+) -> CrossEntropy:
+    """Each text's own bias: its gradient takes the probabilities of all words at once."""
+    loss = vectors.new_empty(len(vectors))
+    grad = torch.empty_like(vectors)
+    grad_bias = torch.zeros_like(bias)
+    rows = rows_at_once(len(weight))
+    for start in range(0, len(vectors), rows):
+        some = slice(start, start + rows)
+        given, target = vectors[some].to(weight.dtype), labels[some, None]
+        logits = torch.mm(given, weight.T).to(bias.dtype).add_(bias[text_of[some]])
         chosen = logits.gather(1, target)
         peak = logits.amax(dim=1, keepdim=True)
-        scaled = logits.sub_(peak).exp_()  # probabilities, but for the factor 1 / total
+        scaled = logits.sub_(peak).exp_()
         total = scaled.sum(dim=1, keepdim=True)
-        loss[block] = (total.log() + peak - chosen).squeeze(1)
-        grad[block] = torch.mm(scaled, weight).div_(total).sub_(weight[labels[block]])
-        if grad_bias is not None:
-            assert text_of is not None and position_weight is not None
-            probabilities = scaled.div_(total).scatter_add_(1, target, -torch.ones_like(chosen))
-            grad_bias.index_add_(0, text_of[block], probabilities * position_weight[block, None])
+        loss[some] = (total.log() + peak - chosen).squeeze(1)
+        probabilities = scaled.div_(total)
+        mean = torch.mm(probabilities.to(weight.dtype), weight).to(grad.dtype)
+        grad[some] = mean.sub_(weight[labels[some]])
+        probabilities.scatter_add_(1, target, -torch.ones_like(chosen))
+        grad_bias.index_add_(0, text_of[some], probabilities * position_weight[some, None])
     return CrossEntropy(loss, grad, grad_bias)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -125,6 +125,22 @@ def finished(events: Iterable[TuningEvent]) -> MicroTuning:
         result = event.result
     assert result is not None, "a run's last event carries its result"
     return result
+
+
+def joined(results: Sequence[MicroTuning]) -> MicroTuning:
+    """One run of the texts of several, which have one model and settings."""
+    if len(results) == 1:
+        return results[0]
+    shares = [one for result in results for one in result.shares or ()]
+    return replace(
+        results[0],
+        texts=tuple(text for result in results for text in result.texts),
+        deltas=tuple(map(np.concatenate, zip(*(r.deltas for r in results), strict=True))),
+        loss=np.concatenate([result.loss for result in results], axis=1),
+        delta_norm=np.concatenate([result.delta_norm for result in results], axis=1),
+        diverged=np.concatenate([result.diverged for result in results]),
+        shares=tuple(shares) or None,
+    )
 
 
 def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -6,7 +6,8 @@ model's own tensor, and nothing of the shared model is changed. In the copy
 - modules that own a tuned 1-D parameter take it from a table with a row a text,
 - the output layer is left out, so that what would go into it comes out,
 - everything below the lowest tuned parameter is replaced by what it gave once (the paper's
-  Appendix B): the whole encoder when only the head is tuned, else the blocks below.
+  Appendix B): the whole encoder when only the head is tuned, with the head's first matrix product
+  where only the bias behind it moves; else the blocks below.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ class TunedRows:
     """The tuned vectors that the modules of one `PerTextNetwork` read while it runs.
 
     Attributes:
-        values: parameter name to [row, dim], a row for each row that passes through the network.
-        row_axis: which axis of the activations counts those rows.
-        text_of: [row] the text a row belongs to; modules that cannot be run row by row use it.
+        values: parameter name to [row, dim], a row for each row of the activations; or to
+            [row, position, dim], one for each of its positions too.
+        text_of: [row] the text a row belongs to; rows of one text that follow each other have the
+            same vectors.
     """
 
     values: dict[str, Tensor] = field(default_factory=dict)
-    row_axis: int = 0
     text_of: Tensor | None = None
 
     def spread(self, name: str, ndim: int) -> Tensor:
-        """[…, row, …, dim] a tuned vector shaped to meet activations of ``ndim`` axes."""
+        """[row, …, dim] a tuned vector shaped to meet activations of ``ndim`` axes."""
         value = self.values[name]
-        shape = [1] * ndim
-        shape[self.row_axis], shape[-1] = value.shape
-        return value.view(shape)
+        if value.ndim == ndim:
+            return value
+        return value.view(len(value), *[1] * (ndim - 2), value.shape[-1])
 
 
 class _PerTextLinear(nn.Module):
@@ -59,9 +60,11 @@ class _PerTextLinear(nn.Module):
     def __init__(self, linear: nn.Linear, rows: TunedRows, bias: str) -> None:
         super().__init__()
         self.weight, self.rows, self.name = linear.weight, rows, bias
+        self.is_multiplied = False  # whether it is given the product with its weight
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight) + self.rows.spread(self.name, x.ndim)
+        product = x if self.is_multiplied else F.linear(x, self.weight)
+        return product + self.rows.spread(self.name, x.ndim)
 
 
 class _PerTextLayerNorm(nn.Module):
@@ -83,21 +86,28 @@ class _PerTextLayerNorm(nn.Module):
 
 
 class _PerTextModule(nn.Module):
-    """Any other module that owns a tuned vector: run once for each run of rows of one text."""
+    """Any other module that owns a tuned vector: run once for each that is another."""
 
     def __init__(self, module: nn.Module, rows: TunedRows, names: dict[str, str]) -> None:
         super().__init__()
         self.module, self.rows, self.names = module, rows, names
 
     def forward(self, x: Tensor) -> Tensor:
-        axis, text_of = self.rows.row_axis, self.rows.text_of
-        _, counts = torch.unique_consecutive(text_of, return_counts=True)
+        values = {part: self.rows.values[name] for part, name in self.names.items()}
+        if any(value.ndim == x.ndim for value in values.values()):  # one for each position
+            flat = {part: value.flatten(0, -2) for part, value in values.items()}
+            pieces = [
+                torch.func.functional_call(self.module, {p: v[i] for p, v in flat.items()}, (one,))
+                for i, one in enumerate(x.flatten(0, -2).split(1))
+            ]
+            return torch.cat(pieces).unflatten(0, x.shape[:-1])
+        _, counts = torch.unique_consecutive(self.rows.text_of, return_counts=True)
         pieces, row = [], 0
-        for piece in x.split(counts.tolist(), dim=axis):
-            own = {part: self.rows.values[name][row] for part, name in self.names.items()}
+        for piece in x.split(counts.tolist()):
+            own = {part: value[row] for part, value in values.items()}
             pieces.append(torch.func.functional_call(self.module, own, (piece,)))
-            row += piece.shape[axis]
-        return torch.cat(pieces, dim=axis)
+            row += len(piece)
+        return torch.cat(pieces)
 
 
 class _Given(nn.Module):
@@ -191,6 +201,27 @@ class PerTextNetwork:
             tail = nn.ModuleList([self._given, *blocks[self.cut :]])
             _replace(network, self._blocks_path, tail)
         self._network = network
+        self._entry = self._find_entry(model) if self.cut == HEAD_ONLY else None
+        if self._entry is not None:
+            self._entry.is_multiplied = True
+
+    def _find_entry(self, model: LanguageModel) -> _PerTextLinear | None:
+        """The head's linear layer that gets the encoder's output as it is: its weight is frozen."""
+        given = torch.zeros(1, 1, model.d_model, device=model.device)
+        found = []
+
+        def look(module: nn.Module, args: tuple) -> None:
+            if args and args[0] is given:
+                found.append(module)
+
+        linears = [module for module in self._network.modules() if type(module) is _PerTextLinear]
+        hooks = [module.register_forward_pre_hook(look) for module in linears]
+        parameters = dict(model.network.named_parameters())
+        with torch.no_grad():
+            self.at_positions(given, {name: parameters[name][None] for name in self.names})
+        for hook in hooks:
+            hook.remove()
+        return found[0] if len(found) == 1 else None
 
     @staticmethod
     def _output_bias_name(network: nn.Module, names: tuple[str, ...]) -> str | None:
@@ -216,15 +247,18 @@ class PerTextNetwork:
             _replace(network, path, tuned)
 
     @torch.no_grad()
-    def below(self, ids: Tensor, attention: Tensor) -> Tensor | None:
+    def below(self, ids: Tensor, attention: Tensor, at: tuple[Tensor, ...] = ()) -> Tensor | None:
         """What lies below the cut gives for [row, token] inputs: [row, token, width].
 
-        None when nothing is reused.
+        None when nothing is reused. With ``at``, head-only, indices of rows and of tokens in any
+        shape: […, width] what is there alone.
         """
         if self.cut is None:
             return None
         if self.cut == HEAD_ONLY:
-            return self._whole.base_model(input_ids=ids, attention_mask=attention)[0]
+            states = self._whole.base_model(input_ids=ids, attention_mask=attention)[0]
+            states = states[at] if at else states
+            return states if self._entry is None else F.linear(states, self._entry.weight)
         if self._watched is None:
             self._watched = self._watch_block_at_the_cut()
         self._watched(input_ids=ids, attention_mask=attention)
@@ -248,14 +282,16 @@ class PerTextNetwork:
         block.register_forward_hook(note_output)
         return network
 
-    def at_positions(self, vectors: Tensor, values: dict[str, Tensor], text_of: Tensor) -> Tensor:
-        """Head-only: [position, width] encoder outputs to [position, width] output-layer inputs.
+    def at_positions(self, below: Tensor, values: dict[str, Tensor]) -> Tensor:
+        """Head-only: [text, position, width] of `below` to the inputs of the output layer.
 
-        ``values`` hold a row a position.
+        ``values`` hold a row a text, or [text, position, dim] one a position.
         """
-        self.rows.values, self.rows.row_axis, self.rows.text_of = values, 1, text_of
-        self._given.output = vectors[None]
-        return self._network(input_ids=vectors.new_zeros((1, 1), dtype=torch.long)).logits[0]
+        self.rows.values = values
+        self.rows.text_of = torch.arange(len(below), device=below.device)
+        self._given.output = below
+        ids = torch.zeros(below.shape[:2], dtype=torch.long, device=below.device)
+        return self._network(input_ids=ids).logits
 
     def at_tokens(
         self, ids: Tensor, attention: Tensor, below: Tensor | None, values: dict[str, Tensor],
@@ -265,7 +301,7 @@ class PerTextNetwork:
 
         ``values`` hold a row a row of the inputs; ``below`` is what `below` gave for them.
         """
-        self.rows.values, self.rows.row_axis, self.rows.text_of = values, 0, text_of
+        self.rows.values, self.rows.text_of = values, text_of
         self._given.output = below
         return self._network(input_ids=ids, attention_mask=attention).logits
 
@@ -347,17 +383,16 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
             ]
         )
     head_only = network.cut == HEAD_ONLY
-    text_of = row if head_only else torch.arange(len(inputs), device=model.device)
     values = {
-        name: torch.stack([of_text[int(text)][name] for text in text_of]).requires_grad_()
-        for name in of_text[0]
+        name: torch.stack([own[name] for own in of_text]).requires_grad_() for name in of_text[0]
     }
     below = network.below(ids, attention)
     with torch.enable_grad():
         if head_only:
             assert below is not None
-            out = network.at_positions(below[row, column], values, text_of)
+            out = network.at_positions(below, values)[row, column]
         else:
+            text_of = torch.arange(len(inputs), device=model.device)
             out = network.at_tokens(ids, attention, below, values, text_of)[row, column]
         if values:  # raises where a layer plays no part
             torch.autograd.grad(out.square().sum(), list(values.values()))

@@ -35,6 +35,10 @@ class Piece:
         text_of: [position] its text.
         token_of: [position] its token, as an index into the text's tokens.
         weight: [position] 1 / masked positions of its chunk: a chunk's loss is the mean over them.
+        texts: [own text] the texts that have a position here.
+        slots: [own text, slot] the positions of each of them, as indices into those above; shorter
+            rows repeat position 0 at their end.
+        is_used: [own text, slot] whether the slot holds a position of the text.
     """
 
     ids: Tensor
@@ -47,6 +51,17 @@ class Piece:
     text_of: Tensor
     token_of: Tensor
     weight: Tensor
+    texts: Tensor
+    slots: Tensor
+    is_used: Tensor
+
+    def in_slots(self, of_position: Tensor) -> Tensor:
+        """[position, …] to [own text, slot, …]; what is in slots not used means nothing."""
+        return of_position[self.slots]
+
+    def of_positions(self, in_slots: Tensor) -> Tensor:
+        """[own text, slot, …] to [position, …]: `in_slots`, undone."""
+        return in_slots[self.is_used]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +146,12 @@ def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
         ids[row, : len(entry.ids)] = entry.ids
         attention[row, : len(entry.ids)] = 1
     counts = [len(entry.masked) for entry in batch]
+    text_of = np.repeat([entry.text for entry in batch], counts)
+    texts, starts, n_of_text = np.unique(text_of, return_index=True, return_counts=True)
+    order = np.argsort(starts)  # a text's inputs stand together
+    texts, starts, n_of_text = texts[order], starts[order], n_of_text[order]
+    slot = np.arange(n_of_text.max())
+    is_used = slot < n_of_text[:, None]
 
     def tensor(values: Sequence[float] | np.ndarray, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.as_tensor(np.asarray(values), dtype=dtype, device=model.device)
@@ -146,7 +167,10 @@ def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
         row=tensor(np.repeat(np.arange(len(batch)), counts)),
         column=joined([entry.masked for entry in batch]),
         labels=joined([entry.labels for entry in batch]),
-        text_of=tensor(np.repeat([entry.text for entry in batch], counts)),
+        text_of=tensor(text_of),
         token_of=joined([entry.tokens for entry in batch]),
         weight=tensor(np.repeat([entry.weight for entry in batch], counts), torch.float32),
+        texts=tensor(texts),
+        slots=tensor(np.where(is_used, starts[:, None] + slot, 0)),
+        is_used=tensor(is_used, torch.bool),
     )

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning.cross_entropy import BLOCK_VALUES
+from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
 from neuralviz.micro_tuning.plan import make_pieces
 
@@ -128,7 +128,7 @@ def _predict(
     weight = network.output_weight
     bias = values.get(network.output_bias_name or "", network.output_bias)
     vectors = _output_layer_inputs(network, piece, values)
-    rows = max(16, BLOCK_VALUES // len(weight))  # logits never exist all at once
+    rows = rows_at_once(len(weight))  # logits never exist all at once
     parts = []
     for block, labels in zip(vectors.split(rows), piece.labels.split(rows), strict=True):
         logits = block @ weight.T
@@ -145,15 +145,12 @@ def _output_layer_inputs(
     network: PerTextNetwork, piece: Piece, values: dict[str, Tensor]
 ) -> Tensor:
     """[position, width] what goes into the output layer at the masked positions of a piece."""
-    head_only = network.cut == HEAD_ONLY
-    text_of_row = piece.text_of if head_only else piece.text_of_row
-    rows = {
-        name: value.expand(len(text_of_row), -1)
-        for name, value in values.items()
-        if name != network.output_bias_name
-    }
+    rows = {name: value for name, value in values.items() if name != network.output_bias_name}
+    if network.cut == HEAD_ONLY:
+        below = network.below(piece.ids, piece.attention, at=(piece.row, piece.column))
+        assert below is not None
+        return network.at_positions(below[None], rows)[0]
+    of_row = {name: value.expand(len(piece.ids), -1) for name, value in rows.items()}
     below = network.below(piece.ids, piece.attention)
-    if head_only:
-        return network.at_positions(below[piece.row, piece.column], rows, text_of_row)
-    out = network.at_tokens(piece.ids, piece.attention, below, rows, text_of_row)
+    out = network.at_tokens(piece.ids, piece.attention, below, of_row, piece.text_of_row)
     return out[piece.row, piece.column]

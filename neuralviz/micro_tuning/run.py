@@ -11,10 +11,10 @@ import torch
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.cross_entropy import cross_entropy
-from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
+from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent, joined
 from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
-from neuralviz.micro_tuning.plan import Piece, make_pieces
+from neuralviz.micro_tuning.plan import Piece, count_masked, make_pieces
 from neuralviz.micro_tuning.settings import TuningSettings, check_settings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 KEPT_BYTES = 1 << 30  # hidden states kept between epochs; beyond it they are computed anew
+POSITIONS_IN_CACHE = 1024  # masked positions that go through all epochs together on a CPU
 MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token shares
 
 
 class Prepared(NamedTuple):
     """A piece and what lies below the tuned parameters for it.
 
-    ``below`` is [position, width] when only the head is tuned, else [row, token, width], or None
-    when nothing is reused.
+    ``below`` is [own text, slot, width] when only the head is tuned, else [row, token, width], or
+    None when nothing is reused.
     """
 
     piece: Piece
@@ -131,53 +132,162 @@ def tune(
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[TuningEvent]:
     """`micro_tune` on tokenised texts with checked settings."""
-    network = per_text_network(model, settings.layers, reuse=reuse)
-    inputs = PreparedInputs(model, network, texts, settings)
-    optimizers = _optimizers(model, texts, settings, with_token_shares)
-    gradients = Gradients(network, texts, with_token_shares)
-    n_chunks = np.array([len(text.chunks) for text in texts])
-    rounds = int(n_chunks.max())
-    steps = settings.epochs * rounds
-    loss = np.full((settings.epochs, len(texts)), np.nan)
-    delta_norm = np.zeros((settings.epochs, len(texts), len(settings.layers)))
-    alive = torch.ones(len(texts), dtype=torch.bool, device=model.device)
+    run = TuningRun(
+        model,
+        texts,
+        settings,
+        with_token_shares=with_token_shares,
+        reuse=reuse,
+        should_stop=should_stop,
+    )
+    for step in range(run.steps):
+        run.step()
+        loss, epoch_loss = run.losses_of_step(step)
+        yield TuningEvent(
+            step=step + 1,
+            steps=run.steps,
+            epoch=step // run.rounds + 1,
+            epochs=settings.epochs,
+            loss=loss,
+            epoch_loss=epoch_loss,
+            delta_norm=run.norms().cpu().numpy(),
+            deltas=run.deltas() if with_deltas else None,
+            result=run.result() if step + 1 == run.steps else None,
+        )
 
-    for epoch in range(settings.epochs):
-        of_round = np.full((rounds, len(texts)), np.nan)
-        for chunk in range(rounds):
-            pieces = _until(should_stop, inputs.of_chunk(chunk))
-            of_round[chunk] = gradients.of(pieces, optimizers)
-            present = torch.as_tensor(n_chunks > chunk, device=model.device)
-            finite = torch.as_tensor(np.isfinite(of_round[chunk]), device=model.device)
-            alive = _step(optimizers, gradients, alive, present, finite)
-            delta_norm[epoch] = _norms(optimizers)
-            step = epoch * rounds + chunk + 1
-            done = np.minimum(n_chunks, chunk + 1)  # a loss that is not finite stays so in the mean
-            there = np.arange(rounds)[:, None] < done
-            loss[epoch] = np.where(there, of_round, 0).sum(axis=0) / done
-            yield TuningEvent(
-                step=step,
-                steps=steps,
-                epoch=epoch + 1,
-                epochs=settings.epochs,
-                loss=of_round[chunk],
-                epoch_loss=loss[epoch].copy(),
-                delta_norm=delta_norm[epoch].copy(),
-                deltas=_deltas(optimizers) if with_deltas else None,
-                result=None
-                if step < steps
-                else MicroTuning(
-                    model_id=model.id,
-                    fingerprint=model.fingerprint,
-                    settings=settings,
-                    texts=tuple(texts),
-                    deltas=_deltas(optimizers),
-                    loss=loss,
-                    delta_norm=delta_norm,
-                    diverged=~alive.cpu().numpy(),
-                    shares=_shares(texts, optimizers) if with_token_shares else None,
-                ),
-            )
+
+def learn(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> MicroTuning:
+    """Tune to the end without being watched.
+
+    On a CPU a few texts at a time go through all epochs: what they need stays in its cache. On a
+    GPU all go together, and nothing is read back from it before the end.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    results = []
+    for group in _groups(model, texts, settings):
+        run = TuningRun(model, group, settings, should_stop=should_stop)
+        for _ in range(run.steps):
+            run.step()
+        results.append(run.result())
+    return joined(results)
+
+
+def _groups(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> Iterator[list[TokenizedText]]:
+    """Texts in order, a text or more at a time."""
+    if model.device.type != "cpu":
+        yield list(texts)
+        return
+    group: list[TokenizedText] = []
+    n = 0
+    for text in texts:
+        n_more = count_masked(text, settings)
+        if group and n + n_more > POSITIONS_IN_CACHE:
+            yield group
+            group, n = [], 0
+        group.append(text)
+        n += n_more
+    yield group
+
+
+class TuningRun:
+    """Micro-tuning under way, an optimiser step at a time.
+
+    A step only queues work on the model's device; reading a result waits for it.
+
+    Attributes:
+        rounds: steps of an epoch, as many as the text of most chunks has chunks.
+        steps: in all.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        texts: Sequence[TokenizedText],
+        settings: TuningSettings,
+        *,
+        with_token_shares: bool = False,
+        reuse: bool = True,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._model, self._texts, self._settings = model, texts, settings
+        network = per_text_network(model, settings.layers, reuse=reuse)
+        self._inputs = PreparedInputs(model, network, texts, settings)
+        self._optimizers = _optimizers(model, texts, settings, with_token_shares)
+        self._gradients = Gradients(network, texts, with_token_shares)
+        self._with_token_shares = with_token_shares
+        self._should_stop = should_stop
+        n_chunks = np.array([len(text.chunks) for text in texts])
+        self.rounds = int(n_chunks.max())
+        self.steps = settings.epochs * self.rounds
+        # [round, text] whether a text has a chunk there
+        self._there = np.arange(self.rounds)[:, None] < n_chunks
+        self._present = torch.as_tensor(self._there, device=model.device)
+        self._alive = torch.ones(len(texts), dtype=torch.bool, device=model.device)
+        self._loss: list[Tensor] = []  # of every step, [text]
+        self._norms: list[Tensor] = []  # after every epoch, [text, layer]
+
+    def step(self) -> None:
+        """Take the next step.
+
+        Raises:
+            Stopped: ``should_stop``, asked before every pass through the network, said so.
+        """
+        chunk = len(self._loss) % self.rounds
+        pieces = _until(self._should_stop, self._inputs.of_chunk(chunk))
+        loss = self._gradients.of(pieces, self._optimizers)
+        self._alive = _step(
+            self._optimizers, self._gradients, self._alive, self._present[chunk], loss.isfinite()
+        )
+        self._loss.append(loss)
+        if chunk == self.rounds - 1:
+            self._norms.append(self.norms())
+
+    def losses_of_step(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """[text] loss of a step taken, and [text] the mean over the epoch's chunks until then."""
+        epoch, chunk = divmod(step, self.rounds)
+        of_round = np.full(self._there.shape, np.nan)
+        for seen in range(chunk + 1):
+            of_round[seen] = self._loss[epoch * self.rounds + seen].cpu().numpy()
+        return of_round[chunk], self._mean(of_round, self._there[: chunk + 1])
+
+    def norms(self) -> Tensor:
+        """[text, layer] lengths of the deltas."""
+        deltas = [o.delta.double() for o in self._optimizers.values()]
+        return torch.stack([torch.linalg.vector_norm(d, dim=1) for d in deltas], dim=1)
+
+    def deltas(self) -> tuple[np.ndarray, ...]:
+        """Per layer, [text, dim]."""
+        return tuple(optimizer.delta.cpu().numpy() for optimizer in self._optimizers.values())
+
+    def result(self) -> MicroTuning:
+        """What has come of it, after the last step."""
+        of_step = torch.stack(self._loss).cpu().numpy()
+        of_epoch = of_step.reshape(self._settings.epochs, self.rounds, len(self._texts))
+        return MicroTuning(
+            model_id=self._model.id,
+            fingerprint=self._model.fingerprint,
+            settings=self._settings,
+            texts=tuple(self._texts),
+            deltas=self.deltas(),
+            loss=np.array([self._mean(losses, self._there) for losses in of_epoch]),
+            delta_norm=torch.stack(self._norms).cpu().numpy(),
+            diverged=~self._alive.cpu().numpy(),
+            shares=_shares(self._texts, self._optimizers) if self._with_token_shares else None,
+        )
+
+    @staticmethod
+    def _mean(of_round: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """[text] mean over the rounds that a text is there in; what is not finite stays so."""
+        return np.where(there, of_round[: len(there)], 0).sum(axis=0) / there.sum(axis=0)
 
 
 def _until(should_stop: Callable[[], bool], pieces: Iterable[Prepared]) -> Iterator[Prepared]:
@@ -209,9 +319,10 @@ class PreparedInputs:
             return
         made: list[Prepared] | None = []
         for piece in make_pieces(self._model, self._texts, self._settings, chunk):
-            below = self._network.below(piece.ids, piece.attention)
-            if below is not None and self._network.cut == HEAD_ONLY:
-                below = below[piece.row, piece.column]
+            at: tuple[Tensor, ...] = ()
+            if self._network.cut == HEAD_ONLY:
+                at = (piece.in_slots(piece.row), piece.in_slots(piece.column))
+            below = self._network.below(piece.ids, piece.attention, at)
             prepared = Prepared(piece, below)
             size = _bytes_of(below)
             if made is not None and self._bytes + size <= KEPT_BYTES:
@@ -248,39 +359,43 @@ class Gradients:
         self.by_text: dict[str, Tensor] = {}
         self.by_token: dict[str, Tensor] | None = None
 
-    def of(self, inputs: Iterable[Prepared], optimizers: dict[str, RowAdamW]) -> np.ndarray:
-        """Set the gradients and return the loss [text], NaN for texts without a position."""
-        self.by_text = {name: torch.zeros_like(o.value) for name, o in optimizers.items()}
+    def of(self, inputs: Iterable[Prepared], optimizers: dict[str, RowAdamW]) -> Tensor:
+        """Set the gradients and return the loss [text] in double precision.
+
+        It is NaN for a text without a position.
+        """
+        values = {name: o.value for name, o in optimizers.items()}
+        self.by_text = {name: torch.zeros_like(value) for name, value in values.items()}
         if self._follow:
             self.by_token = {
-                name: o.value.new_zeros(int(self._first_token[-1]), o.value.shape[1])
-                for name, o in optimizers.items()
+                name: value.new_zeros(int(self._first_token[-1]), value.shape[1])
+                for name, value in values.items()
             }
-        loss = np.zeros(self._n_texts)
-        seen = np.zeros(self._n_texts, dtype=bool)
+        device = next(iter(values.values())).device
+        loss = torch.zeros(self._n_texts, dtype=torch.float64, device=device)
+        seen = torch.zeros(self._n_texts, dtype=torch.bool, device=device)
         for prepared in inputs:
-            values = {name: o.value for name, o in optimizers.items()}
             position_loss = self._add(prepared, values)
             piece = prepared.piece
-            text_of = piece.text_of.cpu().numpy()
-            np.add.at(loss, text_of, (position_loss.double() * piece.weight).cpu().numpy())
-            seen[text_of] = True
-        return np.where(seen, loss, np.nan)
+            loss.index_add_(0, piece.text_of, position_loss.double() * piece.weight)
+            seen[piece.texts] = True
+        return loss.masked_fill_(~seen, torch.nan)
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
         """Add one piece's gradients; returns the loss [position]."""
         piece, network = prepared.piece, self._network
         bias_name = network.output_bias_name
-        head_only = network.cut == HEAD_ONLY
-        text_of_row = piece.text_of if head_only else piece.text_of_row
-        rows = {
-            name: value[text_of_row].requires_grad_()
-            for name, value in values.items()
-            if name != bias_name
-        }
+        of_head = network.cut == HEAD_ONLY
+        text_of_row = piece.texts if of_head else piece.text_of_row
+        rows = {name: value[text_of_row] for name, value in values.items() if name != bias_name}
+        if of_head and self._follow:  # a row for each position
+            n_slots = piece.slots.shape[1]
+            rows = {name: value[:, None].repeat(1, n_slots, 1) for name, value in rows.items()}
+        for row in rows.values():
+            row.requires_grad_()
         with torch.enable_grad():
-            if head_only:
-                out = network.at_positions(prepared.below, rows, text_of_row)
+            if of_head:
+                out = piece.of_positions(network.at_positions(prepared.below, rows))
             else:
                 out = network.at_tokens(
                     piece.ids, piece.attention, prepared.below, rows, text_of_row
@@ -298,34 +413,35 @@ class Gradients:
             self.by_text[bias_name] += result.grad_bias
             if self._follow:
                 self._follow_output_bias(piece, out.detach(), values[bias_name], bias_name)
-        if rows:
-            if head_only:
-                self._add_rows(rows, out, grad_out, text_of_row, piece.token_of)
-            elif self._follow:
-                for token in piece.token_of.unique():
-                    own = grad_out * (piece.token_of == token)[:, None]
-                    self._add_rows(rows, out, own, text_of_row, token, keep_graph=True)
-            else:
-                self._add_rows(rows, out, grad_out, text_of_row, None)
+        if not rows:
+            return result.loss
+        if of_head and self._follow:
+            grads = torch.autograd.grad(out, list(rows.values()), grad_out)
+            by_position = [piece.of_positions(grad) for grad in grads]
+            self._add_rows(list(rows), by_position, piece.text_of, piece.token_of)
+        elif self._follow:
+            for token in piece.token_of.unique():
+                own = grad_out * (piece.token_of == token)[:, None]
+                grads = torch.autograd.grad(out, list(rows.values()), own, retain_graph=True)
+                self._add_rows(list(rows), grads, text_of_row, token)
+        else:
+            grads = torch.autograd.grad(out, list(rows.values()), grad_out)
+            self._add_rows(list(rows), grads, text_of_row, None)
         return result.loss
 
     def _add_rows(
         self,
-        rows: dict[str, Tensor],
-        out: Tensor,
-        grad_out: Tensor,
+        names: Sequence[str],
+        grads: Sequence[Tensor],
         text_of_row: Tensor,
         token: Tensor | None,
-        *,
-        keep_graph: bool = False,
     ) -> None:
-        """Add the gradients of ``rows``; those of ``token``, [row] or one for all, if followed."""
-        grads = torch.autograd.grad(out, list(rows.values()), grad_out, retain_graph=keep_graph)
+        """Add gradients [row, dim]; those of ``token``, [row] or one for all, if followed."""
         if self._follow:
-            first = torch.as_tensor(self._first_token, device=out.device)
+            first = torch.as_tensor(self._first_token, device=text_of_row.device)
             at = first[text_of_row] + token
             has_it = at < first[text_of_row + 1]  # a short text has no such token
-        for name, grad in zip(rows, grads, strict=True):
+        for name, grad in zip(names, grads, strict=True):
             self.by_text[name].index_add_(0, text_of_row, grad)
             if self.by_token is not None:
                 self.by_token[name].index_add_(0, at[has_it], grad[has_it])
@@ -377,17 +493,6 @@ def _step(
         token_grad = gradients.by_token[name] if gradients.by_token is not None else None
         optimizer.take(steps[name], moved, token_grad)
     return alive & (moved | ~present)
-
-
-def _deltas(optimizers: dict[str, RowAdamW]) -> tuple[np.ndarray, ...]:
-    """Per layer, [text, dim]."""
-    return tuple(optimizer.delta.cpu().numpy() for optimizer in optimizers.values())
-
-
-def _norms(optimizers: dict[str, RowAdamW]) -> np.ndarray:
-    """[text, layer] lengths of the deltas."""
-    norms = [torch.linalg.vector_norm(o.delta.double(), dim=1) for o in optimizers.values()]
-    return torch.stack(norms, dim=1).cpu().numpy()
 
 
 def _shares(

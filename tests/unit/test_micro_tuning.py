@@ -121,7 +121,7 @@ def test_tokens_and_decay_sum_to_the_delta(choice: str, order: int, tiny: Langua
         for layer, delta in enumerate(followed.deltas):
             parts = shares.tokens[layer].sum(axis=0) + shares.decay[layer]
             # float32 sums in another order, whose differences AdamW enlarges
-            np.testing.assert_allclose(parts, delta[index], atol=3e-5, rtol=0)
+            np.testing.assert_allclose(parts, delta[index], atol=6e-5, rtol=0)
             assert np.abs(shares.decay[layer]).max() > 1e-4  # decay is not lost in the tolerance
     assert (np.sum(plain.embeddings * followed.embeddings, axis=1) >= ALIKE).all()
 
