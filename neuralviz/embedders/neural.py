@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
@@ -29,6 +30,8 @@ class NeuralEmbedder(ModelEmbedder):
         learning_rate: of AdamW, above 0.
         weight_decay: of AdamW.
         predict_unmasked: mask nothing and predict every token.
+        precision: ``exact``, ``fast``, ``bf16`` or ``fast+bf16``, as of `TuningSettings`.
+        tolerance: how far below 1 the cosine of a fast embedding to the exact one may be.
         name: for labels.
 
     Raises:
@@ -46,6 +49,8 @@ class NeuralEmbedder(ModelEmbedder):
         learning_rate: float = 0.01,
         weight_decay: float = 0.01,
         predict_unmasked: bool = False,
+        precision: str = "exact",
+        tolerance: float = DEFAULT_TOLERANCE,
         name: str = "neural",
     ) -> None:
         super().__init__(model, name)
@@ -57,6 +62,8 @@ class NeuralEmbedder(ModelEmbedder):
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             predict_unmasked=predict_unmasked,
+            precision=precision,
+            tolerance=tolerance,
         )
 
     @property

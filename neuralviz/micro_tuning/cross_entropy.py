@@ -58,8 +58,9 @@ def cross_entropy(
         return _with_own_bias(vectors, weight, bias, labels, text_of, position_weight)
     loss = vectors.new_empty(len(vectors))
     grad = torch.empty_like(vectors)
-    n_words = len(weight) if vectors.is_cuda else CACHED_WORDS
-    n_positions = rows_at_once(len(weight)) if vectors.is_cuda else CACHED_POSITIONS
+    on_cpu = vectors.device.type == "cpu"
+    n_words = CACHED_WORDS if on_cpu else len(weight)
+    n_positions = CACHED_POSITIONS if on_cpu else rows_at_once(len(weight))
     blocks = [
         (start, weight[start : start + n_words], None if bias is None else bias[start:][:n_words])
         for start in range(0, len(weight), n_words)
@@ -79,11 +80,11 @@ def _of_positions(
     vectors: Tensor, blocks: list[tuple[int, Tensor, Tensor | None]], labels: Tensor
 ) -> tuple[Tensor, Tensor]:
     """[position] loss, and [position, width] mean row of the output layer by probability."""
-    peak = vectors.new_full((len(vectors), 1), -torch.inf)
-    chosen = torch.empty_like(peak)
-    total = torch.zeros_like(peak)
-    weighted = torch.zeros_like(vectors)
     given = vectors.to(blocks[0][1].dtype)
+    peak = given.new_full((len(given), 1), -torch.inf)
+    chosen = vectors.new_empty((len(given), 1))
+    total = torch.zeros_like(chosen)
+    weighted = torch.zeros_like(vectors)
     for first, weight, bias in blocks:
         logits = torch.mm(given, weight.T) if bias is None else torch.addmm(bias, given, weight.T)
         at = (labels - first)[:, None]
@@ -93,10 +94,10 @@ def _of_positions(
         before, peak = peak, torch.maximum(peak, logits.amax(dim=1, keepdim=True))
         scaled = logits.sub_(peak).exp_()  # probabilities, but for the factor 1 / total
         if first:
-            fading = before.sub_(peak).exp_()
+            fading = before.sub_(peak).to(total.dtype).exp_()
             total.mul_(fading)
             weighted.mul_(fading)
-        total += scaled.sum(dim=1, keepdim=True, dtype=total.dtype)
+        total += scaled.sum(dim=1, keepdim=True)
         if scaled.dtype == weighted.dtype:
             weighted.addmm_(scaled, weight)
         else:

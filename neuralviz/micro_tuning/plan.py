@@ -39,6 +39,7 @@ class Piece:
         slots: [own text, slot] the positions of each of them, as indices into those above; shorter
             rows repeat position 0 at their end.
         is_used: [own text, slot] whether the slot holds a position of the text.
+        own_text, slot: [position] where among ``slots`` it is.
     """
 
     ids: Tensor
@@ -54,14 +55,12 @@ class Piece:
     texts: Tensor
     slots: Tensor
     is_used: Tensor
+    own_text: Tensor
+    slot: Tensor
 
     def in_slots(self, of_position: Tensor) -> Tensor:
         """[position, …] to [own text, slot, …]; what is in slots not used means nothing."""
         return of_position[self.slots]
-
-    def of_positions(self, in_slots: Tensor) -> Tensor:
-        """[own text, slot, …] to [position, …]: `in_slots`, undone."""
-        return in_slots[self.is_used]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,4 +172,6 @@ def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
         texts=tensor(texts),
         slots=tensor(np.where(is_used, starts[:, None] + slot, 0)),
         is_used=tensor(is_used, torch.bool),
+        own_text=tensor(np.nonzero(is_used)[0]),
+        slot=tensor(np.nonzero(is_used)[1]),
     )

@@ -10,12 +10,14 @@ import torch
 
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
-from neuralviz.micro_tuning.cross_entropy import cross_entropy
+from neuralviz.micro_tuning.cross_entropy import CrossEntropy, cross_entropy
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent, joined
+from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.output_layer import output_layer
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
 from neuralviz.micro_tuning.plan import Piece, count_masked, make_pieces
-from neuralviz.micro_tuning.settings import TuningSettings, check_settings
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, TuningSettings, check_settings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
@@ -29,14 +31,18 @@ MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token 
 
 
 class Prepared(NamedTuple):
-    """A piece and what lies below the tuned parameters for it.
+    """A piece and what is kept of it between epochs.
 
-    ``below`` is [own text, slot, width] when only the head is tuned, else [row, token, width], or
-    None when nothing is reused.
+    Attributes:
+        piece: what goes through the network.
+        below: what lies below the tuned parameters: [own text, slot, width] when only the head is
+            tuned, else [row, token, width]; None when nothing is reused.
+        tail: its loss, when the precision is fast.
     """
 
     piece: Piece
     below: Tensor | None
+    tail: FrozenTail | None
 
 
 def micro_tune(
@@ -49,6 +55,8 @@ def micro_tune(
     learning_rate: float = 0.01,
     weight_decay: float = 0.01,
     predict_unmasked: bool = False,
+    precision: str = "exact",
+    tolerance: float = DEFAULT_TOLERANCE,
     with_deltas: bool = False,
     with_token_shares: bool = False,
     reuse: bool = True,
@@ -67,6 +75,7 @@ def micro_tune(
         epochs: 1 … 1000.
         learning_rate, weight_decay: of AdamW; betas are 0.9 and 0.999, eps 1e-8.
         predict_unmasked: mask nothing and predict every token.
+        precision, tolerance: as of `TuningSettings`.
         with_deltas: events carry the deltas of every step.
         with_token_shares: the result says which tokens wrote the deltas. Free when only the head
             is tuned; otherwise one backward pass a token.
@@ -91,6 +100,8 @@ def micro_tune(
         learning_rate=learning_rate,
         weight_decay=weight_decay,
         predict_unmasked=predict_unmasked,
+        precision=precision,
+        tolerance=tolerance,
     )
     if isinstance(texts, str):
         texts = [texts]
@@ -182,19 +193,18 @@ def learn(
 def _groups(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[list[TokenizedText]]:
-    """Texts in order, a text or more at a time."""
+    """Texts in order, a text or more at a time; what shorter ones are filled up with counts."""
     if model.device.type != "cpu":
         yield list(texts)
         return
     group: list[TokenizedText] = []
-    n = 0
+    longest = 0
     for text in texts:
-        n_more = count_masked(text, settings)
-        if group and n + n_more > POSITIONS_IN_CACHE:
+        longest = max(longest, count_masked(text, settings))
+        if group and longest * (len(group) + 1) > POSITIONS_IN_CACHE:
             yield group
-            group, n = [], 0
+            group, longest = [], count_masked(text, settings)
         group.append(text)
-        n += n_more
     yield group
 
 
@@ -222,7 +232,7 @@ class TuningRun:
         network = per_text_network(model, settings.layers, reuse=reuse)
         self._inputs = PreparedInputs(model, network, texts, settings)
         self._optimizers = _optimizers(model, texts, settings, with_token_shares)
-        self._gradients = Gradients(network, texts, with_token_shares)
+        self._gradients = Gradients(model, network, texts, settings, with_token_shares)
         self._with_token_shares = with_token_shares
         self._should_stop = should_stop
         n_chunks = np.array([len(text.chunks) for text in texts])
@@ -297,6 +307,15 @@ def _until(should_stop: Callable[[], bool], pieces: Iterable[Prepared]) -> Itera
         yield prepared
 
 
+def _dtype(settings: TuningSettings) -> torch.dtype:
+    """Of the factors in matrix products; their sums are always float32."""
+    return torch.bfloat16 if settings.in_bf16 else torch.float32
+
+
+def _products_in(device: torch.device, settings: TuningSettings) -> torch.autocast:
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.in_bf16)
+
+
 class PreparedInputs:
     """The pieces of every chunk with what lies below the tuned layers, kept while memory allows."""
 
@@ -308,6 +327,7 @@ class PreparedInputs:
         settings: TuningSettings,
     ) -> None:
         self._model, self._network = model, network
+        self._output = output_layer(model, _dtype(settings))
         self._texts, self._settings = texts, settings
         self._kept: dict[int, list[Prepared]] = {}
         self._bytes = 0
@@ -322,22 +342,45 @@ class PreparedInputs:
             at: tuple[Tensor, ...] = ()
             if self._network.cut == HEAD_ONLY:
                 at = (piece.in_slots(piece.row), piece.in_slots(piece.column))
-            below = self._network.below(piece.ids, piece.attention, at)
-            prepared = Prepared(piece, below)
-            size = _bytes_of(below)
+            with _products_in(self._model.device, self._settings):
+                below = self._network.below(piece.ids, piece.attention, at)
+            below = None if below is None else below.float()
+            prepared = Prepared(piece, below, self._tail_of(piece))
+            size = self._size_of(prepared)
             if made is not None and self._bytes + size <= KEPT_BYTES:
                 self._bytes += size
                 made.append(prepared)
             elif made is not None:  # this chunk does not fit: leave the room to later ones
-                self._bytes -= sum(_bytes_of(kept.below) for kept in made)
+                self._bytes -= sum(map(self._size_of, made))
                 made = None
             yield prepared
         if made is not None:
             self._kept[chunk] = made
 
+    def _tail_of(self, piece: Piece) -> FrozenTail | None:
+        settings = self._settings
+        words = len(self._output.weight)
+        if not settings.is_fast or self._network.output_bias_name is not None:
+            return None  # a text's own output bias moves every word
+        if count_candidates(words, settings.tolerance) == words:
+            return None
+        labels = piece.in_slots(piece.labels)
+        return FrozenTail(
+            self._output,
+            labels,
+            piece.is_used,
+            epochs=settings.epochs,
+            tolerance=settings.tolerance,
+        )
 
-def _bytes_of(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.numel() * tensor.element_size()
+    def _size_of(self, prepared: Prepared) -> int:
+        size = 0 if prepared.below is None else prepared.below.nbytes
+        if prepared.tail is not None:
+            n_texts, n_slots = prepared.piece.slots.shape
+            size += FrozenTail.size_in_bytes(
+                self._output, n_texts, n_slots, self._settings.tolerance
+            )
+        return size
 
 
 class Gradients:
@@ -350,9 +393,15 @@ class Gradients:
     """
 
     def __init__(
-        self, network: PerTextNetwork, texts: Sequence[TokenizedText], follow_tokens: bool
+        self,
+        model: LanguageModel,
+        network: PerTextNetwork,
+        texts: Sequence[TokenizedText],
+        settings: TuningSettings,
+        follow_tokens: bool,
     ) -> None:
-        self._network = network
+        self._network, self._settings = network, settings
+        self._output = output_layer(model, _dtype(settings))
         self._n_texts = len(texts)
         self._first_token = np.cumsum([0, *map(len, texts)])
         self._follow = follow_tokens
@@ -393,43 +442,71 @@ class Gradients:
             rows = {name: value[:, None].repeat(1, n_slots, 1) for name, value in rows.items()}
         for row in rows.values():
             row.requires_grad_()
-        with torch.enable_grad():
+        with torch.enable_grad(), _products_in(piece.ids.device, self._settings):
             if of_head:
-                out = piece.of_positions(network.at_positions(prepared.below, rows))
+                assert prepared.below is not None
+                out = network.at_positions(prepared.below, rows)
+                at: tuple[Tensor, ...] = (piece.own_text, piece.slot)
             else:
                 out = network.at_tokens(
                     piece.ids, piece.attention, prepared.below, rows, text_of_row
-                )[piece.row, piece.column]
-        result = cross_entropy(
-            out.detach(),
-            network.output_weight,
-            values[bias_name] if bias_name else network.output_bias,
+                )
+                at = (piece.row, piece.column)
+        vectors = out.detach().float()[at]
+        result = self._loss(prepared, vectors, values.get(bias_name or ""))
+        if bias_name:
+            self.by_text[bias_name] += result.grad_bias
+            if self._follow:
+                self._follow_output_bias(piece, vectors, values[bias_name], bias_name)
+        if rows:
+            grad_out = torch.zeros_like(out)
+            grad_out[at] = (result.grad * piece.weight[:, None]).to(out.dtype)
+            self._add_rows(piece, rows, out, grad_out, of_head)
+        return result.loss
+
+    def _add_rows(
+        self,
+        piece: Piece,
+        rows: dict[str, Tensor],
+        out: Tensor,
+        grad_out: Tensor,
+        of_head: bool,
+    ) -> None:
+        """Add what the loss's gradient by the output, ``grad_out``, is by the tuned ``rows``."""
+        inputs = list(rows.values())
+        if of_head and self._follow:
+            grads = torch.autograd.grad(out, inputs, grad_out)
+            own = [grad[piece.own_text, piece.slot] for grad in grads]
+            self._add_up(list(rows), own, piece.text_of, piece.token_of)
+        elif self._follow:
+            at = (piece.row, piece.column)
+            for token in piece.token_of.unique():
+                of_token = torch.zeros_like(grad_out)
+                of_token[at] = grad_out[at] * (piece.token_of == token)[:, None]
+                grads = torch.autograd.grad(out, inputs, of_token, retain_graph=True)
+                self._add_up(list(rows), grads, piece.text_of_row, token)
+        else:
+            grads = torch.autograd.grad(out, inputs, grad_out)
+            text_of_row = piece.texts if of_head else piece.text_of_row
+            self._add_up(list(rows), grads, text_of_row, None)
+
+    def _loss(self, prepared: Prepared, vectors: Tensor, own_bias: Tensor | None) -> CrossEntropy:
+        """Loss and gradients at the positions of a piece, from [position, width] ``vectors``."""
+        piece = prepared.piece
+        if prepared.tail is not None:
+            loss, grad = prepared.tail.loss(piece.in_slots(vectors))
+            at = (piece.own_text, piece.slot)
+            return CrossEntropy(loss[at], grad[at], None)
+        return cross_entropy(
+            vectors,
+            self._output.weight,
+            self._output.bias if own_bias is None else own_bias,
             piece.labels,
             text_of=piece.text_of,
             position_weight=piece.weight,
         )
-        grad_out = result.grad * piece.weight[:, None]
-        if bias_name:
-            self.by_text[bias_name] += result.grad_bias
-            if self._follow:
-                self._follow_output_bias(piece, out.detach(), values[bias_name], bias_name)
-        if not rows:
-            return result.loss
-        if of_head and self._follow:
-            grads = torch.autograd.grad(out, list(rows.values()), grad_out)
-            by_position = [piece.of_positions(grad) for grad in grads]
-            self._add_rows(list(rows), by_position, piece.text_of, piece.token_of)
-        elif self._follow:
-            for token in piece.token_of.unique():
-                own = grad_out * (piece.token_of == token)[:, None]
-                grads = torch.autograd.grad(out, list(rows.values()), own, retain_graph=True)
-                self._add_rows(list(rows), grads, text_of_row, token)
-        else:
-            grads = torch.autograd.grad(out, list(rows.values()), grad_out)
-            self._add_rows(list(rows), grads, text_of_row, None)
-        return result.loss
 
-    def _add_rows(
+    def _add_up(
         self,
         names: Sequence[str],
         grads: Sequence[Tensor],
@@ -452,7 +529,7 @@ class Gradients:
             at = (piece.text_of == token[0]) & (piece.token_of == token[1])
             part = cross_entropy(
                 out[at],
-                self._network.output_weight,
+                self._output.weight,
                 bias[token[0]][None],
                 piece.labels[at],
                 text_of=torch.zeros_like(piece.text_of[at]),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, check_blueprints
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 MAX_EPOCHS = 1000
+Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+DEFAULT_TOLERANCE = 0.002  # of the cosine to exact
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class TuningSettings:
         learning_rate, weight_decay, betas, eps: of AdamW.
         predict_unmasked: nothing is masked and every token has to be predicted, in place of the
             blueprints (the paper's Appendix A: works, less well).
+        precision: ``exact``; ``fast``, after the first step over a part of the vocabulary;
+            ``bf16``, with the factors of matrix products rounded to bfloat16 and their sums in
+            float32; ``fast+bf16``, both.
+        tolerance: how far below 1 the cosine of a fast embedding to the exact one may be.
     """
 
     layers: tuple[str, ...]
@@ -38,6 +45,18 @@ class TuningSettings:
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     predict_unmasked: bool = False
+    precision: Precision = "exact"
+    tolerance: float = DEFAULT_TOLERANCE
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether words of little probability are followed together."""
+        return self.precision.startswith("fast")
+
+    @property
+    def in_bf16(self) -> bool:
+        """Whether the factors of matrix products are bfloat16."""
+        return self.precision.endswith("bf16")
 
 
 def check_settings(
@@ -49,14 +68,19 @@ def check_settings(
     learning_rate: float = 0.01,
     weight_decay: float = 0.01,
     predict_unmasked: bool = False,
+    precision: str = "exact",
+    tolerance: float = DEFAULT_TOLERANCE,
 ) -> TuningSettings:
     """The settings as a checked value.
 
     Raises:
         SettingsError: a layer the model does not have, a blueprint that makes no sense, epochs
-            outside 1 … 1000, a learning rate that is not above 0, a negative weight decay.
+            outside 1 … 1000, a learning rate that is not above 0, a negative weight decay, a
+            precision that there is not, a tolerance that is not between 0 and 1.
     """
     check_numbers(epochs, learning_rate, weight_decay)
+    checked = check_precision(precision)
+    check_tolerance(tolerance)
     return TuningSettings(
         layers=model.check_layers(layers),
         blueprints=check_blueprints(blueprints),
@@ -64,7 +88,32 @@ def check_settings(
         learning_rate=float(learning_rate),
         weight_decay=float(weight_decay),
         predict_unmasked=bool(predict_unmasked),
+        precision=checked,
+        tolerance=float(tolerance) if checked.startswith("fast") else DEFAULT_TOLERANCE,
     )
+
+
+def check_precision(name: str) -> Precision:
+    """The precision of a name; the order of two joined ones does not matter.
+
+    Raises:
+        SettingsError: there is none of that name.
+    """
+    parts = {part.strip() for part in str(name).lower().split("+")} - {"exact"}
+    for precision in PRECISIONS:
+        if parts == set(precision.split("+")) - {"exact"}:
+            return precision
+    raise SettingsError(f"The precision has to be one of {', '.join(PRECISIONS)}.")
+
+
+def check_tolerance(value: float) -> None:
+    """Check a tolerance.
+
+    Raises:
+        SettingsError: it is no number between 0 and 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        raise SettingsError(f"The tolerance has to be a number between 0 and 1, not {value!r}.")
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:

@@ -159,6 +159,6 @@ def _first_gradients(
         name: RowAdamW(parameters[name].detach()[None].clone(), settings, nobody)
         for name in settings.layers
     }
-    gradients = Gradients(network, [text], follow_tokens=False)
+    gradients = Gradients(model, network, [text], settings, follow_tokens=False)
     gradients.of(PreparedInputs(model, network, [text], settings).of_chunk(0), weights)
     return tuple(gradients.by_text[name][0].cpu().numpy() for name in settings.layers)
