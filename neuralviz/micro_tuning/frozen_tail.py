@@ -142,7 +142,7 @@ class FrozenTail:
         logits = torch.mm(given, weight.T) if bias is None else torch.addmm(bias, given, weight.T)
         probability = logits.softmax(dim=1)
         by_text = torch.mm(torch.block_diag(*share.split(1)), probability)  # [text, vocab]
-        wanted = by_text.scatter(1, labels, torch.inf)
+        wanted = by_text.nan_to_num(0).scatter_(1, labels, torch.inf)  # no number: diverged
         words = wanted.topk(self._n_words, dim=1, sorted=False).indices
         of_position = words[:, None].expand(-1, n_slots, -1)
         in_texts = probability.view(n_texts, n_slots, -1)

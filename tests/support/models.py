@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from neuralviz.models import LanguageModel
 
 WINDOW = 40
 """Most tokens of an input of the small models, special tokens included."""
@@ -83,6 +85,11 @@ def byte_level(specials: tuple[str, ...], *, trim_offsets: bool) -> Tokenizer:
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, specials: tuple[str, ...]) -> None:
     """Write a fast tokenizer that puts one special token before a text and one behind it."""
+    fast_tokenizer(tokenizer, specials).save_pretrained(folder)
+
+
+def fast_tokenizer(tokenizer: Tokenizer, specials: tuple[str, ...]) -> PreTrainedTokenizerFast:
+    """A tokenizer of `transformers` that puts one special token before a text, one behind it."""
     from tokenizers import processors
     from transformers import PreTrainedTokenizerFast
 
@@ -98,7 +105,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, specials: tuple[str, ...]
         processors.Sequence([existing, around]) if existing is not None else around
     )
     pad, unknown, mask = ("<pad>", "<unk>", "<mask>") if roberta else ("[PAD]", "[UNK]", "[MASK]")
-    PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=WINDOW,
         cls_token=start,
@@ -106,7 +113,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path, specials: tuple[str, ...]
         pad_token=pad,
         unk_token=unknown,
         mask_token=mask,
-    ).save_pretrained(folder)
+    )
 
 
 def draw_weights(network: PreTrainedModel, seed: int) -> None:
@@ -305,3 +312,58 @@ def save_sentence_transformer(folder: Path) -> Path:
         network = SentenceTransformer(modules=[transformer, pooling], device="cpu")
         network.save(str(folder), safe_serialization=True, create_model_card=False)
     return folder
+
+
+_FOR_RANDOM = {"intermediate_size": 48, "max_position_embeddings": 64, "num_attention_heads": 2}
+
+
+def random_model(
+    family: str,
+    *,
+    vocab: int,
+    width: int,
+    n_blocks: int,
+    spread: float,
+    seed: int,
+    device: str = "cpu",
+) -> LanguageModel:
+    """A random model, held in memory, whose words are ``a`` and ``w0``, ``w1``, ….
+
+    Args:
+        family: of those with a config of BERT's names: bert, roberta, distilbert, mpnet, electra.
+        vocab: words of the output layer, the special tokens and ``a`` included.
+        width: values of a token's vector, even.
+        n_blocks: transformer blocks.
+        spread: of the word embeddings' values, which are those of the output layer too.
+        seed: of all weights.
+        device: where it lies.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    from neuralviz.models.loading import assemble
+
+    specials = ROBERTA_SPECIALS if family in ("roberta", "mpnet") else BERT_SPECIALS
+    sizes = {"hidden_size": width, "num_hidden_layers": n_blocks, "vocab_size": vocab}
+    own = {"distilbert": {"hidden_dim": 48}, "electra": {"embedding_size": width}}
+    config = AutoConfig.for_model(family, **_FOR_RANDOM, **sizes, **own.get(family, {}))
+    network = AutoModelForMaskedLM.from_config(config)
+    draw_weights(network, seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        words = network.get_output_embeddings().weight
+        words.copy_(spread * torch.randn(words.shape, generator=generator))
+    tokenizer = fast_tokenizer(words_alone(vocab, specials), specials)
+    return assemble(f"random-{family}-{seed}", str(seed), network, tokenizer, device)
+
+
+def words_alone(vocab: int, specials: tuple[str, ...]) -> Tokenizer:
+    """A tokenizer of the words ``a``, ``w0``, ``w1``, …, as many as fit into ``vocab``."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = [*specials, "a", *(f"w{number}" for number in range(vocab - len(specials) - 1))]
+    unknown = next(token for token in specials if "unk" in token.lower())
+    ids = {word: index for index, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(ids, unk_token=unknown))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return tokenizer

@@ -90,11 +90,12 @@ def plain_micro_tune(
     for _ in range(epochs):
         for batch in batches:
             optimizer.zero_grad()
-            loss = network(**batch).loss
+            loss = network(**{name: ids.to(network.device) for name, ids in batch.items()}).loss
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-    deltas = [(after.detach() - start).numpy() for after, start in zip(tuned, before, strict=True)]
+    moved = [after.detach() - start for after, start in zip(tuned, before, strict=True)]
+    deltas = [delta.cpu().numpy() for delta in moved]
     return deltas, np.array(losses).reshape(epochs, len(chunks))
 
 

@@ -1,0 +1,251 @@
+"""The loss with a frozen tail against torch's own cross entropy over all words."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from neuralviz.micro_tuning import frozen_tail as module
+from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
+from neuralviz.micro_tuning.output_layer import OutputLayer
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+
+TEXTS, SLOTS, WIDTH, VOCAB = 3, 7, 12, 900
+
+
+def draw(
+    *, vocab: int = VOCAB, spread: float = 0.4, seed: int = 0, with_bias: bool = True
+) -> tuple[OutputLayer, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """An output layer of random words, vectors, labels, and slots of which some are not used."""
+    g = torch.Generator().manual_seed(seed)
+    weight = spread * torch.randn(vocab, WIDTH, generator=g)
+    bias = 0.3 * torch.randn(vocab, generator=g) if with_bias else None
+    vectors = torch.randn(TEXTS, SLOTS, WIDTH, generator=g)
+    labels = torch.randint(vocab, (TEXTS, SLOTS), generator=g)
+    is_used = torch.arange(SLOTS) < torch.tensor([[7], [4], [1]])
+    return OutputLayer(weight, bias), vectors, labels, is_used
+
+
+def exactly(
+    layer: OutputLayer, vectors: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[text, slot] loss and [text, slot, width] gradient by torch, in double precision."""
+    bias = None if layer.bias is None else layer.bias.double()
+    leaf = vectors.double().requires_grad_()
+    logits = F.linear(leaf, layer.weight.double(), bias)
+    loss = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+    (grad,) = torch.autograd.grad(loss.sum(), leaf)
+    return loss.detach().float(), grad.float()
+
+
+def moves(seed: int = 5) -> torch.Tensor:
+    """[text, slot, width] steps of length 1."""
+    step = torch.randn(TEXTS, SLOTS, WIDTH, generator=torch.Generator().manual_seed(seed))
+    return step / step.norm(dim=2, keepdim=True)
+
+
+# --- exact where it has to be ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("rows", [1, 16, 256])
+def test_the_first_epoch_is_exact(with_bias: bool, rows: int, monkeypatch) -> None:
+    """Whether all texts go through the output layer together or one by one."""
+    monkeypatch.setattr(module, "CACHED_POSITIONS", rows)
+    layer, vectors, labels, is_used = draw(with_bias=with_bias)
+    loss, grad = FrozenTail(layer, labels, is_used, epochs=5).loss(vectors)
+    expected, expected_grad = exactly(layer, vectors, labels)
+    torch.testing.assert_close(loss[is_used], expected[is_used])
+    torch.testing.assert_close(grad[is_used], expected_grad[is_used], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_vectors_that_have_not_moved_stay_exact(with_bias: bool, monkeypatch) -> None:
+    """And not because of another exact pass."""
+    layer, vectors, labels, is_used = draw(with_bias=with_bias)
+    tail = FrozenTail(layer, labels, is_used, epochs=5)
+    tail.loss(vectors)
+    monkeypatch.setattr(FrozenTail, "_freeze", None)
+    loss, grad = tail.loss(vectors)
+    expected, expected_grad = exactly(layer, vectors, labels)
+    torch.testing.assert_close(loss[is_used], expected[is_used])
+    torch.testing.assert_close(grad[is_used], expected_grad[is_used], atol=1e-5, rtol=1e-4)
+
+
+def test_labels_of_no_probability_are_followed() -> None:
+    """The labels are the words furthest behind: theirs is the loss, exact as the vectors move."""
+    layer, vectors, _, is_used = draw(spread=1.5)
+    labels = (vectors @ layer.weight.T + layer.bias).argmin(dim=2)
+    tail = FrozenTail(layer, labels, is_used, epochs=1000)  # so many that small steps are allowed
+    tail.loss(vectors)
+    moved = vectors + 0.01 * moves()
+    loss, grad = tail.loss(moved)
+    expected, expected_grad = exactly(layer, moved, labels)
+    assert expected[is_used].min() > 8
+    torch.testing.assert_close(loss[is_used], expected[is_used], rtol=1e-3, atol=0)
+    torch.testing.assert_close(grad[is_used], expected_grad[is_used], rtol=0, atol=0.05)
+
+
+def test_a_text_of_more_labels_than_candidates() -> None:
+    """All of its labels are followed all the same."""
+    g = torch.Generator().manual_seed(0)
+    n_slots = 60
+    layer = OutputLayer(0.3 * torch.randn(100, WIDTH, generator=g), None)
+    labels = torch.randperm(100, generator=g)[None, :n_slots]
+    assert count_candidates(100, 0.5) < n_slots
+    vectors = torch.randn(1, n_slots, WIDTH, generator=g)
+    used = torch.ones(1, n_slots, dtype=torch.bool)
+    tail = FrozenTail(layer, labels, used, epochs=2, tolerance=0.5)
+    tail.loss(vectors)
+    moved = vectors * 1.01
+    loss, _ = tail.loss(moved)
+    torch.testing.assert_close(loss, exactly(layer, moved, labels)[0], rtol=1e-3, atol=0)
+
+
+# --- the second order --------------------------------------------------------------------------
+
+
+def error_after(move: float, *, spread: float = 0.25) -> torch.Tensor:
+    """Mean absolute error of the loss behind a move of this length, most words in the tail."""
+    layer, vectors, labels, is_used = draw(vocab=20_000, spread=spread, with_bias=False)
+    tail = FrozenTail(layer, labels, is_used, epochs=10_000, tolerance=0.9)
+    tail._allowed = torch.inf  # no other exact pass
+    tail.loss(vectors)
+    assert tail._words.shape[1] < 100
+    moved = vectors + move * moves()
+    loss, _ = tail.loss(moved)
+    return (loss - exactly(layer, moved, labels)[0])[is_used].abs().mean()
+
+
+def test_the_error_falls_with_the_square_of_the_move_at_least() -> None:
+    """The slope at the start is exact: half the move leaves a quarter of the error, or less."""
+    errors = [error_after(move) for move in (2.0, 1.0, 0.5)]
+    assert all(large > 3.5 * small for large, small in itertools.pairwise(errors)), errors
+
+
+def test_the_second_order_is_worth_it(monkeypatch) -> None:
+    """Without the curve of the tail the error is many times as large."""
+    with_it = error_after(2.0)
+    monkeypatch.setattr(
+        FrozenTail, "_variance_of", lambda self, tail: torch.zeros(len(tail))
+    )  # nothing of second order is left
+    assert error_after(2.0) > 5 * with_it
+
+
+# --- how many candidates, and when to pass again -----------------------------------------------
+
+
+def test_candidates_by_tolerance() -> None:
+    assert count_candidates(30_522, DEFAULT_TOLERANCE) == 768
+    tolerances = [1e-9, 1e-5, 5e-4, 1e-3, 0.002, 0.01, 0.1, 0.99]
+    for vocab in (1, 5, 16, 17, 300, 30_522, 250_000):
+        counts = [count_candidates(vocab, tolerance) for tolerance in tolerances]
+        assert all(more >= fewer for more, fewer in itertools.pairwise(counts))
+        assert counts[0] == vocab  # nothing is to be lost: every word is followed
+        assert min(counts) >= min(vocab, 16)
+        assert max(counts) <= vocab
+
+
+def test_a_text_far_off_gets_another_exact_pass() -> None:
+    """It alone: the others are continued, and their loss says so."""
+    layer, vectors, labels, is_used = draw(spread=1.0)
+    tail = FrozenTail(layer, labels, is_used, epochs=10, tolerance=0.01)
+    tail.loss(vectors)
+    moved = vectors + torch.tensor([0.003, 3.0, 0.003])[:, None, None] * moves()
+    passed = []
+    freeze = tail._freeze
+    tail._freeze = lambda vectors, at, *out: (passed.append(at.tolist()), freeze(vectors, at, *out))
+    loss, grad = tail.loss(moved)
+    assert passed == [[1]]
+    expected, expected_grad = exactly(layer, moved, labels)
+    used = is_used[1]
+    torch.testing.assert_close(loss[1][used], expected[1][used])
+    torch.testing.assert_close(grad[1][used], expected_grad[1][used], atol=1e-5, rtol=1e-4)
+    loss, _ = tail.loss(moved)  # from where it is now, nothing has moved
+    assert passed == [[1]]
+    torch.testing.assert_close(loss[1][used], expected[1][used])
+
+
+def test_a_smaller_tolerance_comes_closer() -> None:
+    """With more exact passes: a path of small steps, as of a run."""
+    layer, vectors, labels, is_used = draw(spread=0.7)
+    passes, errors = [], []
+    for tolerance in (0.1, 0.002, 0.0001):
+        tail = FrozenTail(layer, labels, is_used, epochs=12, tolerance=tolerance)
+        freeze, count = tail._freeze, [0]
+
+        def counted(vectors, at, *out, freeze=freeze, count=count):
+            count[0] += len(at)
+            freeze(vectors, at, *out)
+
+        tail._freeze = counted
+        error = 0.0
+        for epoch in range(12):
+            moved = vectors + 0.2 * epoch * moves()
+            loss, _ = tail.loss(moved)
+            error += float((loss - exactly(layer, moved, labels)[0])[is_used].abs().mean())
+        passes.append(count[0])
+        errors.append(error)
+    assert passes[0] < passes[2], passes
+    assert errors[0] > errors[1] > errors[2]
+
+
+# --- what does not matter ----------------------------------------------------------------------
+
+
+def test_what_is_in_unused_slots_does_not_matter() -> None:
+    layer, vectors, labels, is_used = draw()
+    other_vectors = vectors.masked_fill(~is_used[..., None], 77.0)
+    other_labels = labels.masked_fill(~is_used, 3)
+    one = FrozenTail(layer, labels, is_used, epochs=4)
+    other = FrozenTail(layer, other_labels, is_used, epochs=4)
+    for step in range(4):
+        move = 0.3 * step * moves()
+        for ours, theirs in zip(
+            one.loss(vectors + move), other.loss(other_vectors + move), strict=True
+        ):
+            torch.testing.assert_close(ours[is_used], theirs[is_used])
+
+
+def test_a_text_alone_and_beside_others() -> None:
+    layer, vectors, labels, is_used = draw()
+    whole = FrozenTail(layer, labels, is_used, epochs=4)
+    alone = FrozenTail(layer, labels[1:2, :4], is_used[1:2, :4], epochs=4)
+    for step in range(4):
+        moved = vectors + 0.3 * step * moves()
+        for ours, theirs in zip(whole.loss(moved), alone.loss(moved[1:2, :4]), strict=True):
+            torch.testing.assert_close(ours[1, :4], theirs[0], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_a_broken_text_leaves_the_others_alone(broken: float) -> None:
+    """Its own loss is no number, in every epoch from then on."""
+    layer, vectors, labels, is_used = draw()
+    whole = FrozenTail(layer, labels, is_used, epochs=5)
+    spoilt = FrozenTail(layer, labels, is_used, epochs=5)
+    others = torch.tensor([True, False, True])
+    for step in range(5):
+        moved = vectors + 0.2 * step * moves()
+        expected, expected_grad = whole.loss(moved)
+        if step >= 2:
+            moved[1] = broken
+        loss, grad = spoilt.loss(moved)
+        at = is_used & others[:, None]
+        torch.testing.assert_close(loss[at], expected[at])
+        torch.testing.assert_close(grad[at], expected_grad[at])
+        assert loss[1][is_used[1]].isfinite().all() == (step < 2)
+    assert not grad[1][is_used[1]].isfinite().any()
+
+
+def test_nothing_given_is_changed() -> None:
+    layer, vectors, labels, is_used = draw()
+    given = (vectors, layer.weight, layer.bias, labels, is_used)
+    before = [tensor.clone() for tensor in given]
+    tail = FrozenTail(layer, labels, is_used, epochs=3)
+    for _ in range(3):
+        tail.loss(vectors)
+    for was, tensor in zip(before, given, strict=True):
+        assert torch.equal(was, tensor)
