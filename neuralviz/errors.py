@@ -27,6 +27,15 @@ class Stopped(Exception):  # noqa: N818  not an error
     """Work was told to stop half-way; whoever told it catches this."""
 
 
+class PrecisionWarning(UserWarning):
+    """A precision that the machine has to imitate."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This machine does not compute in bf16 itself; imitating it takes longer than exact."
+        )
+
+
 class LossWarning(UserWarning):
     """The loss of ``n`` texts of ``of`` did not fall while they were learnt."""
 

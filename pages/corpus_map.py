@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz.corpus.example import NAME, add_example, add_example_once
 from neuralviz.corpus.mapping import check_enough_texts
 from neuralviz.corpus.store import CorpusStore
+from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
 from neuralviz.ui.corpus.kept import MapChoice, find_map, n_embedded, open_corpus, open_map
@@ -47,7 +48,7 @@ def _live_work() -> None:
 
 def _told(choice: MapChoice) -> str:
     """What there is to do for a map."""
-    n, method = corpus.n_distinct, choice.spec.method
+    n, method = corpus.n_distinct, method_label(choice.spec)
     done = n_embedded(corpus, choice)
     said = f"{method}: {n:,} different texts"
     if done == n:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 from neuralviz.ui.micro_tuning import (
     layer_choice,
     layers_to_choose_from,
@@ -16,6 +17,7 @@ from neuralviz.ui.micro_tuning import (
 )
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import page_header, show_error
+from neuralviz.ui.precision import choose_precision
 from neuralviz.ui.texts import put_in_address, texts_input
 
 EXAMPLES = {
@@ -73,6 +75,20 @@ if choice is not None:
             bind="query-params",
             help="Of AdamW; the paper uses 0.01.",
         )
+        columns = st.columns(3)
+        with columns[0]:
+            precision = choose_precision("Precision", "precision", "exact")
+        tolerance = DEFAULT_TOLERANCE
+        if precision.startswith("fast"):
+            tolerance = columns[1].number_input(
+                "Tolerance",
+                value=DEFAULT_TOLERANCE,
+                step=0.001,
+                format="%g",
+                key="tolerance",
+                bind="query-params",
+                help="How far below 1 the cosine of a fast embedding to the exact one may be.",
+            )
         unmasked = st.toggle(
             "Mask nothing: predict every word",
             key="unmasked",
@@ -82,7 +98,9 @@ if choice is not None:
 
     settings = None
     try:
-        settings = run_settings(layers, blueprints or "", epochs, learning_rate, unmasked)
+        settings = run_settings(
+            layers, blueprints or "", epochs, learning_rate, unmasked, precision, tolerance
+        )
         say_how_long(texts, settings)
     except NeuralvizError as error:
         show_error(error)

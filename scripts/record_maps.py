@@ -18,7 +18,7 @@ from neuralviz.corpus.mapping import make_map
 from neuralviz.corpus.projecting import ProjectionSettings
 from neuralviz.corpus.reading import read_texts
 from neuralviz.corpus.store import CorpusStore
-from neuralviz.embedders import embedder_spec, make_embedder
+from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
 from neuralviz.paths import sample_data
 
 METHODS = ("neural", "mean")  # the last one is the newest: the first to be found
@@ -33,7 +33,7 @@ def main() -> None:
         corpus = store.add(NAME, read_texts(TEXTS, (sample_data() / TEXTS).read_bytes()))
         maps = []
         for method in METHODS:
-            spec = embedder_spec(method)
+            spec = embedder_spec(method, defaults=FOR_CORPORA)
             for progress in embed_corpus(store, corpus, make_embedder(spec), spec):
                 print(f"\r{method}: {progress.done} of {progress.total}", end="", flush=True)
             kept = make_map(store, corpus, progress.embedder, ProjectionSettings())

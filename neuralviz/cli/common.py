@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from neuralviz import __version__
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, PrecisionWarning
 from neuralviz.terminal import printable
 
 if TYPE_CHECKING:
@@ -94,6 +95,21 @@ def status(sentence: str) -> Iterator[None]:
             yield
     else:
         yield
+
+
+@contextmanager
+def precision_warnings_said() -> Iterator[None]:
+    """A warning of a precision that is imitated becomes one sentence on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrecisionWarning)
+        yield
+    said = set()
+    for one in caught:
+        if not issubclass(one.category, PrecisionWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        elif one.category not in said:
+            said.add(one.category)
+            say(str(one.message))
 
 
 def say(sentence: str) -> None:

@@ -54,7 +54,7 @@ OptionsOption = Annotated[
         "--option",
         metavar="NAME=VALUE",
         help="An option of every method that has it, again and again; METHOD.NAME=VALUE is for "
-        "one of them.",
+        "one of them. What learns texts is fast unless precision=exact is given.",
     ),
 ]
 
@@ -79,9 +79,8 @@ def add(
     """
     from neuralviz.corpus.store import CorpusStore
     from neuralviz.corpus.tables import is_table
-    from neuralviz.embedders import embedder_specs
 
-    specs = embedder_specs(method or ["mean"], split_options(option or []), model_id=model)
+    specs = _specs(method, option, model)
     store = CorpusStore()
     if paragraphs and is_table(path.name) and not path.is_dir():
         raise NeuralvizError(f"{path.name} is a table; --paragraphs is for plain text.")
@@ -111,9 +110,8 @@ def embed(
 ) -> None:
     """Embed a kept corpus; what is there already is not computed again."""
     from neuralviz.corpus.store import CorpusStore
-    from neuralviz.embedders import embedder_specs
 
-    specs = embedder_specs(method or ["mean"], split_options(option or []), model_id=model)
+    specs = _specs(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
     _embed(store, found, specs, load_embedders(specs))
@@ -165,7 +163,6 @@ def export(
     from neuralviz.corpus.exporting import corpus_table
     from neuralviz.corpus.store import CorpusStore
     from neuralviz.corpus.writing import check_destination, write_table
-    from neuralviz.embedders import embedder_spec
 
     check_destination(output)
     if method is None and (option or model):
@@ -174,7 +171,7 @@ def export(
     found = find_corpus(store, corpus)
     kept = None
     if method is not None:
-        spec = embedder_spec(method, split_options(option or []), model_id=model)
+        spec = corpus_spec(method, option, model)
         kept = kept_embedder(store, found, spec)
     table = corpus_table(store, found, kept)
     write_table(output, table)
@@ -234,13 +231,14 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
         NeuralvizError: a text has none.
     """
     from neuralviz.corpus.vectors import embedder_id
+    from neuralviz.embedders.labels import method_label
 
     (embedder,) = load_embedders([spec])
     wanted = embedder_id(embedder)
     kept = next((one for one in store.vectors.embedders() if one.id == wanted), None)
     if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
         raise NeuralvizError(
-            f"“{corpus.name}” is not embedded by {spec.method} with these options; "
+            f"“{corpus.name}” is not embedded by “{method_label(spec)}” with these options; "
             f"`neuralviz corpus embed` does it."
         )
     return kept
@@ -276,21 +274,23 @@ def embed_kept(
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
     from neuralviz.corpus.embedding import embed_corpus
+    from neuralviz.embedders.labels import method_label
 
+    label = method_label(spec)
     progress = None
     try:
         with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder, spec)) as run:
             task = None
             for progress in run:
                 if task is None:
-                    task = bars.add_task(spec.method, total=progress.total)
+                    task = bars.add_task(label, total=progress.total)
                 bars.update(task, completed=progress.done, total=progress.total)
     except KeyboardInterrupt as interrupt:
         say("Stopped. What was finished is kept; the same command goes on where it was.")
         raise typer.Exit(INTERRUPTED) from interrupt
     assert progress is not None
     if progress.n_rose:
-        say(f"{spec.method}: {LossWarning(progress.n_rose, progress.total)}")
+        say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
     return progress.embedder
 
 
@@ -308,16 +308,34 @@ def _confirmed(question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
+def corpus_spec(method: str, option: Sequence[str] | None, model: str | None) -> EmbedderSpec:
+    """How a kept corpus is embedded: fast, unless a precision is given."""
+    (spec,) = _specs([method], option, model)
+    return spec
+
+
+def _specs(
+    methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
+) -> tuple[EmbedderSpec, ...]:
+    from neuralviz.embedders import FOR_CORPORA, embedder_specs
+
+    typed = split_options(option or [])
+    return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
+
+
 def _embed(
     store: CorpusStore,
     corpus: Corpus,
     specs: Sequence[EmbedderSpec],
     embedders: Sequence[Embedder],
 ) -> None:
+    from neuralviz.embedders.labels import method_label
+
     warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
-        say(f"Embedded by {spec.method}: {count(corpus.n_texts, 'vector')} of {kept.dim:,} values.")
+        vectors = count(corpus.n_texts, "vector")
+        say(f"Embedded by {method_label(spec)}: {vectors} of {kept.dim:,} values.")
 
 
 def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from neuralviz.cli.vectors import (
     LimitOption,
     MethodsModel,
     embed_texts,
+    learnt_how,
     load_embedders,
     progress_bars,
     read_file,
@@ -66,10 +67,10 @@ def embed(
     if output.exists() and output.samefile(file):
         raise NeuralvizError("The output is the file that is read; give another name.")
     (embedder,) = load_embedders([spec])
-    _embed(embedder, read, output, batch_size)
+    _embed(embedder, read, output, batch_size, learnt_how([spec]))
 
 
-def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int) -> None:
+def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, how: str) -> None:
     """Embed and write; when interrupted, write what is finished."""
     from neuralviz.corpus.writing import write_vectors
 
@@ -90,6 +91,6 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int) -
     warn_of_vectors(embedder, embedded)
     if embedded.stopped:
         say(f"Stopped. {len(finished):,} of {count(len(read.texts), 'text')} were finished (the "
-            f"longest come first) and are kept in {output}.")  # fmt: skip
+            f"longest come first) and are kept in {output}{how}.")  # fmt: skip
         raise typer.Exit(INTERRUPTED)
-    say(f"{count(len(finished), 'vector')} of {embedder.dim:,} values in {output}.")
+    say(f"{count(len(finished), 'vector')} of {embedder.dim:,} values in {output}{how}.")

@@ -11,15 +11,16 @@ from neuralviz.cli.common import INTERRUPTED, app, count, say
 from neuralviz.cli.corpus import (
     CorpusArgument,
     OptionsOption,
+    corpus_spec,
     embed_kept,
     find_corpus,
     warn_of_missing,
 )
 from neuralviz.cli.vectors import (
     MethodsModel,
+    learnt_how,
     load_embedders,
     progress_bars,
-    split_options,
 )
 from neuralviz.errors import NeuralvizError, Stopped
 
@@ -75,7 +76,7 @@ def project(
     from neuralviz.corpus.projecting import ProjectionSettings
     from neuralviz.corpus.store import CorpusStore
     from neuralviz.corpus.writing import check_destination, write_table, write_text
-    from neuralviz.embedders import embedder_spec
+    from neuralviz.embedders.labels import method_label
 
     check_destination(output, PAGE)
     as_page = output.suffix.lower() == PAGE
@@ -84,7 +85,7 @@ def project(
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
-    spec = embedder_spec(method, split_options(option or []), model_id=model)
+    spec = corpus_spec(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
     if colour is not None:
@@ -97,11 +98,12 @@ def project(
     for note in kept.notes:
         say(note)
     if as_page:
-        write_text(output, _page(store, found, kept, f"{found.name}, {method}", colour))
+        write_text(output, _page(store, found, kept, f"{found.name}, {method_label(spec)}", colour))
     else:
         write_table(output, corpus_table(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)
-    say(f"{count(found.n_texts, 'text')} and {count(n_clusters, 'cluster')} in {output}.")
+    how = learnt_how([spec])
+    say(f"{count(found.n_texts, 'text')} and {count(n_clusters, 'cluster')} in {output}{how}.")
 
 
 def _make_map(

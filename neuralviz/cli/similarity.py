@@ -20,6 +20,7 @@ from neuralviz.cli.vectors import (
     LimitOption,
     MethodsModel,
     embed_texts,
+    learnt_how,
     load_embedders,
     progress_bars,
     read_file,
@@ -93,7 +94,8 @@ def similarity(
         )
     embedders = load_embedders(specs)
     warn_of_time(embedders, read.texts)
-    _compare([spec.method for spec in specs], embedders, read, output, batch_size)
+    names = [spec.method for spec in specs]
+    _compare(names, embedders, read, output, batch_size, learnt_how(specs))
 
 
 def _compare(
@@ -102,6 +104,7 @@ def _compare(
     read: ReadTexts,
     output: Path,
     batch_size: int,
+    how: str,
 ) -> None:
     """Embed by one method after the other and write; when interrupted, what is finished."""
     results: list[Embedded] = []
@@ -123,7 +126,7 @@ def _compare(
         say(f"Stopped. {kept.describe(names, len(read.texts))} in {output}.")
         raise typer.Exit(INTERRUPTED)
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
-    say(f"{count(n_pairs, 'pair')} by {count(len(names), 'method')} in {output}.")
+    say(f"{count(n_pairs, 'pair')} by {count(len(names), 'method')} in {output}{how}.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, ModelOption, app, count, load, say
+from neuralviz.cli.common import (
+    INTERRUPTED,
+    MANY_POSITIONS,
+    ModelOption,
+    app,
+    count,
+    load,
+    precision_warnings_said,
+    say,
+)
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning, TuningSettings
@@ -25,15 +34,22 @@ def tune(
     ] = "(2, 1), (1, 1), (1, 2), (1, 3)",
     epochs: Annotated[int, typer.Option(help="Passes over the text, 1 to 1000.")] = 10,
     learning_rate: Annotated[float, typer.Option(help="Of AdamW, above 0.")] = 0.01,
+    precision: Annotated[str, typer.Option(help="exact, fast, bf16 or fast+bf16.")] = "exact",
+    tolerance: Annotated[
+        float, typer.Option(help="Of fast: how far below 1 its cosine to exact may be.")
+    ] = 0.005,
     model: ModelOption = "bundled",
 ) -> None:
     """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
     from neuralviz.embedders.registry import read_layers
     from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
-    from neuralviz.micro_tuning.settings import check_numbers
+    from neuralviz.micro_tuning.settings import check_numbers, check_precision, check_tolerance
+    from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
     pairs = parse_blueprints(blueprints)
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)  # before a download
+    check_precision(precision)
+    check_tolerance(tolerance)
     language_model = load(model)
     settings = check_settings(
         language_model,
@@ -41,7 +57,12 @@ def tune(
         blueprints=pairs,
         epochs=epochs,
         learning_rate=learning_rate,
+        precision=precision,
+        tolerance=tolerance,
     )
+    if settings.in_bf16:
+        with precision_warnings_said():
+            warn_of_imitated_bf16(language_model.device)
     _tune(language_model, text, settings)
 
 
@@ -59,7 +80,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     positions = count_masked(tokens, settings)
     console.print(
         f"{count(len(tokens), 'token')} in {count(len(tokens.chunks), 'chunk')}, "
-        f"{positions:,} masked positions an epoch"
+        f"{positions:,} masked positions an epoch, {settings.precision}"
     )
     if positions * settings.epochs > MANY_POSITIONS:
         say("This may take minutes; Ctrl-C ends it.")

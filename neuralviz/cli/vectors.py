@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from neuralviz.cli.common import MANY_POSITIONS, count, say, status, stderr
+from neuralviz.cli.common import (
+    MANY_POSITIONS,
+    count,
+    precision_warnings_said,
+    say,
+    status,
+    stderr,
+)
 from neuralviz.errors import LossWarning, NeuralvizError
 
 if TYPE_CHECKING:
@@ -121,7 +128,16 @@ def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
 
     cached = cache(load)
     loaders: Mapping[Any, Any] = {kind: partial(cached, kind) for kind in LOADERS}
-    return [make_embedder(spec, loaders) for spec in specs]
+    with precision_warnings_said():
+        return [make_embedder(spec, loaders) for spec in specs]
+
+
+def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
+    """`` (neural, exact)``: how exactly methods learn texts, to go behind what they gave."""
+    from neuralviz.embedders.labels import method_label
+
+    labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
+    return f" ({'; '.join(labels)})" if labels else ""
 
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
 from neuralviz.embedders.registry import (
+    FOR_CORPORA,
     METHODS,
     EmbedderSpec,
     embedder_spec,
@@ -15,6 +16,7 @@ from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.tuned import TunedOutputEmbedder
 
 __all__ = [
+    "FOR_CORPORA",
     "METHODS",
     "ConcatenatedEmbedder",
     "EmbeddedBatch",

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
-    """A label for each spec: the method's name, with what sets it apart from a namesake."""
+    """A label for each spec: its name and how exactly it learns, as in ``neural, fast``.
+
+    Behind them in brackets stands what sets it apart from a namesake.
+    """
     names = [spec.method for spec in specs]
     labels: list[str] = []
     for spec in specs:
@@ -20,14 +23,19 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
         if names.count(spec.method) > 1:
             values = [value for part in spec.parts or (spec,) for value in _settings(part)]
             told = f" ({', '.join(values)})" if values else ""
-        label = spec.method + told
+        label = method_label(spec) + told
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
 
 
+def method_label(spec: EmbedderSpec) -> str:
+    """The method's name, and how exactly it learns the texts where it does."""
+    return spec.method + f", {' and '.join(spec.precisions)}" * bool(spec.precisions)
+
+
 def _settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec differs from the method's defaults, in words."""
-    values = [f"{name} {_in_words(value)}" for name, value in spec.options]
+    values = [f"{name} {_in_words(value)}" for name, value in spec.options if name != "precision"]
     default = METHODS[spec.method].model_id
     return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
-    from neuralviz.micro_tuning import MicroTuning
+    from neuralviz.micro_tuning import MicroTuning, TuningSettings
     from neuralviz.models import LanguageModel, TokenizedText
 
 APPENDIX_G_EPOCHS = 5
@@ -36,6 +38,9 @@ class NeuralEmbedder(ModelEmbedder):
 
     Raises:
         SettingsError: a setting makes no sense.
+
+    Warns:
+        PrecisionWarning: the device has to imitate bf16.
     """
 
     model: LanguageModel
@@ -65,6 +70,8 @@ class NeuralEmbedder(ModelEmbedder):
             precision=precision,
             tolerance=tolerance,
         )
+        if self.settings.in_bf16:
+            warn_of_imitated_bf16(model.device)
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -79,7 +86,7 @@ class NeuralEmbedder(ModelEmbedder):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return "neural", self.model.id, self.model.fingerprint, self.settings
+        return "neural", self.model.id, self.model.fingerprint, HowTuned(self.settings)
 
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """[layer] products of two embeddings' deltas, layer by layer.
@@ -97,6 +104,26 @@ class NeuralEmbedder(ModelEmbedder):
 
         result = learn(self.model, read, self.settings, should_stop)
         return result.embeddings, losses(result)
+
+
+@dataclass(frozen=True)
+class HowTuned:
+    """The settings as a part of an identity.
+
+    Exact ones are written as they were before there was another precision, so that vectors kept
+    since then are found.
+    """
+
+    settings: TuningSettings
+
+    def __repr__(self) -> str:
+        exact = self.settings.precision == "exact"
+        values = (
+            f"{field.name}={getattr(self.settings, field.name)!r}"
+            for field in fields(self.settings)
+            if not (exact and field.name in ("precision", "tolerance"))
+        )
+        return f"TuningSettings({', '.join(values)})"
 
 
 def losses(result: MicroTuning) -> np.ndarray:

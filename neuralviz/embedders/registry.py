@@ -15,7 +15,13 @@ from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.tuned import TunedOutputEmbedder
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
-from neuralviz.micro_tuning.settings import check_numbers
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_TOLERANCE,
+    PRECISIONS,
+    check_numbers,
+    check_precision,
+    check_tolerance,
+)
 from neuralviz.models import (
     BUNDLED,
     MINILM,
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 Loaders = Mapping[ModelKind, Callable[[str], Any]]
 JOIN = "+"
+FOR_CORPORA = {"precision": "fast"}
+"""What stands in for options that are not given when many texts are embedded to be kept."""
 
 LOADERS: Loaders = {
     "masked": load_model,
@@ -96,7 +104,14 @@ class EmbedderSpec:
     @property
     def learns(self) -> bool:
         """Whether a model is tuned on every text, which takes long."""
-        return any(METHODS[part.method].kind == "masked" for part in self.parts or (self,))
+        return bool(self.precisions)
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """How exactly its parts learn texts, each once; empty where nothing is learnt."""
+        parts = [part for part in self.parts or (self,) if METHODS[part.method].kind == "masked"]
+        found = (str(dict(part.options).get("precision", "exact")) for part in parts)
+        return tuple(dict.fromkeys(found))
 
     def to_json(self) -> str:
         """The spec as text, to be kept."""
@@ -171,6 +186,11 @@ def _read_share(text: str) -> float:
     return float(text)
 
 
+def _read_tolerance(text: str) -> float:
+    check_tolerance(float(text))
+    return float(text)
+
+
 YES_OR_NO = ("yes", "no")
 VARIANTS = ("authors", "paper")  # of SBERT-WK
 _layer = Option(
@@ -181,6 +201,12 @@ _blueprints = Option(
 )
 _learning_rate = Option("learning_rate", "a number", float, "0.01")
 _weight_decay = Option("weight_decay", "a number", float, "0.01")
+_how_exactly = (
+    Option("precision", "exact, fast, bf16 or fast+bf16", check_precision, "exact", PRECISIONS),
+    Option(
+        "tolerance", "a number between 0 and 1", _read_tolerance, f"{DEFAULT_TOLERANCE:g}"
+    ),
+)  # fmt: skip
 
 
 def _special_tokens(default: str) -> Option:
@@ -201,7 +227,7 @@ def _tuned(pooling: Literal["cls", "mean"], difference: bool, line: str) -> Meth
         line,
         "masked",
         BUNDLED,
-        (_blueprints, _epochs("5"), _learning_rate, _weight_decay),
+        (_blueprints, _epochs("5"), _learning_rate, _weight_decay, *_how_exactly),
     )
 
 
@@ -244,6 +270,7 @@ METHODS: dict[str, Method] = {
             _learning_rate,
             _weight_decay,
             Option("predict_unmasked", "yes or no", _read_yes_or_no, "no", YES_OR_NO),
+            *_how_exactly,
         ),
     ),
     "neural-1": Method(
@@ -251,7 +278,7 @@ METHODS: dict[str, Method] = {
         "The neural embedding of the last block's output bias alone.",
         "masked",
         BUNDLED,
-        (_blueprints, _epochs("5"), _learning_rate, _weight_decay),
+        (_blueprints, _epochs("5"), _learning_rate, _weight_decay, *_how_exactly),
     ),
     "avg": Method(
         partial(PooledEmbedder, pooling="mean", name="avg", special_tokens=False),
@@ -274,7 +301,11 @@ METHODS: dict[str, Method] = {
 
 
 def embedder_spec(
-    method: str, typed: Mapping[str, str] | None = None, model_id: str | None = None
+    method: str,
+    typed: Mapping[str, str] | None = None,
+    model_id: str | None = None,
+    *,
+    defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec:
     """What to make, from a method's name and what was typed for its options.
 
@@ -283,15 +314,21 @@ def embedder_spec(
         typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
             option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method.
         model_id: the model for all parts; by default each method's own.
+        defaults: values of options that are not typed, for the methods that have them;
+            `FOR_CORPORA` where vectors are kept.
 
     Raises:
         SettingsError: there is no such method, it has no such option, or a value cannot be read.
     """
-    return embedder_specs([method], typed, model_id)[0]
+    return embedder_specs([method], typed, model_id, defaults=defaults)[0]
 
 
 def embedder_specs(
-    methods: Sequence[str], typed: Mapping[str, str] | None = None, model_id: str | None = None
+    methods: Sequence[str],
+    typed: Mapping[str, str] | None = None,
+    model_id: str | None = None,
+    *,
+    defaults: Mapping[str, str] | None = None,
 ) -> tuple[EmbedderSpec, ...]:
     """As `embedder_spec` for several methods, each of which takes the options that it has.
 
@@ -311,7 +348,10 @@ def embedder_specs(
         raise SettingsError("A method is named twice; joining it with itself adds nothing.")
     if len(set(names_of)) != len(names_of):
         raise SettingsError("A method is given twice; name each once.")
-    values: dict[str, dict[str, str]] = {name: {} for name in names}
+    values: dict[str, dict[str, str]] = {
+        name: {key: value for key, value in (defaults or {}).items() if key in _options(name)}
+        for name in names
+    }
     typed = typed or {}
     for key in sorted(typed, key=lambda key: "." in key):  # what is for one method comes last
         name, dot, option = key.rpartition(".")
@@ -356,6 +396,8 @@ def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) ->
             raise SettingsError(
                 f"The option {name} has to be {options[name].expects}, and “{text[:40]}” is not."
             ) from error
+    if not str(values.get("precision", "exact")).startswith("fast"):
+        values.pop("tolerance", None)  # it changes nothing
     numbers = ("epochs", "learning_rate", "weight_decay")  # looked at before a download
     if "epochs" in options:
         check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))

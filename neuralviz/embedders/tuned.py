@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, losses
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, HowTuned, losses
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import ShouldStop
@@ -29,10 +31,14 @@ class TunedOutputEmbedder(ModelEmbedder):
         pooling: ``cls``, or ``mean`` over the text's own tokens, at the last layer.
         difference: tuned minus plain.
         blueprints, epochs, learning_rate, weight_decay: of micro-tuning.
+        precision, tolerance: of micro-tuning; the tuned model is always read in float32.
         name: for labels.
 
     Raises:
         SettingsError: a setting makes no sense, or the model has no blocks to tune.
+
+    Warns:
+        PrecisionWarning: the device has to imitate bf16.
     """
 
     model: LanguageModel
@@ -46,6 +52,8 @@ class TunedOutputEmbedder(ModelEmbedder):
         epochs: int = APPENDIX_G_EPOCHS,
         learning_rate: float = 0.01,
         weight_decay: float = 0.01,
+        precision: str = "exact",
+        tolerance: float = DEFAULT_TOLERANCE,
         name: str = "",
     ) -> None:
         from neuralviz.layers.pooling import make_pooling
@@ -62,7 +70,11 @@ class TunedOutputEmbedder(ModelEmbedder):
             epochs=epochs,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
+            precision=precision,
+            tolerance=tolerance,
         )
+        if self.settings.in_bf16:
+            warn_of_imitated_bf16(model.device)
         self._pooling_name = pooling
         self._pooling = make_pooling(model, pooling, (model.n_blocks,), special_tokens=False)
 
@@ -73,7 +85,7 @@ class TunedOutputEmbedder(ModelEmbedder):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        how = (self._pooling_name, self.difference, self.settings)
+        how = (self._pooling_name, self.difference, HowTuned(self.settings))
         return "tuned", self.model.id, self.model.fingerprint, how
 
     def _embed(
@@ -94,15 +106,19 @@ class TunedOutputEmbedder(ModelEmbedder):
         from neuralviz.layers.states import pool_texts
         from neuralviz.micro_tuning.per_text import sharing_copy
 
-        network = sharing_copy(self.model.network.base_model)
         prefix = f"{self.model.network.base_model_prefix}."
+        tuned = [name.removeprefix(prefix) for name in result.settings.layers]
+        whole = self.model.network.base_model
+        # Every module is the copy's own: a network that is asked for the outputs of its layers puts
+        # hooks on them, once, and those on a module of two networks would tell of it twice.
+        network = sharing_copy(whole, [path for path, _ in whole.named_modules()])
         original = dict(self.model.network.named_parameters())
         outputs = []
         for number, text in enumerate(result.texts):
             weights = {
-                name.removeprefix(prefix): original[name]
+                name: original[prefix + name]
                 + torch.as_tensor(deltas[number], device=self.model.device)
-                for name, deltas in zip(result.settings.layers, result.deltas, strict=True)
+                for name, deltas in zip(tuned, result.deltas, strict=True)
             }
             forward = partial(_call_with, network, weights)
             (output,) = pool_texts(self.model, [text], [self._pooling], network=forward)

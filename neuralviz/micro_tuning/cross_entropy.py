@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
 BLOCK_VALUES = 16_000_000  # logits held at once: 64 MB in float32, some 500 positions of BERT's
@@ -58,17 +60,21 @@ def cross_entropy(
         return _with_own_bias(vectors, weight, bias, labels, text_of, position_weight)
     loss = vectors.new_empty(len(vectors))
     grad = torch.empty_like(vectors)
-    on_cpu = vectors.device.type == "cpu"
-    n_words = CACHED_WORDS if on_cpu else len(weight)
-    n_positions = CACHED_POSITIONS if on_cpu else rows_at_once(len(weight))
-    blocks = [
-        (start, weight[start : start + n_words], None if bias is None else bias[start:][:n_words])
-        for start in range(0, len(weight), n_words)
-    ]
-    for start in range(0, len(vectors), n_positions):
-        some = slice(start, start + n_positions)
-        loss[some], grad[some] = _of_positions(vectors[some], blocks, labels[some])
-    return CrossEntropy(loss, grad.sub_(weight[labels]), None)
+    for some in positions_at_once(len(vectors), weight):
+        total, grad[some] = softmax_mean(vectors[some], weight, bias)
+        label_word = weight[labels[some]].to(grad.dtype)
+        chosen = torch.einsum("pd,pd->p", vectors[some].to(weight.dtype).float(), label_word)
+        if bias is not None:
+            chosen += bias[labels[some]]
+        loss[some] = (total - chosen).clamp_min_(0)  # below it by rounding alone
+        grad[some] -= label_word
+    return CrossEntropy(loss, grad, None)
+
+
+def positions_at_once(n: int, weight: Tensor) -> list[slice]:
+    """``n`` positions in parts, of which each goes over the words on its own."""
+    size = CACHED_POSITIONS if weight.device.type == "cpu" else rows_at_once(len(weight))
+    return [slice(start, start + size) for start in range(0, n, size)]
 
 
 def rows_at_once(vocab: int) -> int:
@@ -76,33 +82,45 @@ def rows_at_once(vocab: int) -> int:
     return max(16, BLOCK_VALUES // vocab)
 
 
-def _of_positions(
-    vectors: Tensor, blocks: list[tuple[int, Tensor, Tensor | None]], labels: Tensor
+def softmax_mean(
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    look: Callable[[slice, Tensor, Tensor], None] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """[position] loss, and [position, width] mean row of the output layer by probability."""
-    given = vectors.to(blocks[0][1].dtype)
+    """[position] log-sum-exp, and [position, width] mean row of the output layer by probability.
+
+    Args:
+        vectors, weight, bias: as of `cross_entropy`; ``bias`` [vocab].
+        look: shown every block of words: which words, [position, word] ``exp(logits - peak)``, and
+            [position, 1] that peak. It must not keep them.
+    """
+    given = vectors.to(weight.dtype)
     peak = given.new_full((len(given), 1), -torch.inf)
-    chosen = vectors.new_empty((len(given), 1))
-    total = torch.zeros_like(chosen)
+    total = vectors.new_zeros((len(given), 1))
     weighted = torch.zeros_like(vectors)
-    for first, weight, bias in blocks:
-        logits = torch.mm(given, weight.T) if bias is None else torch.addmm(bias, given, weight.T)
-        at = (labels - first)[:, None]
-        is_here = (at >= 0) & (at < len(weight))
-        own = logits.gather(1, at.clamp(0, len(weight) - 1))
-        chosen = torch.where(is_here, own.to(chosen.dtype), chosen)
+    size = CACHED_WORDS if weight.device.type == "cpu" else len(weight)
+    for first in range(0, len(weight), size):
+        words = slice(first, first + size)
+        block, transposed = weight[words], weight[words].T
+        if bias is None:
+            logits = torch.mm(given, transposed)
+        else:
+            logits = torch.addmm(bias[words], given, transposed)
         before, peak = peak, torch.maximum(peak, logits.amax(dim=1, keepdim=True))
         scaled = logits.sub_(peak).exp_()  # probabilities, but for the factor 1 / total
+        if look is not None:
+            look(words, scaled, peak)
         if first:
             fading = before.sub_(peak).to(total.dtype).exp_()
             total.mul_(fading)
             weighted.mul_(fading)
         total += scaled.sum(dim=1, keepdim=True)
         if scaled.dtype == weighted.dtype:
-            weighted.addmm_(scaled, weight)
+            weighted.addmm_(scaled, block)
         else:
-            weighted += torch.mm(scaled, weight)
-    return (total.log() + peak - chosen).squeeze(1), weighted.div_(total)
+            weighted += torch.mm(scaled, block)
+    return (total.log() + peak).squeeze(1), weighted.div_(total)
 
 
 def _with_own_bias(

@@ -13,9 +13,10 @@ with ``g`` the position's own mean tail word, which makes the first step exact. 
 covariance of the tail's words, is that of the whole vocabulary, scaled to the variance of the
 text's own tail: one matrix serves all texts.
 
-What is left out is of third order. How much it is can be told from the tail's probability and
-``Δᵀ H Δ``. Before it would come to more than the tolerance over a text's run, the text gets another
-exact pass, with the candidates of its own time.
+What is left out can be told from the tail's probability and ``Δᵀ H Δ``. Before it would come to
+more than the tolerance over a text's run, the text gets another exact pass, with the candidates of
+its own time. A text that the model predicts worse than by drawing words blindly gets one in every
+epoch: it is far from what a trained model is given, and what is said here of the tail is not.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from neuralviz.micro_tuning.cross_entropy import CACHED_POSITIONS, rows_at_once
+from neuralviz.micro_tuning.cross_entropy import positions_at_once, softmax_mean
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 
 if TYPE_CHECKING:
@@ -33,16 +34,27 @@ if TYPE_CHECKING:
 
     from neuralviz.micro_tuning.output_layer import OutputLayer
 
-CANDIDATES = 768 / 30_522  # share of the vocabulary, at the default tolerance
-FEWEST_CANDIDATES = 16
-COSINE_LOST = 0.004  # by a mean drift of 1: measured, and rounded up
+CANDIDATES = (
+    384  # at the default tolerance, of a vocabulary of up to BERT_WORDS; as of random words
+)
+BERT_WORDS = 30_522
+COSINE_LOST = 0.006  # by a mean drift of 1: measured, and rounded up
+BLIND = 0.3  # nats above log(vocab) from which on a text counts as not predicted at all
+TOO_LARGE = 1e18  # a value of a vector whose logits may overflow: the text has diverged
 _LEAST = 1e-30
+# of a mean word: a tail of less probability is not known, and is taken to point nowhere
+_ROUNDING = {torch.float32: 4e-6, torch.bfloat16: 4e-3}
+_SAMPLED = 16  # of so many words, one
 
 
 def count_candidates(vocab: int, tolerance: float) -> int:
-    """Words to follow, of ``vocab``, where the cosine to exact may be ``tolerance`` below 1."""
-    share = CANDIDATES * (DEFAULT_TOLERANCE / tolerance) ** 0.75
-    return min(vocab, max(FEWEST_CANDIDATES, math.ceil(vocab * min(1.0, share))))
+    """Words to follow, of ``vocab``, where the cosine to exact may be ``tolerance`` below 1.
+
+    All of them where it would be more than half: no work would be spared.
+    """
+    base = CANDIDATES * max(1.0, vocab / BERT_WORDS)
+    n_words = math.ceil(base * (DEFAULT_TOLERANCE / tolerance) ** 0.75)
+    return n_words if n_words <= vocab / 2 else vocab
 
 
 class FrozenTail:
@@ -69,9 +81,13 @@ class FrozenTail:
         self._labels = torch.where(is_used, labels, labels[:, :1])
         self._share = is_used / is_used.sum(dim=1, keepdim=True)  # of a text's positions
         n_texts, n_slots = labels.shape
-        # a position has one label, and a text as many of them as positions, if it has to
         n_words = count_candidates(len(layer.weight), tolerance)
-        self._n_words = min(len(layer.weight), max(n_words, self._most_labels()))
+        n_labels = self._count_labels()
+        self._n_words = max(n_words, int(n_labels.max()))
+        self._is_spare: Tensor | None = None  # [text, 1, word] beside a text of more labels
+        if self._n_words > n_words:
+            place = torch.arange(self._n_words, device=labels.device)
+            self._is_spare = place >= n_labels.clamp_min(n_words)[:, None, None]
         self._allowed = math.sqrt(tolerance / COSINE_LOST) * epochs  # sum of drifts
         self._epochs, self._epoch = epochs, 0
         width, make = layer.weight.shape[1], torch.empty
@@ -80,6 +96,7 @@ class FrozenTail:
         self._tail_word = make(n_texts, n_slots, width, **like)
         self._tail = make(n_texts, n_slots, **like)
         self._variance = make(n_texts, **like)
+        self._is_blind = torch.zeros(n_texts, dtype=torch.bool, **like)
         self._words = make(n_texts, self._n_words, width, dtype=layer.weight.dtype, **like)
         self._bias = None if layer.bias is None else make(n_texts, 1, self._n_words, **like)
         self._label_word = layer.weight[self._labels].float()
@@ -94,9 +111,10 @@ class FrozenTail:
         n_words = count_candidates(len(layer.weight), tolerance)
         return 4 * n_texts * width * (n_words + 3 * n_slots)
 
-    def _most_labels(self) -> int:
+    def _count_labels(self) -> Tensor:
+        """[text] different labels."""
         ordered = self._labels.sort(dim=1).values
-        return int((ordered.diff(dim=1) != 0).sum(dim=1).max()) + 1
+        return (ordered.diff(dim=1) != 0).sum(dim=1) + 1
 
     def loss(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
         """Cross entropy of the next epoch and its gradient.
@@ -114,9 +132,9 @@ class FrozenTail:
         else:
             loss, grad, drift = self._continued(vectors)
             n_left = self._epochs - self._epoch + 1
-            within = self._drift + n_left * drift <= self._allowed
-            stale = (~within).nonzero()[:, 0]
-            self._drift += torch.where(within, drift, 0)
+            is_stale = (self._drift + n_left * drift > self._allowed) | self._is_blind
+            stale = is_stale.nonzero()[:, 0]
+            self._drift += torch.where(is_stale, 0, drift)
         if len(stale):
             self._freeze(vectors, stale, loss, grad)
         slope = torch.einsum("tp,tpd->td", self._share, grad)
@@ -125,59 +143,61 @@ class FrozenTail:
 
     def _freeze(self, vectors: Tensor, at: Tensor, loss: Tensor, grad: Tensor) -> None:
         """Set the exact loss and gradient of the texts ``at``, and freeze their tails anew."""
-        on_cpu = vectors.device.type == "cpu"
-        rows = CACHED_POSITIONS if on_cpu else rows_at_once(len(self._layer.weight))
-        tails = []
-        for some in at.split(max(1, rows // vectors.shape[1])):
-            loss[some], grad[some], tail = self._exactly(vectors[some], some)
-            tails.append(tail)
-        self._variance[at] = self._variance_of(torch.cat(tails))
+        n_slots = vectors.shape[1]
+        together = positions_at_once(len(at) * n_slots, self._layer.weight)[0]
+        for some in at.split(max(1, (together.stop - together.start) // n_slots)):
+            loss[some], grad[some] = self._exactly(vectors[some], some)
 
-    def _exactly(self, vectors: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Loss and gradient of the texts ``at``, and [text, vocab] the mean of their tails."""
+    def _exactly(self, vectors: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+        """As `loss`, of the texts ``at``; what `_continued` needs of them is left behind."""
         weight, bias = self._layer.weight, self._layer.bias
         n_texts, n_slots, width = vectors.shape
-        labels, share = self._labels[at], self._share[at].to(weight.dtype)
-        given = vectors.reshape(-1, width).to(weight.dtype)
-        logits = torch.mm(given, weight.T) if bias is None else torch.addmm(bias, given, weight.T)
-        probability = logits.softmax(dim=1)
-        by_text = torch.mm(torch.block_diag(*share.split(1)), probability)  # [text, vocab]
-        wanted = by_text.nan_to_num(0).scatter_(1, labels, torch.inf)  # no number: diverged
-        words = wanted.topk(self._n_words, dim=1, sorted=False).indices
-        of_position = words[:, None].expand(-1, n_slots, -1)
-        in_texts = probability.view(n_texts, n_slots, -1)
-        of_words = in_texts.gather(2, of_position)
-        likeliest, at_word = of_words.max(dim=2)
-        its_logit = logits.gather(1, words.gather(1, at_word).view(-1, 1)).float()
-        total = its_logit - likeliest.view(-1, 1).float().clamp_min_(_LEAST).log_()
-        loss = total - logits.gather(1, labels.view(-1, 1)).float()
-        del logits
-        for text, its_words in zip(in_texts, words, strict=True):
-            text.index_fill_(1, its_words, 0)  # from here on the tail's alone
-        tail = probability.sum(dim=1).float()
-        tail_word = torch.mm(probability, weight).float()
-        own = weight[words]
-        grad = torch.bmm(of_words, own).float() + tail_word.view(n_texts, n_slots, width)
-        grad -= self._label_word[at]
+        labels, label_word = self._labels[at], self._label_word[at]
+        has_diverged = ~(vectors.abs().amax(dim=(1, 2)) < TOO_LARGE)
+        vectors = vectors.masked_fill(has_diverged[:, None, None], 0)  # of no harm to the others
+        given = vectors.to(weight.dtype)
+        label_logit = torch.einsum("tpd,tpd->tp", given.float(), label_word)
+        if bias is not None:
+            label_logit += bias[labels]
+        summed = _SummedProbability(self._layer, given, label_logit, self._share[at])
+        total, mean_word = softmax_mean(vectors.view(-1, width), weight, bias, summed.add)
+        total, mean_word = total.view(n_texts, n_slots), mean_word.view(n_texts, n_slots, width)
 
-        tail = tail.clamp_min_(_LEAST)[:, None]
+        of_word = summed.of_word
+        words = of_word.scatter(1, labels, torch.inf).topk(self._n_words, dim=1).indices
+        own = weight[words]
+        logits = torch.bmm(given, own.transpose(1, 2)).float()
+        if bias is not None:
+            logits += bias[words][:, None]
+        if self._is_spare is not None:
+            logits.masked_fill_(self._is_spare[at], -torch.inf)
+        probability = logits.sub_(total[..., None]).exp_()
+        tail = (1 - probability.sum(dim=2)).clamp_min_(_LEAST)
+        tail_word = mean_word - torch.bmm(probability.to(own.dtype), own)
+        tail_word /= (tail + _ROUNDING[weight.dtype])[..., None]
+
         self._start[at] = vectors
-        self._tail[at] = (total + tail.log()).view(n_texts, n_slots)
-        self._tail_word[at] = (tail_word / tail).view(n_texts, n_slots, width)
+        self._tail[at] = total + tail.log()
+        self._tail_word[at] = tail_word
+        self._variance[at] = self._variance_of(of_word.scatter_(1, words, 0), tail, tail_word, at)
         self._words[at] = own
         if self._bias is not None and bias is not None:
             self._bias[at] = bias[words][:, None].float()
-        place = torch.empty_like(by_text, dtype=torch.long)
+        place = torch.empty_like(of_word, dtype=torch.long)
         place.scatter_(1, words, torch.arange(self._n_words, device=at.device).expand_as(words))
         self._label_at[at] = place.gather(1, labels)[..., None]
-        return loss.view(n_texts, n_slots), grad, by_text.scatter_(1, words, 0)
+        loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
+        mean = (self._share[at] * loss).sum(dim=1)
+        self._is_blind[at] = mean > math.log(len(weight)) + BLIND
+        return loss, mean_word - label_word
 
-    def _variance_of(self, tail: Tensor) -> Tensor:
-        """[text] summed variance of the tail's words, from their probabilities [text, vocab]."""
+    def _variance_of(self, of_word: Tensor, tail: Tensor, tail_word: Tensor, at: Tensor) -> Tensor:
+        """[text] summed variance of the tails' words, whose probabilities are ``of_word``."""
         _, squares = self._layer.spread()
-        mass = tail.float().sum(dim=1).clamp_min(_LEAST)
-        mean = torch.mm(tail, self._layer.weight).float() / mass[:, None]
-        return ((tail.float() @ squares) / mass - mean.square().sum(dim=1)).clamp_min(0)
+        mean_square = (of_word @ squares) / of_word.sum(dim=1).clamp_min(_LEAST)
+        share = self._share[at] * tail
+        mean = torch.einsum("tp,tpd->td", share, tail_word) / share.sum(dim=1, keepdim=True)
+        return (mean_square - mean.square().sum(dim=1)).clamp_min_(0)
 
     def _continued(self, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Loss and gradient with the tails as they were frozen, and [text] the drift."""
@@ -186,6 +206,8 @@ class FrozenTail:
         logits = torch.bmm(given, self._words.transpose(1, 2)).float()
         if self._bias is not None:
             logits += self._bias
+        if self._is_spare is not None:
+            logits.masked_fill_(self._is_spare, -torch.inf)
         moved = vectors - self._start
         bent = (moved @ covariance).mul_(self._variance[:, None, None])
         spread = torch.einsum("tpd,tpd->tp", moved, bent)
@@ -200,3 +222,34 @@ class FrozenTail:
         third = (self._share * of_tail * spread).sum(dim=1) * self._variance.sqrt()
         slope = (self._slope / (self._epoch - 1)).sqrt().clamp_min(_LEAST)
         return loss, grad, third / slope
+
+
+class _SummedProbability:
+    """The probabilities of every word, summed over a text's positions, as blocks of words come by.
+
+    What a position's logits sum to is not known before the last block: it is estimated from a
+    sample of the words and from the label's logit. To rank words, that is enough.
+
+    Args:
+        layer: the output layer.
+        given: [text, slot, width] the vectors.
+        label_logit: [text, slot] those of their labels.
+        share: [text, slot] of each position in its text's sum.
+    """
+
+    def __init__(
+        self, layer: OutputLayer, given: Tensor, label_logit: Tensor, share: Tensor
+    ) -> None:
+        sampled = given.flatten(0, 1) @ layer.weight[::_SAMPLED].T
+        if layer.bias is not None:
+            sampled += layer.bias[::_SAMPLED]
+        total = sampled.float().logsumexp(dim=1) + math.log(_SAMPLED)
+        self._total = total.logaddexp(label_logit.flatten())[:, None]
+        self._share = torch.block_diag(*share.split(1))  # [text, position]
+        self.of_word = share.new_empty(len(share), len(layer.weight))
+
+    def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:
+        """As `softmax_mean` shows a block of words."""
+        factor = (peak - self._total).exp_().clamp_max_(1)  # no word has more
+        share = (self._share * factor.T).to(scaled.dtype)
+        self.of_word[:, words] = (share @ scaled).to(self.of_word.dtype)

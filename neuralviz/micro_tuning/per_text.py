@@ -25,6 +25,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from neuralviz.errors import ModelError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from torch import Tensor
 
     from neuralviz.models import LanguageModel
@@ -132,10 +134,22 @@ class _GivenEncoder(_Given):
         return BaseModelOutput(last_hidden_state=self.output)
 
 
-def sharing_copy(network: nn.Module) -> nn.Module:
-    """A copy of the module tree on the very same tensors."""
-    shared = [*network.parameters(), *network.buffers(), network.config]
-    return copy.deepcopy(network, {id(thing): thing for thing in shared})
+def sharing_copy(network: nn.Module, paths: Iterable[str]) -> nn.Module:
+    """A copy of which only the modules that lead to ``paths``, and those there, are its own.
+
+    All others, and every tensor, are the network's: what is copied can be replaced or hooked.
+    """
+    within: dict[str, set[str]] = {}
+    for path in filter(None, paths):
+        name, _, rest = path.partition(".")
+        within.setdefault(name, set()).add(rest)
+    own = copy.copy(network)
+    for name, value in vars(network).items():
+        if isinstance(value, dict):  # of modules, of parameters, of hooks
+            own.__dict__[name] = copy.copy(value)
+    for name, rest in within.items():
+        own._modules[name] = sharing_copy(network.get_submodule(name), rest)
+    return own
 
 
 def _replace(network: nn.Module, path: str, module: nn.Module) -> None:
@@ -168,18 +182,16 @@ class PerTextNetwork:
         self.names = names
         self.rows = TunedRows()
         self._whole = model.network
-        network = sharing_copy(model.network)
-        output = network.get_output_embeddings()
+        output = model.network.get_output_embeddings()
         self.output_weight = output.weight.detach()
-        frozen_bias = None if output.bias is None else output.bias.detach()
-        paths = {id(module): path for path, module in network.named_modules()}
-        output_path = paths[id(output)]
+        self.output_bias = None if output.bias is None else output.bias.detach()
         self.output_bias_name = self._output_bias_name(model.network, names)
-        self.output_bias = frozen_bias
+        paths = {id(module): path for path, module in model.network.named_modules()}
+        output_path = paths[id(output)]
 
         layers = {layer.name: layer for layer in model.layers}
         parts = {layers[name].part for name in names}
-        self._blocks_path = _blocks_path(network)
+        self._blocks_path = _blocks_path(model.network)
         self.cut: str | int | None = None
         if reuse and parts == {"head"}:
             self.cut = HEAD_ONLY
@@ -188,13 +200,17 @@ class PerTextNetwork:
             lowest = min(block for block in blocks_of_names if block is not None)
             self.cut = lowest or None  # below block 0 there is only the look-up of the embeddings
 
-        self._tune_modules(network, names)
+        owners = self._owners()
+        encoder = model.network.base_model_prefix
+        given_path = {None: "", HEAD_ONLY: encoder}.get(self.cut, self._blocks_path)
+        network = sharing_copy(model.network, [*owners, output_path, given_path])
+        self._tune_modules(network, owners)
         _replace(network, output_path, nn.Identity())
         self._given = _Given()  # in the network when something is reused
         self._watched: nn.Module | None = None  # for `below`, made when it is first needed
         if self.cut == HEAD_ONLY:
             self._given = _GivenEncoder()
-            _replace(network, network.base_model_prefix, self._given)
+            _replace(network, encoder, self._given)
         elif self.cut is not None:
             blocks = network.get_submodule(self._blocks_path)
             self._given = _Given(getattr(blocks[self.cut], "attention_type", None))
@@ -230,12 +246,16 @@ class PerTextNetwork:
         by_name = dict(network.named_parameters())
         return next((name for name in names if by_name[name] is bias), None)
 
-    def _tune_modules(self, network: nn.Module, names: tuple[str, ...]) -> None:
+    def _owners(self) -> dict[str, dict[str, str]]:
+        """Path of each module with tuned parameters: what they are in it to their names."""
         owners: dict[str, dict[str, str]] = {}
-        for name in names:
+        for name in self.names:
             if name != self.output_bias_name:
                 path, _, part = name.rpartition(".")
                 owners.setdefault(path, {})[part] = name
+        return owners
+
+    def _tune_modules(self, network: nn.Module, owners: dict[str, dict[str, str]]) -> None:
         for path, parts in owners.items():
             module = network.get_submodule(path)
             if type(module) is nn.Linear:
@@ -266,9 +286,9 @@ class PerTextNetwork:
 
     def _watch_block_at_the_cut(self) -> nn.Module:
         """A copy of the base model that notes what its block at the cut is given."""
-        network = sharing_copy(self._whole.base_model)
         # named within the base model, which the whole network's path begins with
         path = self._blocks_path.removeprefix(f"{self._whole.base_model_prefix}.")
+        network = sharing_copy(self._whole.base_model, [f"{path}.{self.cut}"])
         block = network.get_submodule(path)[self.cut]
         given = self._given
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.events import MicroTuning, TuningEvent, neural_embeddings
-from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.micro_tuning.settings import PRECISIONS, TuningSettings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
@@ -348,10 +349,19 @@ class RunRecord:
 
     @classmethod
     def load(cls, path: Path) -> RunRecord:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; a file without a precision is of an exact run.
+
+        Raises:
+            SettingsError: it was made with a precision that is not known here.
+        """
         with np.load(path, allow_pickle=False) as arrays:
             about = json.loads(arrays["about"].tobytes())
             s = about["settings"]
+            if s.get("precision", "exact") not in PRECISIONS:
+                raise SettingsError(
+                    f"{path.name} holds a run of the precision “{str(s['precision'])[:40]}”, which "
+                    "is not known here; a newer neuralviz may have made it."
+                )
             s["layers"], s["betas"] = tuple(s["layers"]), tuple(s["betas"])
             s["blueprints"] = tuple(Blueprint(*pair) for pair in s["blueprints"])
             record = cls(about["model_id"], TuningSettings(**s), about["texts"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 1 << 30  # hidden states kept between epochs; beyond it they are computed anew
 POSITIONS_IN_CACHE = 1024  # masked positions that go through all epochs together on a CPU
+FASTEST_RATE = 0.05  # learning rate beyond which a step goes too far for a tail to be continued
 MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token shares
 
 
@@ -362,6 +363,8 @@ class PreparedInputs:
         words = len(self._output.weight)
         if not settings.is_fast or self._network.output_bias_name is not None:
             return None  # a text's own output bias moves every word
+        if settings.learning_rate > FASTEST_RATE:
+            return None
         if count_candidates(words, settings.tolerance) == words:
             return None
         labels = piece.in_slots(piece.labels)

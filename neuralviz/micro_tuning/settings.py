@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_EPOCHS = 1000
 Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-DEFAULT_TOLERANCE = 0.002  # of the cosine to exact
+DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
 
 
 @dataclass(frozen=True)

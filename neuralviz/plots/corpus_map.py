@@ -454,7 +454,7 @@ def _lay_out(
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     # On narrow screens the title stands below the tools and the legend below the points.
-    least = _TOOLS_WIDTH + 10 * len(figure.layout.title.text)
+    least = _TOOLS_WIDTH + 9 * len(figure.layout.title.text)
     beside = {
         "legend.orientation": "v",
         "legend.x": 1.01,

@@ -9,8 +9,11 @@ import streamlit as st
 from neuralviz.embedders import METHODS, embedder_spec
 from neuralviz.models import BUNDLED
 from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.registry import Option
 
@@ -27,7 +30,12 @@ _HELP = "\n".join(
 
 
 def choose_method(
-    key: str, label: str, first: str, *, optional: bool = False
+    key: str,
+    label: str,
+    first: str,
+    *,
+    optional: bool = False,
+    defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec | None:
     """A method with its settings and its model; a link brings all of it back.
 
@@ -36,6 +44,7 @@ def choose_method(
         label: of the method.
         first: the method at the start.
         optional: whether ``nothing`` can be chosen.
+        defaults: what options begin with, where that is not their own default.
 
     Returns:
         What was chosen; None for nothing.
@@ -64,8 +73,17 @@ def choose_method(
         for part in parts:
             if len(parts) > 1:
                 st.markdown(f"**{part.method}**")
+            is_fast = False
             for option in METHODS[part.method].options:
-                value = _ask(f"{key}-{part.method}-{option.name}", option)
+                option_key = f"{key}-{part.method}-{option.name}"
+                if option.name == "precision":
+                    begins = (defaults or {}).get(option.name, option.default)
+                    value: str = choose_precision(option.name, option_key, begins)
+                    is_fast = value.startswith("fast")
+                elif option.name == "tolerance" and not is_fast:
+                    continue
+                else:
+                    value = _ask(option_key, option)
                 if value != option.default:
                     typed[f"{part.method}.{option.name}"] = value
             default = chosen_model_id() if part.model_id == BUNDLED else part.model_id

@@ -15,7 +15,12 @@ from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
 from neuralviz.micro_tuning.record import RunRecord, watch
-from neuralviz.micro_tuning.settings import check_numbers
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_TOLERANCE,
+    Precision,
+    check_numbers,
+    check_tolerance,
+)
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.paths import sample_data
@@ -35,6 +40,7 @@ from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.model_choice import load_for_app, model_or_none
 from neuralviz.ui.page import plain
+from neuralviz.ui.precision import precision_in_words
 from neuralviz.ui.session import is_here, is_served, session_id
 
 if TYPE_CHECKING:
@@ -143,6 +149,8 @@ def run_settings(
     epochs: int,
     learning_rate: float,
     unmasked: bool,
+    precision: Precision = "exact",
+    tolerance: float = DEFAULT_TOLERANCE,
 ) -> TuningSettings:
     """The settings of a run, from what the widgets hold.
 
@@ -150,6 +158,7 @@ def run_settings(
         SettingsError: one makes no sense.
     """
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
+    check_tolerance(tolerance)
     if not layers:
         raise SettingsError("Choose at least one layer to tune.")
     return TuningSettings(
@@ -158,6 +167,8 @@ def run_settings(
         epochs=epochs,
         learning_rate=learning_rate,
         predict_unmasked=unmasked,
+        precision=precision,
+        tolerance=tolerance if precision.startswith("fast") else DEFAULT_TOLERANCE,
     )
 
 
@@ -241,8 +252,8 @@ def runs_panel() -> None:
 def _show_recorded_run() -> None:
     st.subheader("A recorded run", anchor=False)
     st.caption(
-        "The bundled model on three sentences, as the settings stand at the start. Press **Tune** "
-        "to see it learn the texts above, live."
+        "The bundled model on three sentences, exact, as the settings stand at the start. "
+        "Press **Tune** to see it learn the texts above, live."
     )
     text = _show_record(recorded_run(), "recorded", wide=True)
     _let_the_browser_draw()
@@ -293,7 +304,7 @@ def _about(record: RunRecord) -> str:
     return (
         f"{n:,} text{'s' * (n != 1)}, {s.epochs} epoch{'s' * (s.epochs != 1)} at a learning rate "
         f"of {s.learning_rate:g}, {len(s.layers)} layer{'s' * (len(s.layers) != 1)}, {masks}; "
-        f"{record.model_id}, exact (float32)"
+        f"{record.model_id}, {precision_in_words(s)}"
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 MINUTE = 60_000
-MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural']"
+MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast']"
 PLACES = ("harbour", "forest", "kitchen", "station")
 KINDS = ("A quiet", "The old", "My own", "That noisy", "Our new")
 ENDINGS = (
@@ -131,7 +131,9 @@ def test_the_page_opens_with_two_maps_of_one_corpus(page: Page, address: str) ->
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     for figure in (MEAN, NEURAL):
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
-    expect(page.get_by_text(re.compile(r"mean and neural have \d+% in common"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"mean and neural, fast have \d+% in common"))
+    ).to_be_visible()
 
 
 def test_a_click_shows_the_text_and_its_neighbours(page: Page, address: str) -> None:
@@ -269,7 +271,7 @@ def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
     page.get_by_role("combobox", name="Map", exact=True).fill("neural")
     page.get_by_role("option", name="neural", exact=True).click()
     page.get_by_role("button", name="Make the map").click()
-    page.get_by_text(re.compile(r"neural: (?!120)\d+ of 120 different texts")).wait_for(
+    page.get_by_text(re.compile(r"neural, fast: (?!120)\d+ of 120 different texts")).wait_for(
         timeout=3 * MINUTE
     )
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()

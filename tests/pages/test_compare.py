@@ -13,6 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.embedders.labels import method_labels
+from neuralviz.models import shared
+from neuralviz.ui import precision
 from tests.support.models import SENTENCES, save_family
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +76,7 @@ def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
     assert not page.exception
     done = comparison(page)
     assert done.job.status == "done"
-    assert done.methods == ("mean", "neural", "sbert-wk")
+    assert done.methods == ("mean", "neural, exact", "sbert-wk")
     assert titles(page) == [
         "Where the methods part ways",
         "A pair of texts",
@@ -157,7 +159,7 @@ def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
     assert "chosen twice" in said(page)
     page.selectbox(key="m1-sbert-wk-variant").set_value("paper").run()
     finish(page)
-    assert comparison(page).methods == ("sbert-wk (variant paper)", "neural", "sbert-wk")
+    assert comparison(page).methods == ("sbert-wk (variant paper)", "neural, exact", "sbert-wk")
     a, b = comparison(page).similarity(0).products, comparison(page).similarity(2).products
     assert np.abs(a - b).max() > 1e-3
 
@@ -272,11 +274,58 @@ def test_labels_say_what_sets_namesakes_apart() -> None:
         embedder_spec("mean", model_id="some/where/model"),
     )
     assert method_labels(specs) == (
-        "neural+mean (epochs 3)",
-        "neural+mean (epochs 4)",
+        "neural+mean, exact (epochs 3)",
+        "neural+mean, exact (epochs 4)",
         "mean",
         "mean (model)",
     )
+
+
+def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest) -> None:
+    choice = page.selectbox(key="m2-neural-precision")
+    assert choice.value == "exact"
+    assert not [one for one in page.text_input if one.key == "m2-neural-tolerance"]
+    choice.set_value("fast").run()
+    page.text_input(key="m2-neural-tolerance").set_value("0.01").run()
+    finish(page)
+    assert not page.exception
+    done = comparison(page)
+    assert done.methods == ("mean", "neural, fast", "sbert-wk")
+    assert dict(done.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
+    page.text_input(key="m2-neural-tolerance").set_value("much").run()
+    assert "tolerance has to be a number between 0 and 1" in said(page).replace("\\", "")
+
+
+def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
+    page.selectbox(key="m1").set_value("neural").run()
+    assert "chosen twice" in said(page)
+    page.selectbox(key="m1-neural-precision").set_value("fast").run()
+    finish(page)
+    done = comparison(page)
+    assert done.methods == ("neural, fast", "neural, exact", "sbert-wk")
+    fast, exact = done.vectors[:2]
+    assert 0.997 < (fast * exact).sum(axis=1).min() < 1
+
+
+@pytest.mark.parametrize(("typed", "chosen"), [("fast", "fast"), ("rough", "exact")])
+def test_an_address_with_a_precision(bundled, typed: str, chosen: str) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params["m2-neural-precision"] = typed
+    page.query_params["m3"] = "nothing"
+    page.run()
+    assert not page.exception
+    assert page.selectbox(key="m2-neural-precision").value == chosen
+    assert comparison(page).methods == ("mean", f"neural, {chosen}")
+    comparison(page).job.stop()
+
+
+def test_bf16_is_offered_where_the_machine_has_it(page: AppTest, monkeypatch) -> None:
+    for native in (True, False):
+        monkeypatch.setattr(precision, "_native_bf16", lambda native=native: native)
+        monkeypatch.setattr(shared, "is_loaded", lambda _: True)
+        page.run()
+        options = page.selectbox(key="m2-neural-precision").options
+        assert options == ["exact", "fast", *["bf16", "fast+bf16"] * native]
 
 
 def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.corpus.embedding import embed_corpus
 from neuralviz.corpus.example import NAME
 from neuralviz.corpus.reading import ReadTexts
 from neuralviz.corpus.store import CorpusStore
+from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
+from neuralviz.models import shared
+from neuralviz.ui import precision
 from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +121,51 @@ def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
     assert not page.exception
     assert "The option epochs has to be a whole number" in said(page).replace("\\", "")
+
+
+def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: CorpusStore):
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    assert not page.exception
+    assert not [one for one in page.button if one.label == "Make the map"]
+    assert page.selectbox(key="map-b-neural-precision").value == "fast"
+    assert "neural, fast" in said(page)
+    assert "mean, " not in said(page)
+    page.selectbox(key="map-b-neural-precision").set_value("exact").run()
+    assert "neural, exact: 480 different texts" in said(page).replace("\\", "")
+    assert [one for one in page.button if one.label == "Make the map"]
+    (example,) = kept.corpora()
+    assert len(kept.maps.of(example)) == 2  # nothing was computed
+
+
+def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):
+    corpus = kept.add("mine", ReadTexts(TEXTS))
+    spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)
+    for _ in embed_corpus(kept, corpus, make_embedder(spec), spec):
+        pass
+    page = opened()
+    page.selectbox(key="map-a").set_value("neural").run()
+    page.text_input(key="map-a-neural-epochs").set_value("1").run()
+    assert "neural, fast: 18 different texts, all of them embedded" in said(page).replace("\\", "")
+
+
+@pytest.mark.parametrize(("typed", "chosen"), [("exact", "exact"), ("rough", "fast")])
+def test_an_address_with_a_precision(kept: CorpusStore, typed: str, chosen: str):
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params["map-b-neural-precision"] = typed
+    page.run()
+    assert not page.exception
+    assert page.selectbox(key="map-b-neural-precision").value == chosen
+
+
+def test_bf16_is_offered_where_the_machine_has_it(kept: CorpusStore, monkeypatch):
+    monkeypatch.setattr(shared, "is_loaded", lambda _: True)
+    for native in (True, False):
+        monkeypatch.setattr(precision, "_native_bf16", lambda native=native: native)
+        page = AppTest.from_file(PAGE, default_timeout=90)
+        page.query_params["map-b-neural-precision"] = "fast+bf16"
+        choice = page.run().selectbox(key="map-b-neural-precision")
+        assert choice.options == ["exact", "fast", *["bf16", "fast+bf16"] * native]
+        assert choice.value == ("fast+bf16" if native else "fast")
 
 
 def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.models import shared
+from neuralviz.ui import precision
+from neuralviz.ui.micro_tuning import recorded_run
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "micro_tuning.py")
@@ -242,6 +250,121 @@ def test_an_address_with_chosen_layers(bundled) -> None:
     assert not page.exception
     tune(page)
     assert last_run(page).record.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
+
+
+def test_the_precision_is_exact_at_first_and_said_of_every_run(page: AppTest) -> None:
+    assert page.selectbox(key="precision").value == "exact"
+    assert not [one for one in page.number_input if one.key == "tolerance"]
+    tune(page)
+    assert "bundled, exact (float32)" in captions(page)
+    page.selectbox(key="precision").set_value("fast").run()
+    page.number_input(key="tolerance").set_value(0.01).run()
+    tune(page)
+    assert not page.exception
+    assert last_run(page).record.settings.precision == "fast"
+    assert "bundled, fast (tolerance 0.01)" in captions(page)
+    page.number_input(key="tolerance").set_value(0.0).run()
+    assert "tolerance has to be a number between 0 and 1" in messages(page)
+    assert next(b for b in page.button if b.label == "Tune").disabled
+
+
+def test_an_address_brings_the_precision_back(bundled) -> None:
+    page = opened(precision="fast", tolerance="0.05")
+    assert page.selectbox(key="precision").value == "fast"
+    assert page.number_input(key="tolerance").value == 0.05
+    page.run()
+    assert page.selectbox(key="precision").value == "fast"
+    page = opened(precision="rough")
+    assert page.selectbox(key="precision").value == "exact"
+    assert "precision" not in page.query_params
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_bf16_is_offered_where_the_machine_has_it(bundled, monkeypatch, native: bool) -> None:
+    monkeypatch.setattr(precision, "_native_bf16", lambda: native)
+    monkeypatch.setattr(shared, "is_loaded", lambda _: True)
+    page = opened(precision="bf16")
+    choice = page.selectbox(key="precision")
+    assert choice.options == ["exact", "fast", *["bf16", "fast+bf16"] * native]
+    assert choice.value == ("bf16" if native else "exact")
+    assert ("**bf16**" in choice.help) == native
+    if native:
+        tune(page)
+        assert last_run(page).record.settings.in_bf16
+        assert "bundled, bf16" in captions(page)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_an_address_with_bf16_before_a_model_is_loaded(native: bool) -> None:
+    chosen, kept = ("bf16", True) if native else ("exact", False)
+    script = (
+        "from streamlit.testing.v1 import AppTest\n"
+        "from neuralviz.models import bfloat16\n"
+        "from neuralviz.ui.model_choice import load_for_app\n"
+        f"bfloat16.has_native_bf16 = lambda _: {native}\n"
+        f"page = AppTest.from_file({PAGE!r}, default_timeout=60)\n"
+        "page.query_params['precision'] = 'bf16'\n"
+        "for load in (False, True, False):\n"
+        "    load and load_for_app('bundled')\n"
+        "    page.run()\n"
+        "    assert not page.exception, page.exception\n"
+        f"    assert page.selectbox(key='precision').value == {chosen!r}\n"
+        f"    assert ('precision' in page.query_params) == {kept}\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
+
+
+def test_the_choice_stays_when_bf16_begins_to_be_offered(monkeypatch) -> None:
+    monkeypatch.setattr(precision, "_computes_in_bf16", lambda _: False)
+    page = opened()
+    page.selectbox(key="precision").set_value("fast").run()
+    monkeypatch.setattr(precision, "_computes_in_bf16", lambda _: True)
+    page.run()
+    assert len(page.selectbox(key="precision").options) == 4
+    assert page.selectbox(key="precision").value == "fast"
+
+
+def test_a_file_without_a_precision_is_of_an_exact_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    recorded = recorded_run()
+    recorded.save(path)
+    respell(path, lambda s: [s.pop(name) for name in ("precision", "tolerance")])
+    again = RunRecord.load(path)
+    assert again.settings == recorded.settings
+    assert again.settings.precision == "exact"
+    np.testing.assert_array_equal(again.loss, recorded.loss)
+
+
+def test_a_file_keeps_its_precision_and_an_unknown_one_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    recorded_run().save(path)
+    respell(path, lambda s: s.update(precision="fast+bf16", tolerance=0.01))
+    settings = RunRecord.load(path).settings
+    assert (settings.precision, settings.tolerance) == ("fast+bf16", 0.01)
+    respell(path, lambda s: s.update(precision="rough"))
+    with pytest.raises(SettingsError, match="holds a run of the precision “rough”"):
+        RunRecord.load(path)
+
+
+def respell(path: Path, change: Callable[[dict], object]) -> None:
+    """Change the settings that a kept run was made with."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    about = json.loads(arrays["about"].tobytes())
+    change(about["settings"])
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
+    np.savez(path, **arrays)
+
+
+def opened(**address: str) -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=60)
+    for name, value in address.items():
+        page.query_params[name] = value
+    return page.run()
+
+
+def captions(page: AppTest) -> str:
+    return " ".join(caption.value for caption in page.caption).replace("\\", "")
 
 
 def test_an_address_without_a_preset_of_layers(bundled) -> None:

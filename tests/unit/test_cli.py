@@ -19,6 +19,7 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.embedders import METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS
+from neuralviz.models import bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(
     )
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
     assert "1 line without text left out." in result.stderr
-    assert "2 vectors of 1,152 values in out.parquet." in result.stderr
+    assert "2 vectors of 1,152 values in out.parquet (neural, exact)." in result.stderr
     assert result.stdout == ""
 
 
@@ -115,6 +116,9 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
         (["texts.txt", "-o", "out.csv", "--option", "blueprints=(0,3)"], "(0, 3)"),
         (["texts.txt", "-o", "out.csv", "--option", "layers=a,b"], "not a 1-D parameter"),
         (["texts.txt", "-o", "out.csv", "--option", "predict_unmasked=perhaps"], "yes or no"),
+        (["texts.txt", "-o", "out.csv", "--option", "precision=rough"], "exact, fast, bf16"),
+        (["texts.txt", "-o", "out.csv", "--option", "tolerance=2"], "between 0 and 1"),
+        (["texts.txt", "-o", "out.csv", "--option", "tolerance=some"], "between 0 and 1"),
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "given twice"),
         (["texts.txt", "-o", "out.csv", "--batch-size", "0"], "batch-size"),
         (["texts.txt", "-o", "out.csv", "--limit", "-1"], "limit"),
@@ -162,7 +166,7 @@ def test_an_interrupted_run_keeps_what_is_finished_in_the_order_of_the_file(
     result = run("embed", "texts.txt", "-o", "out.jsonl", "--batch-size", "1", *QUICK)
     assert result.exit_code == 130
     assert "Stopped. 2 of 3 texts were finished" in result.stderr
-    assert "are kept in out.jsonl." in result.stderr
+    assert "are kept in out.jsonl (neural, exact)." in result.stderr
     rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(row["id"], row["text"]) for row in rows] == [
         ("1", "Three and four."),
@@ -182,6 +186,7 @@ def test_an_interrupted_run_keeps_what_is_finished_in_the_order_of_the_file(
         (["--method", "sbert-wk", "--option", "variant=paper", "--option", "layer_start=2"], 384),
         (["--method", "last", "--option", "layer=0,-1", "--model", "bundled"], 384),
         (["--method", "neural+cls", *QUICK], 1536),
+        (["--method", "neural", *QUICK, "--option", "precision=fast"], 1152),
         (["--method", "avg-diff", *QUICK], 384),
         (["--method", "sentence-transformer"], 384),
     ],
@@ -192,7 +197,9 @@ def test_every_kind_of_method_is_embedded_with(
     Path("texts.txt").write_text("A text.\nAnother, longer one.\n")
     result = run("embed", "texts.txt", "-o", "out.parquet", *words)
     assert result.exit_code == 0, result.stderr
-    assert f"2 vectors of {dim:,} values in out.parquet." in result.stderr
+    learns = "epochs=1" in words
+    how = f" ({words[1]}, {'fast' if 'precision=fast' in words else 'exact'})" * learns
+    assert f"2 vectors of {dim:,} values in out.parquet{how}." in result.stderr
     vectors = np.array(parquet.read_table("out.parquet")["vector"].to_pylist())
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
@@ -229,7 +236,7 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     words = [*SIMILAR, "--method", "neural", "--method", "mean", "--method", "neural+mean"]
     result = run(*words, *QUICK, "--option", "mean.layer=-1")
     assert result.exit_code == 0, result.stderr
-    assert "3 pairs by 3 methods in out." in result.stderr
+    assert "3 pairs by 3 methods in out (neural, exact; neural+mean, exact)." in result.stderr
     table = pd.read_parquet("out/products.parquet")
     other = pd.read_csv("out/products.csv")
     assert list(table.columns) == ["method", "id1", "id2", "text1", "text2", "product", "rank"]
@@ -343,6 +350,8 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
         (["  "], "The text is empty"),
         (["A text.", "--epochs", "0"], "from 1 to 1000"),
         (["A text.", "--blueprints", "rubbish"], "not a blueprint"),
+        (["A text.", "--precision", "rough"], "one of exact, fast, bf16, fast+bf16"),
+        (["A text.", "--precision", "fast", "--tolerance", "0"], "between 0 and 1, not 0"),
         (["A text.", "--layers", "nope"], "“nope” is not a 1-D parameter"),
         (["A text.", "--model", "../.."], "no config.json"),
     ],
@@ -353,6 +362,33 @@ def test_tune_refuses_what_makes_no_sense(
     result = run("tune", *words)
     assert result.exit_code == 2
     assert sentence in result.stderr
+
+
+def test_tune_says_how_exactly(run: Callable[..., Result]):
+    for words, precision in (([], "exact"), (["--precision", "fast"], "fast")):
+        result = run("tune", "A fox and a dog run.", "--epochs", "2", *words)
+        assert result.exit_code == 0, result.stderr
+        assert f"masked positions an epoch, {precision}\n" in result.stdout
+        assert "epoch 2/2" in result.stdout
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_bf16_that_is_imitated_is_said_once(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, native: bool
+):
+    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: native)
+    Path("texts.txt").write_text("A text.\nAnother.\n")
+    said = "This machine does not compute in bf16 itself"
+    for words in (
+        ["tune", "A text.", "--epochs", "1", "--precision", "bf16"],
+        ["embed", "texts.txt", "-o", "out.csv", *QUICK, "--option", "precision=bf16+fast"],
+        ["similarity", "texts.txt", "-o", "out", "--method", "neural", "--method", "cls-diff",
+         *QUICK, "--option", "precision=bf16"],
+    ):  # fmt: skip
+        result = run(*words)
+        assert result.exit_code == 0, result.stderr
+        assert result.stderr.count(said) == (not native)
+        assert "Warning" not in result.stderr
 
 
 def test_a_learning_rate_that_blows_up_is_said(run: Callable[..., Result]):

@@ -20,6 +20,7 @@ from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
+from neuralviz.models import bfloat16
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,20 +99,56 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     neural = ["--method", "neural+mean", "--option", "epochs=1"]
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
     assert result.exit_code == 2
-    assert "is not embedded by neural+mean with these options" in result.stderr
+    assert "is not embedded by “neural+mean, fast” with these options" in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
-    assert "Embedded by neural+mean: 3 vectors of 1,536 values." in said
+    assert "Embedded by neural+mean, fast: 3 vectors of 1,536 values." in said
     done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
     table = parquet.read_table("out.parquet")
     assert table.column_names == ["id", "text", "first_loss", "last_loss", "vector"]
-    embedder = make_embedder(embedder_spec("neural+mean", {"neural.epochs": "1"}), LOADERS)
+    typed = {"neural.epochs": "1", "precision": "fast"}
+    embedder = make_embedder(embedder_spec("neural+mean", typed), LOADERS)
     expected = embedder.encode(table["text"].to_pylist())
     vectors = np.array(table["vector"].to_pylist(), np.float32)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     methods = {one["method"]: one["embedded"] for one in entry["embedders"]}
-    assert methods == {"mean": 3, "neural": 3, "neural+mean": 3}
+    assert methods == {"mean": 3, "neural, fast": 3, "neural+mean, fast": 3}
+
+
+def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..., Result]):
+    neural = ["--method", "neural", "--option", "epochs=1"]
+    exact, looser = ["--option", "precision=exact"], ["--option", "tolerance=0.01"]
+    assert "Embedded by neural, fast: 6 vectors" in done(run("corpus", "add", "rows.csv", *neural))
+    for words, label in ((exact, "neural, exact"), (looser, "neural, fast")):
+        before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
+        assert f"not embedded by “{label}” with these options" in before.stderr
+        said = done(run("corpus", "embed", "rows.csv", *neural, *words))
+        assert f"Embedded by {label}: 6 vectors" in said
+    (entry,) = json.loads(run("corpus", "list", "--json").stdout)
+    methods = sorted(one["method"] for one in entry["embedders"])
+    assert methods == [
+        "neural, exact (epochs 1)",
+        "neural, fast (epochs 1)",
+        "neural, fast (epochs 1, tolerance 0.01)",
+    ]
+    assert "in out.csv (neural, fast)." in done(
+        run("project", "rows.csv", "-o", "out.csv", *neural, *PCA)
+    )
+    done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
+    assert "rows.csv, neural, exact" in Path("map.html").read_text("utf-8")
+    kept = CorpusStore().maps.of(CorpusStore().corpus("rows.csv"))
+    assert len({one.embedder for one in kept}) == 2
+
+
+def test_bf16_that_is_imitated_is_said_of_corpora(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
+    neural = ["--method", "neural", "--option", "epochs=1", "--option", "precision=bf16"]
+    said = done(run("corpus", "add", "lines.txt", *neural))
+    assert said.count("This machine does not compute in bf16 itself") == 1
+    assert "Embedded by neural, bf16: 3 vectors" in said
 
 
 def test_the_same_file_goes_on_where_it_was_interrupted(
@@ -245,6 +282,10 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         (["corpus", "add", "rows.csv", "--paragraphs"], "--paragraphs is for plain text"),
         (["corpus", "add", ".", "--id-column", "id"], "--id-column is for a single table"),
         (["corpus", "embed", "kept", "--method", "magic"], "no method “magic”"),
+        (
+            ["corpus", "embed", "kept", "--method", "neural", "--option", "precision=rough"],
+            "The precision has to be one of exact, fast, bf16, fast+bf16",
+        ),
         (["corpus", "export", "kept", "-o", "out.xlsx"], "has to end in .parquet, .csv, .jsonl"),
         (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "There is no folder nowhere"),
         (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "a --method embeds"),

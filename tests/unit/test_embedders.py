@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,13 @@ import pandas as pd
 import pytest
 import torch
 
+from neuralviz.corpus.vectors import embedder_id
 from neuralviz.embedders import (
+    FOR_CORPORA,
     METHODS,
     ConcatenatedEmbedder,
     Embedder,
+    EmbedderSpec,
     NeuralEmbedder,
     PooledEmbedder,
     SbertWkEmbedder,
@@ -24,17 +28,22 @@ from neuralviz.embedders import (
     embedder_specs,
     make_embedder,
 )
-from neuralviz.errors import ModelError, SettingsError, TextError
+from neuralviz.embedders.labels import method_label, method_labels
+from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, TextError
 from neuralviz.micro_tuning import micro_tune
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
 from neuralviz.models import (
     BUNDLED,
     MINILM,
     LanguageModel,
     TextModel,
+    bfloat16,
+    load_model,
     load_sentence_transformer,
     load_text_model,
     tokenize,
 )
+from neuralviz.plots.theme import method_colour
 from tests.support.models import SENTENCES, TEXTS, save_family, save_sentence_transformer
 
 if TYPE_CHECKING:
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
 
 MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
 EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]
+LEARNING = ("neural", "neural-1", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff")
 POOLED = {"mean", "cls", "sep", "last", "avg", "sbert-wk", "cls-tuned", "avg-tuned", "cls-diff",
           "avg-diff", "neural-1", "sentence-transformer"}  # fmt: skip
 
@@ -272,6 +282,15 @@ def test_no_embedder_changes_the_model(method: str, make, tiny: LanguageModel) -
     assert not tiny.network.training
 
 
+def test_the_layers_of_a_model_are_read_as_before_once_it_was_tuned(bert_folder: Path) -> None:
+    fresh, untouched = (load_model(bert_folder, device="cpu") for _ in range(2))
+    embedder = TunedOutputEmbedder(fresh, "mean", difference=True, epochs=2)
+    vectors = embedder.encode(MANY[:3])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(embedder.encode(MANY[:3]), vectors, atol=1e-6)
+    torch.testing.assert_close(hidden(fresh, MANY[0]), hidden(untouched, MANY[0]))
+
+
 def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> None:
     one = make("neural-1", epochs="3")
     assert one.settings.layers == tiny.last_block_layers[-1:]
@@ -320,9 +339,85 @@ def test_any_other_setting_is_another_identity(make, tiny, small_model) -> None:
     everything = [*wk, *tuned, *pooled, *rest]
     identities = [make(method, **typed).identity for method, typed in everything]
     assert len(set(identities)) == len(everything)
+    ids = {embedder_id(make(method, **typed)) for method, typed in everything}
+    assert len(ids) == len(everything)
     other = PooledEmbedder(small_model("roberta"))
     assert other.identity != PooledEmbedder(tiny).identity
     assert PooledEmbedder(replace(tiny, fingerprint="x")).identity != PooledEmbedder(tiny).identity
+
+
+@pytest.mark.parametrize("method", LEARNING)
+def test_the_precision_is_part_of_the_identity_and_the_tolerance_of_fast(method: str, make) -> None:
+    typed: tuple[dict[str, str], ...] = (
+        {},
+        {"precision": "fast"},
+        {"precision": "fast", "tolerance": "0.01"},
+        {"precision": "bf16"},
+        {"precision": "fast+bf16"},
+    )
+    embedders = [make(method, **options) for options in typed]
+    assert len({embedder.identity for embedder in embedders}) == len(typed)
+    assert len({embedder_id(embedder) for embedder in embedders}) == len(typed)
+    settings = [embedder.settings for embedder in embedders]
+    assert [(s.precision, s.tolerance) for s in settings] == [
+        ("exact", DEFAULT_TOLERANCE),
+        ("fast", DEFAULT_TOLERANCE),
+        ("fast", 0.01),
+        ("bf16", DEFAULT_TOLERANCE),
+        ("fast+bf16", DEFAULT_TOLERANCE),
+    ]
+    for options in ({"tolerance": "0.01"}, {"precision": "exact", "tolerance": "0.01"}):
+        same = make(method, **options)
+        assert (same.identity, embedder_id(same)) == (
+            embedders[0].identity,
+            embedder_id(embedders[0]),
+        )
+
+
+def test_exact_settings_are_written_as_when_there_were_no_others(tiny: LanguageModel) -> None:
+    name = tiny.last_block_layers[-1]
+    told = (
+        f"TuningSettings(layers=('{name}',), blueprints=(Blueprint(keep=1, mask=1),), epochs=3, "
+        "learning_rate=0.01, weight_decay=0.01, betas=(0.9, 0.999), eps=1e-08, "
+        "predict_unmasked=False)"
+    )
+    exact = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3)
+    assert repr(exact.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(told)))
+    fast = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3, precision="fast")
+    fast_told = told[:-1] + ", precision='fast', tolerance=0.005)"
+    assert repr(fast.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(fast_told)))
+
+
+class Told(str):
+    """Text whose representation is itself."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+@pytest.mark.parametrize("method", LEARNING)
+def test_fast_vectors_are_near_the_exact_ones(method: str, make) -> None:
+    exact = make(method).encode(MANY)
+    fast = make(method, precision="fast", tolerance="0.01").encode(MANY)
+    assert fast.shape == exact.shape
+    if "diff" not in method:  # a difference of outputs is not what the tolerance is of
+        assert (exact * fast).sum(axis=1).min() > 0.99
+
+
+@pytest.mark.parametrize("method", LEARNING)
+def test_imitated_bf16_is_warned_of_and_works(
+    method: str, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
+    with pytest.warns(PrecisionWarning, match="does not compute in bf16 itself") as caught:
+        embedder = make(method, precision="bf16")
+    assert len(caught) == 1
+    vectors = embedder.encode(MANY[:2])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(method, precision="bf16")
 
 
 def test_a_sentence_transformer_without_a_fingerprint_is_told_from_every_other(
@@ -396,6 +491,55 @@ def test_options_are_read_as_their_types() -> None:
     assert embedder_spec("cls", model_id=BUNDLED).model_id == BUNDLED
 
 
+def test_every_method_that_learns_can_be_told_how_exactly() -> None:
+    for name, method in METHODS.items():
+        options = {option.name: option for option in method.options}
+        assert ({"precision", "tolerance"} <= set(options)) == (name in LEARNING)
+        if name in LEARNING:
+            assert options["precision"].choices == PRECISIONS
+            assert (options["precision"].default, options["tolerance"].default) == (
+                "exact",
+                "0.005",
+            )
+    typed = {"precision": "BF16+fast", "tolerance": "1e-3"}
+    assert embedder_spec("neural", typed).options == (
+        ("precision", "fast+bf16"),
+        ("tolerance", 0.001),
+    )
+    for same in ({"precision": "exact"}, {"tolerance": "0.1"}, {"tolerance": "0.005"}):
+        assert embedder_spec("cls-diff", same) == embedder_spec("cls-diff")
+
+
+def test_corpora_are_fast_unless_a_precision_is_given() -> None:
+    def specs(*methods: str, **typed: str) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            spec.precisions for spec in embedder_specs(methods, typed, defaults=FOR_CORPORA)
+        )
+
+    assert specs("neural", "mean", "neural+mean") == (("fast",), (), ("fast",))
+    assert specs("neural", "cls-diff", precision="exact") == (("exact",), ("exact",))
+    assert specs("neural+cls-diff", **{"neural.precision": "bf16"}) == (("bf16", "fast"),)
+    fast = embedder_spec("neural", {"precision": "fast"})
+    assert embedder_spec("neural", defaults=FOR_CORPORA) == fast
+    assert EmbedderSpec.from_json(fast.to_json()) == fast
+    assert embedder_spec("neural").precisions == ("exact",)
+    assert embedder_spec("mean", defaults=FOR_CORPORA) == embedder_spec("mean")
+
+
+def test_labels_say_how_exactly_a_method_learns() -> None:
+    both = embedder_spec("neural+cls-diff", {"neural.precision": "fast"})
+    assert method_label(both) == "neural+cls-diff, fast and exact"
+    assert method_label(embedder_spec("sbert-wk+mean")) == "sbert-wk+mean"
+    typed = ({"precision": "fast"}, {"precision": "fast", "tolerance": "0.01"}, {})
+    specs = [embedder_spec("neural", options) for options in typed]
+    assert method_labels(specs) == (
+        "neural, fast",
+        "neural, fast (tolerance 0.01)",
+        "neural, exact",
+    )
+    assert len({method_colour(method_label(spec)) for spec in [*specs, both]}) == 2
+
+
 def test_options_of_several_methods_find_their_takers() -> None:
     typed = {
         "layer": "0",
@@ -430,6 +574,10 @@ def test_options_of_several_methods_find_their_takers() -> None:
         (["mean"], {"special_tokens": ""}, "yes or no"),
         (["neural"], {"weight_decay": ""}, "a number"),
         (["cls-diff"], {"epochs": "0"}, "from 1 to 1000"),
+        (["neural"], {"precision": "rough"}, "one of exact, fast, bf16, fast+bf16"),
+        (["neural"], {"tolerance": "little"}, "between 0 and 1, and “little” is not"),
+        (["neural"], {"precision": "fast", "tolerance": "1"}, "between 0 and 1, not 1"),
+        (["mean"], {"precision": "fast"}, "The method mean has no option “precision”"),
     ],
 )
 def test_what_cannot_be_meant_is_said(methods: list[str], typed: dict, sentence: str) -> None:

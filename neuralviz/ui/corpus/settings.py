@@ -8,6 +8,7 @@ import streamlit as st
 
 from neuralviz.corpus.neighbours import METRICS
 from neuralviz.corpus.projecting import MOST_NEIGHBORS, SEED, SEEDS, ProjectionSettings
+from neuralviz.embedders import FOR_CORPORA
 from neuralviz.errors import NeuralvizError
 from neuralviz.ui.corpus.kept import MapChoice
 from neuralviz.ui.method_choice import choose_method
@@ -31,7 +32,13 @@ def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapCho
             )
             try:
                 with row:
-                    spec = choose_method(f"map-{key}", label, first, optional=key != places[0][0])
+                    spec = choose_method(
+                        f"map-{key}",
+                        label,
+                        first,
+                        optional=key != places[0][0],
+                        defaults=FOR_CORPORA,
+                    )
                 if spec is not None:
                     with row:
                         choices.append(MapChoice(spec, _choose_settings(key)))

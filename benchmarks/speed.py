@@ -1,0 +1,335 @@
+"""What a neural embedding costs: plain, exact, fast, bf16, beside mean pooling and SBERT-WK.
+
+    NEURALVIZ_DATA=… python benchmarks/speed.py [--device cuda] [--sections sentences length …]
+
+Every table is one run in which all methods take turns over the same texts; a figure is the median
+over the turns. What counts is the ratio. *Plain* is the loop that the tests compare with: a copy of
+the whole `transformers` model tuned on one text at a time. It runs on an even sample of the texts,
+as it is slow.
+
+Sections:
+
+- ``sentences``: STS-B test sentences (where ``NEURALVIZ_DATA`` points at the data, else made from
+  example texts), one call, 10 epochs, with the cosine to plain;
+- ``length``, ``batch``, ``epochs``, ``size``: one thing changed at a time;
+- ``single``: one text of 30 tokens, fast, in units of what cannot be avoided: the forward pass over
+  its inputs and one forward and backward pass of the output layer;
+- ``memory``: peak of the process after 1,000 and after 10,000 texts in one call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz
+from neuralviz.embedders import PooledEmbedder, SbertWkEmbedder
+from neuralviz.embedders.base import Embedder
+from neuralviz.micro_tuning.cross_entropy import cross_entropy
+from neuralviz.micro_tuning.output_layer import output_layer
+from neuralviz.micro_tuning.plan import make_pieces
+from neuralviz.models import LanguageModel
+from neuralviz.models.tokens import tokenize
+from tests.support.plain_loop import plain_embedding, plain_micro_tune
+
+SECTIONS = ("sentences", "length", "batch", "epochs", "size", "single", "memory")
+LENGTHS = (5, 30, 120, 500)  # tokens
+BATCHES = (1, 32, 512)
+EPOCHS = (1, 5, 10)
+ROUNDS = 3
+PRECISIONS = ("exact", "fast", "bf16", "fast+bf16")
+
+Encode = Callable[[list[str]], np.ndarray]
+
+
+class Plain:
+    """The plain loop as an encoder."""
+
+    def __init__(self, model: LanguageModel, epochs: int) -> None:
+        self.model, self.epochs = model, epochs
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        """[text, dim] embeddings."""
+        tokenizer, out = self.model.tokenizer, []
+        for text in texts:
+            ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+            deltas, _ = plain_micro_tune(
+                self.model.network, tokenizer, [ids], self.model.head_layers, epochs=self.epochs
+            )
+            out.append(plain_embedding(deltas))
+        return np.stack(out)
+
+
+class Ours:
+    """One of our embedders as an encoder, with a batch size."""
+
+    def __init__(self, embedder: Embedder, batch: int = 32) -> None:
+        self.embedder, self.batch = embedder, batch
+
+    def __call__(self, texts: list[str]) -> np.ndarray:
+        """[text, dim] embeddings."""
+        return self.embedder.encode(texts, batch_size=self.batch)
+
+
+def contestants(
+    model: LanguageModel, names: list[str], *, epochs: int = 10, batch: int = 32
+) -> dict[str, Encode]:
+    """Encoders by name."""
+    out: dict[str, Encode] = {}
+    for name in names:
+        if name == "plain":
+            out[name] = Plain(model, epochs)
+        elif name == "mean":
+            out[name] = Ours(PooledEmbedder(model), batch)
+        elif name == "sbert-wk":
+            out[name] = Ours(SbertWkEmbedder(model), batch)
+        else:
+            embedder = neuralviz.NeuralEmbedder(model, epochs=epochs, precision=name)
+            out[name] = Ours(embedder, batch)
+    return out
+
+
+def race(
+    runners: dict[str, Encode], texts: list[str], *, n_plain: int, rounds: int = ROUNDS
+) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Milliseconds a text, the median over turns, and the vectors of the last turn."""
+    seconds: dict[str, list[float]] = {name: [] for name in runners}
+    vectors: dict[str, np.ndarray] = {}
+    own = {name: sample(texts, n_plain) if name == "plain" else texts for name in runners}
+    for name, encode in runners.items():
+        encode(own[name][:2])
+    for _ in range(rounds):
+        for name, encode in runners.items():
+            wait()
+            start = time.perf_counter()
+            vectors[name] = encode(own[name])
+            wait()
+            seconds[name].append((time.perf_counter() - start) / len(own[name]))
+    return {name: 1e3 * median(values) for name, values in seconds.items()}, vectors
+
+
+def sample(texts: list[str], n: int) -> list[str]:
+    """An even sample, in order."""
+    return texts[:: max(1, len(texts) // n)][:n]
+
+
+def wait() -> None:
+    """For a GPU to be done with what it was given."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def sentences(n: int) -> list[str]:
+    """An even sample of the STS-B test sentences, or some made from example texts."""
+    folder = os.environ.get("NEURALVIZ_DATA")
+    if folder:
+        import pandas as pd
+
+        table = pd.read_csv(Path(folder) / "stsb" / "test.csv")
+        return sample(list(dict.fromkeys([*table["sentence1"], *table["sentence2"]])), n)
+    subjects = ["A man", "Two dogs", "The committee", "A young woman", "Some children"]
+    verbs = ["is watching", "crossed", "talked about", "left", "is painting", "remembers"]
+    objects = ["the old bridge.", "a field of snow.", "the price of oil.", "a small red boat."]
+    made = [f"{s} {v} {o}" for s in subjects for v in verbs for o in objects]
+    return sample(made, n) if n <= len(made) else (made * (n // len(made) + 1))[:n]
+
+
+def of_length(model: LanguageModel, n_tokens: int, n_texts: int) -> list[str]:
+    """Different texts of so many tokens: words of one token each, drawn from sentences."""
+    words = sorted({word for text in sentences(400) for word in text.lower().split()})
+    short = [
+        word for word in words
+        if word.isalpha() and len(model.encoder.encode(word, add_special_tokens=False).ids) == 1
+    ]  # fmt: skip
+    rng = np.random.default_rng(n_tokens)
+    return [" ".join(rng.choice(short, n_tokens)) for _ in range(n_texts)]
+
+
+def table(head: list[str], rows: list[list[str]]) -> None:
+    """Print it in markdown."""
+    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+    print(flush=True)
+
+
+def ratios(ms: dict[str, float], to: str = "plain") -> list[str]:
+    """Throughput by that of another, and its milliseconds."""
+    return [f"{value:.1f} ms" if n == to else f"{ms[to] / value:.1f} ×" for n, value in ms.items()]
+
+
+def show_sentences(model: LanguageModel, args: argparse.Namespace) -> None:
+    texts = sentences(args.texts)
+    names = ["plain", *PRECISIONS, "mean", "sbert-wk"]
+    ms, vectors = race(contestants(model, names, batch=args.batch), texts, n_plain=args.plain_texts)
+    at = [texts.index(text) for text in sample(texts, args.plain_texts)]
+    rows = []
+    for name in names:
+        row = [name, f"{ms[name]:.1f}", f"{ms['plain'] / ms[name]:.1f} ×", "", "", ""]
+        if name in PRECISIONS:
+            cosines = (vectors[name][at] * vectors["plain"]).sum(axis=1)
+            to_exact = (vectors[name] * vectors["exact"]).sum(axis=1)
+            row[3:] = [f"{cosines.mean():.5f}", f"{cosines.min():.5f}", f"{to_exact.min():.5f}"]
+        rows.append(row)
+    print(f"{len(texts)} sentences in one call, 10 epochs; plain on {len(at)} of them.\n")
+    heads = ["", "ms a text", "throughput", "cosine to plain, mean", "lowest", "to exact, lowest"]
+    table(heads, rows)
+
+
+def show_lengths(model: LanguageModel, args: argparse.Namespace) -> None:
+    names = ["plain", *PRECISIONS, "mean", "sbert-wk"]
+    rows = []
+    for length in LENGTHS:
+        texts = of_length(model, length, 1 if length > 200 else 4)
+        ms, _ = race(contestants(model, names, batch=1), texts, n_plain=1)
+        rows.append([str(length), *ratios(ms)])
+    print("One text at a time, by its tokens; 10 epochs; throughput by that of plain.\n")
+    table(["tokens", *names], rows)
+
+
+def show_batches(model: LanguageModel, args: argparse.Namespace) -> None:
+    names = ["plain", *PRECISIONS, "mean", "sbert-wk"]
+    rows = []
+    for batch in BATCHES:
+        texts = sentences(max(8, min(batch, args.texts)))
+        ms, _ = race(contestants(model, names, batch=batch), texts, n_plain=2)
+        rows.append([str(batch), *ratios(ms)])
+    print("Sentences, by the texts of a batch; 10 epochs; throughput by that of plain.\n")
+    table(["batch", *names], rows)
+
+
+def show_epochs(model: LanguageModel, args: argparse.Namespace) -> None:
+    names = ["plain", *PRECISIONS]
+    rows = []
+    for epochs in EPOCHS:
+        ms, _ = race(contestants(model, names, epochs=epochs), sentences(32), n_plain=4)
+        rows.append([str(epochs), *ratios(ms)])
+    print("32 sentences in a batch, by epochs; throughput by that of plain.\n")
+    table(["epochs", *names], rows)
+
+
+def show_sizes(model: LanguageModel, args: argparse.Namespace) -> None:
+    names = ["plain", *PRECISIONS, "mean"]
+    rows = []
+    for name, one in (("bundled", model), ("BERT-base shape", bert_base(args.device))):
+        runners = contestants(one, names, batch=args.batch)
+        ms, vectors = race(runners, sentences(args.size_texts), n_plain=2)
+        cosine = (vectors["fast"] * vectors["exact"]).sum(axis=1).mean()
+        rows.append([name, *ratios(ms), f"{ms['exact']:.2f}", f"{ms['fast']:.2f}", f"{cosine:.5f}"])
+    print("Sentences, by model (that of BERT-base shape has random weights); 10 epochs.\n")
+    table(["model", *names, "exact, ms", "fast, ms", "cosine of fast to exact"], rows)
+
+
+def bert_base(device: str | None) -> LanguageModel:
+    """A model of BERT-base's shape with random weights and the bundled vocabulary."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(0)
+    network = BertForMaskedLM(BertConfig())
+    with tempfile.TemporaryDirectory() as folder:
+        network.save_pretrained(folder)
+        neuralviz.load_model("bundled").tokenizer.save_pretrained(folder)
+        return neuralviz.load_model(folder, device=device)
+
+
+def show_single(model: LanguageModel, args: argparse.Namespace) -> None:
+    (text,) = of_length(model, 30, 1)
+    embedder = neuralviz.NeuralEmbedder(model, precision="fast")
+    (tokens,) = tokenize(model, [text])
+    (piece,) = make_pieces(model, [tokens], embedder.settings, 0)
+    layer = output_layer(model)
+
+    @torch.no_grad()
+    def least() -> None:
+        states = model.network.base_model(input_ids=piece.ids, attention_mask=piece.attention)[0]
+        at = states[piece.row, piece.column]
+        cross_entropy(at, layer.weight, layer.bias, piece.labels)
+
+    def timed(work: Callable[[], object]) -> float:
+        wait()
+        start = time.perf_counter()
+        work()
+        wait()
+        return time.perf_counter() - start
+
+    least()
+    embedder.encode([text])
+    pairs = [(timed(lambda: embedder.encode([text])), timed(least)) for _ in range(30)]
+    ratio = median(whole for whole, _ in pairs) / median(floor for _, floor in pairs)
+    print(f"One text of 30 tokens, fast: {ratio:.2f} times the forward pass over its "
+          f"{len(piece.ids)} inputs and one pass of the output layer.\n")  # fmt: skip
+
+
+def show_memory(model: LanguageModel, args: argparse.Namespace) -> None:
+    program = (
+        "import sys, resource, torch, neuralviz\n"
+        "model = neuralviz.load_model('bundled')\n"
+        "texts = [f'text {i} of many' for i in range(int(sys.argv[1]))]\n"
+        "neuralviz.NeuralEmbedder(model, epochs=2, precision='fast').encode(texts)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    peaks = []
+    for n in (1_000, 10_000):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(n)], capture_output=True, text=True, check=True
+        )
+        unit = 1 if sys.platform == "darwin" else 1024
+        peaks.append(int(done.stdout.split()[-1]) * unit / 1e9)
+    print(f"Peak memory of the process: {peaks[0]:.2f} GB after 1,000 texts in one call, "
+          f"{peaks[1]:.2f} GB after 10,000.\n")  # fmt: skip
+
+
+SHOW = {
+    "sentences": show_sentences,
+    "length": show_lengths,
+    "batch": show_batches,
+    "epochs": show_epochs,
+    "size": show_sizes,
+    "single": show_single,
+    "memory": show_memory,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
+    parser.add_argument("--device", help="cpu, cuda …; by default the best there is")
+    parser.add_argument("--texts", type=int, default=256)
+    parser.add_argument("--plain-texts", type=int, default=16)
+    parser.add_argument("--size-texts", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=32)
+    args = parser.parse_args()
+
+    model = neuralviz.load_model("bundled", device=args.device)
+    on = torch.cuda.get_device_name() if model.device.type == "cuda" else cpu_name()
+    threads = "" if model.device.type == "cuda" else f", {torch.get_num_threads()} threads"
+    print(f"{on}{threads}; torch {torch.__version__}\n")
+    for section in args.sections:
+        SHOW[section](model, args)
+
+
+def cpu_name() -> str:
+    """What the machine calls its processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,485 @@
+"""Exact against the plain loop, fast and bfloat16 against exact, over models drawn at random."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neuralviz
+from neuralviz.errors import SettingsError, Stopped
+from neuralviz.micro_tuning import MicroTuning, check_settings, micro_tune
+from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS, check_precision
+from neuralviz.models import LanguageModel, tokenize
+from tests.support.models import SENTENCES, TEXTS, random_model
+from tests.support.plain_loop import plain_embedding, plain_micro_tune
+
+ALIKE = 0.99999
+ROUNDING = 1e-6  # of a cosine of float32 vectors
+TOLERANCES = (0.02, 0.005, 0.002, 0.001, 0.0005)
+FAMILIES = ("bert", "roberta", "distilbert", "mpnet", "electra")
+KEY_BIASES = ("key.bias", "k_lin.bias", "attn.k.bias")  # softmax makes their gradient zero
+BLUEPRINTS = (((2, 1), (1, 1), (1, 2), (1, 3)), ((1, 1),), ((3, 1), (1, 2)), ((5, 2),))
+NOT_HERE = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+DEVICES = ["cpu", pytest.param("cuda", marks=NOT_HERE)]
+
+
+def tuned(model: LanguageModel, texts: Sequence[str], **options) -> MicroTuning:
+    *_, last = micro_tune(model, texts, **options)
+    return last.result
+
+
+def cosines(one: MicroTuning, other: MicroTuning) -> np.ndarray:
+    return np.sum(one.embeddings * other.embeddings, axis=1)
+
+
+# --- models, texts and settings drawn at random ------------------------------------------------
+
+
+def block_layers(model: LanguageModel) -> list[str]:
+    names = [layer.name for layer in model.layers if layer.part == "block"]
+    return [name for name in names if not name.endswith(KEY_BIASES)]
+
+
+def output_bias(model: LanguageModel) -> list[str]:
+    return [layer.name for layer in model.layers if layer.size == model.vocab_size]
+
+
+LAYERS: dict[str, Callable[[LanguageModel], list[str]]] = {
+    "head": lambda model: list(model.head_layers),
+    "one of the head": lambda model: [model.head_layers[0]],
+    "last block": lambda model: [n for n in block_layers(model) if n in model.last_block_layers],
+    "some": lambda model: [*block_layers(model)[::5], model.head_layers[-1]],
+    "all blocks": block_layers,
+    "output bias": output_bias,
+    "output bias and head": lambda model: [*output_bias(model), *model.head_layers],
+}
+FOLLOWED = tuple(name for name in LAYERS if "output bias" not in name)  # fast may differ there
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, texts and settings.
+
+    Attributes:
+        lengths: tokens of each text; the models take 38 at once, longer texts are cut in chunks.
+    """
+
+    family: str
+    vocab: int
+    width: int
+    n_blocks: int
+    spread: float
+    seed: int
+    lengths: tuple[int, ...]
+    layers: str
+    blueprints: tuple[tuple[int, int], ...]
+    epochs: int
+    learning_rate: float
+
+    def model(self, device: str = "cpu") -> LanguageModel:
+        return random_model(
+            self.family,
+            vocab=self.vocab,
+            width=self.width,
+            n_blocks=self.n_blocks,
+            spread=self.spread,
+            seed=self.seed,
+            device=device,
+        )
+
+    @property
+    def texts(self) -> list[str]:
+        """Of common words, and of words that are all as common as each other."""
+        drawn, texts = random.Random(self.seed), []
+        for n_tokens in self.lengths:
+            skew = drawn.choice((1, 3))
+            words = [int((self.vocab - 6) * drawn.random() ** skew) for _ in range(n_tokens)]
+            texts.append(" ".join(f"w{word}" for word in words))
+        return texts
+
+    def options(self, model: LanguageModel) -> dict:
+        return {
+            "layers": LAYERS[self.layers](model),
+            "blueprints": self.blueprints,
+            "epochs": self.epochs,
+            "learning_rate": self.learning_rate,
+        }
+
+
+LENGTHS = (1, 2, 5, 12, 25, 38, 60, 100)
+SPREADS = (0.02, 0.1, 0.3, 0.6, 1.2)
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
+WIDTHS = (8, 16, 32, 64)
+
+
+def cases(layers: Sequence[str] = tuple(LAYERS), min_epochs: int = 1) -> st.SearchStrategy[Case]:
+    return st.builds(
+        Case,
+        family=st.sampled_from(FAMILIES),
+        vocab=st.integers(60, 3000).filter(lambda vocab: vocab not in WIDTHS),
+        width=st.sampled_from(WIDTHS),
+        n_blocks=st.integers(1, 4),
+        spread=st.sampled_from(SPREADS),
+        seed=st.integers(0, 10_000),
+        lengths=st.lists(st.sampled_from(LENGTHS), min_size=1, max_size=3).map(tuple),
+        layers=st.sampled_from(layers),
+        blueprints=st.sampled_from(BLUEPRINTS),
+        epochs=st.integers(min_epochs, 12),
+        learning_rate=st.sampled_from(RATES),
+    )
+
+
+def drawn_case(seed: int) -> Case:
+    """A case that no release of a testing library changes."""
+    drawn = random.Random(seed)
+    return Case(
+        family=drawn.choice(FAMILIES),
+        vocab=int(60 * 50 ** drawn.random()),
+        width=drawn.choice(WIDTHS),
+        n_blocks=drawn.randint(1, 4),
+        spread=drawn.choice(SPREADS),
+        seed=seed,
+        lengths=tuple(drawn.choice(LENGTHS) for _ in range(3)),
+        layers=drawn.choice(FOLLOWED),
+        blueprints=drawn.choice(BLUEPRINTS),
+        epochs=drawn.randint(2, 12),
+        learning_rate=drawn.choice(RATES),
+    )
+
+
+# --- exact -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_exact_is_the_plain_loop(device: str) -> None:
+    @settings(deadline=None, max_examples=25, derandomize=True)
+    @given(cases())
+    def check(case: Case) -> None:
+        model = case.model(device)
+        options = case.options(model)
+        result = tuned(model, case.texts, **options)
+        assert not result.diverged.any()
+        names = options.pop("layers")
+        for index, tokens in enumerate(tokenize(model, case.texts)):
+            chunks = [tokens.ids[chunk].tolist() for chunk in tokens.chunks]
+            deltas, losses = plain_micro_tune(
+                model.network, model.tokenizer, chunks, names, **options
+            )
+            np.testing.assert_allclose(result.loss[0, index], losses[0].mean(), rtol=1e-4)
+            assert plain_embedding(deltas) @ result.embeddings[index] >= ALIKE
+
+    check()
+
+
+# --- fast --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_first_epoch_of_fast_is_exact(device: str) -> None:
+    """Its loss is; of a text of several chunks, that of the first: the others follow its step."""
+
+    @settings(deadline=None, max_examples=20, derandomize=True)
+    @given(cases(FOLLOWED), st.sampled_from(TOLERANCES))
+    def check(case: Case, tolerance: float) -> None:
+        model = case.model(device)
+        options = case.options(model) | {"epochs": 1}
+        exact = next(micro_tune(model, case.texts, **options))
+        fast = next(micro_tune(model, case.texts, **options, precision="fast", tolerance=tolerance))
+        np.testing.assert_allclose(fast.loss, exact.loss, rtol=1e-5)
+        np.testing.assert_allclose(fast.delta_norm, exact.delta_norm, rtol=1e-3)
+
+    check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) -> None:
+    """The tolerance is an estimate, and words drawn at random are where it is at its worst.
+
+    Of some 2,000 texts drawn like these one lost more than the tolerance, 1.7 times as much.
+    """
+    made = []
+    init = FrozenTail.__init__
+    monkeypatch.setattr(FrozenTail, "__init__", lambda s, *a, **k: (made.append(1), init(s, *a, **k))[1])
+    n_followed = 0
+    for seed in range(60):
+        case = replace(drawn_case(seed), vocab=int(300 * 40 ** random.Random(seed + 99).random()))
+        model, tolerance = case.model(device), TOLERANCES[seed % len(TOLERANCES)]
+        options = case.options(model)
+        made.clear()
+        fast = tuned(model, case.texts, **options, precision="fast", tolerance=tolerance)
+        assert not fast.diverged.any()
+        if not made:
+            continue  # all words are followed
+        n_followed += 1
+        exact = tuned(model, case.texts, **options)
+        lost = 1 - cosines(exact, fast)
+        assert lost.max() <= tolerance + ROUNDING, (case, lost)
+    assert n_followed >= 15
+
+
+@pytest.fixture(scope="module")
+def on_device() -> Callable[[str], LanguageModel]:
+    """The bundled model, on a device, with a window of 24 tokens: long texts have chunks."""
+    load = cache(lambda device: neuralviz.load_model("bundled", device=device))
+    return lambda device: replace(load(device), window=24)
+
+
+REAL_TEXTS = ("a", "The dog barks.", SENTENCES[1], " ".join(SENTENCES[4:7]))
+
+
+@pytest.fixture(scope="module")
+def exactly(on_device) -> Callable[[str, str], MicroTuning]:
+    """The real texts by the bundled model: device, then layers."""
+
+    @cache
+    def tune(device: str, layers: str) -> MicroTuning:
+        return tuned(on_device(device), REAL_TEXTS, layers=layers)
+
+    return tune
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+def test_fast_keeps_to_the_tolerance_on_the_bundled_model(
+    tolerance: float, layers: str, device: str, on_device, exactly
+) -> None:
+    exact = exactly(device, layers)
+    assert [len(text.chunks) for text in exact.texts] == [1, 1, 1, 3]
+    model = on_device(device)
+    fast = tuned(model, REAL_TEXTS, layers=layers, precision="fast", tolerance=tolerance)
+    lost = 1 - cosines(exact, fast)
+    assert lost.max() <= tolerance
+    assert lost.max() > 1e-7  # something was left out
+    assert not fast.loss_rose.any()
+    np.testing.assert_allclose(fast.loss[0, :3], exact.loss[0, :3], rtol=1e-5)
+
+
+def test_a_gpu_gives_what_a_cpu_gives(on_device, exactly) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    assert cosines(exactly("cpu", "head"), exactly("cuda", "head")).min() >= ALIKE
+    on_both = [tuned(on_device(at), REAL_TEXTS, precision="fast") for at in ("cpu", "cuda")]
+    assert cosines(*on_both).min() >= 1 - DEFAULT_TOLERANCE
+
+
+@pytest.mark.parametrize("layers", ["output bias", "output bias and head"])
+def test_an_output_bias_is_tuned_exactly(layers: str, tiny: LanguageModel) -> None:
+    """It moves every word: nothing can be left out, and nothing is."""
+    names = LAYERS[layers](tiny)
+    exact, fast = (
+        tuned(tiny, list(TEXTS.values()), layers=names, precision=precision)
+        for precision in ("exact", "fast")
+    )
+    for one, other in zip(exact.deltas, fast.deltas, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_text_alone_and_among_others(device: str) -> None:
+    """Even where another has more different words than there are candidates."""
+
+    @settings(deadline=None, max_examples=12, derandomize=True)
+    @given(cases(FOLLOWED, min_epochs=2))
+    def check(case: Case) -> None:
+        case = replace(case, lengths=(3, 1, 38, 8, 2, 12), vocab=case.vocab + 900)
+        model = case.model(device)
+        options = case.options(model) | {"precision": "fast", "tolerance": 0.5}
+        assert count_candidates(case.vocab, 0.5) < 38
+        together = tuned(model, case.texts, **options).embeddings
+        for index, text in enumerate(case.texts):
+            alone = tuned(model, [text], **options).embeddings[0]
+            assert alone @ together[index] >= ALIKE, index
+
+    check()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_text_alone_and_among_others_with_the_bundled_model(device: str, on_device) -> None:
+    """Whichever texts are beside it, however many chunks they have."""
+    model = on_device(device)
+    together = tuned(model, REAL_TEXTS, precision="fast").embeddings
+    for index, text in enumerate(REAL_TEXTS):
+        alone = tuned(model, [text], precision="fast").embeddings[0]
+        assert alone @ together[index] >= ALIKE
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+def test_two_fast_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
+    first, second = (
+        tuned(tiny, list(TEXTS.values()), layers=layers, precision="fast") for _ in range(2)
+    )
+    for one, other in zip(first.deltas, second.deltas, strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert first.loss.tobytes() == second.loss.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("precision", "layers"),
+    [
+        ("fast", "head"),
+        ("fast", "last block"),
+        ("fast", "all blocks"),
+        ("fast+bf16", "head"),
+        ("fast+bf16", "last block"),
+    ],
+)
+def test_tokens_and_decay_sum_to_the_delta(
+    precision: str, layers: str, tiny: LanguageModel
+) -> None:
+    options = {"layers": LAYERS[layers](tiny), "weight_decay": 0.5, "precision": precision}
+    followed = tuned(tiny, list(TEXTS.values()), **options, epochs=4, with_token_shares=True)
+    for index, shares in enumerate(followed.shares):
+        for tokens, decay, delta in zip(shares.tokens, shares.decay, followed.deltas, strict=True):
+            parts = tokens.sum(axis=0) + decay
+            np.testing.assert_allclose(parts, delta[index], atol=6e-5, rtol=0)
+            assert np.linalg.norm(delta[index]) > 1e-2
+    if precision == "fast":
+        plain = tuned(tiny, list(TEXTS.values()), **options, epochs=4)
+        assert cosines(plain, followed).min() >= ALIKE
+
+
+# --- what breaks a run -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("learning_rate", [1e6, 1e30])
+def test_a_huge_learning_rate_is_told(learning_rate: float, layers: str, device: str) -> None:
+    model = replace(drawn_case(2), family="bert").model(device)
+    texts = ["w1", "w2 w3 w4", " ".join(f"w{number}" for number in range(50))]
+    options = {"layers": layers, "learning_rate": learning_rate, "epochs": 12}
+    exact = tuned(model, texts, **options)
+    fast = tuned(model, texts, **options, precision="fast")
+    assert exact.diverged.all()
+    assert fast.diverged.all()
+    assert fast.loss_rose.all()
+    assert all(np.isfinite(delta).all() for delta in fast.deltas)
+    assert np.isfinite(fast.embeddings).all()
+    assert np.isfinite(fast.delta_norm).all()
+    if learning_rate == 1e30:
+        assert (~(fast.loss[1:] < 1e-3)).all()  # what is no number is no perfect loss
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("first_broken", [1, 3], ids=["at once", "later"])
+def test_a_text_that_breaks_leaves_the_others_alone(
+    first_broken: int, layers: str, tiny: LanguageModel, monkeypatch
+) -> None:
+    """From some epoch on its vectors are no numbers; the others come out as without that."""
+    texts = [TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
+    options = {"layers": layers, "epochs": 5, "precision": "fast"}
+    whole = tuned(tiny, texts, **options)
+    real, epochs = FrozenTail.loss, iter(range(1, 100))
+
+    def breaking(self: FrozenTail, vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if next(epochs) >= first_broken:  # the three lie in one piece, by their length
+            vectors = vectors.clone()
+            vectors[1] = torch.nan
+        return real(self, vectors)
+
+    monkeypatch.setattr(FrozenTail, "loss", breaking)
+    result = tuned(tiny, texts, **options)
+    broken = 2  # the second by its length
+    assert result.diverged.tolist() == [index == broken for index in range(3)]
+    assert np.isnan(result.loss[first_broken - 1 :, broken]).all()
+    assert np.isfinite(result.loss[: first_broken - 1, broken]).all()
+    assert all(np.isfinite(delta).all() for delta in result.deltas)
+    others = [0, 1]
+    assert cosines(result, whole)[others].min() >= ALIKE
+    np.testing.assert_allclose(result.loss[:, others], whole.loss[:, others], rtol=1e-5)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("passes", [0, 1, 5, 8])
+def test_a_run_stops_before_the_next_pass(
+    passes: int, precision: str, tiny: LanguageModel, monkeypatch
+) -> None:
+    """Within a step, too: one of this text has several passes through the network."""
+    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 2 * tiny.window)
+    asked, steps = [], []
+
+    def should_stop() -> bool:
+        asked.append(len(steps))
+        return len(asked) > passes
+
+    with pytest.raises(Stopped):
+        for event in micro_tune(
+            tiny, [TEXTS["several chunks"]], precision=precision, should_stop=should_stop
+        ):
+            steps.append(event.step)
+    assert len(asked) == passes + 1
+    assert len(steps) < max(1, passes)  # passes are more than steps
+
+
+# --- bfloat16 ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layers", ["head", "last_block"])
+@pytest.mark.parametrize("precision", ["bf16", "fast+bf16"])
+def test_bf16_on_the_bundled_model(
+    precision: str, layers: str, device: str, on_device, exactly
+) -> None:
+    exact = exactly(device, layers)
+    rounded = tuned(on_device(device), REAL_TEXTS, layers=layers, precision=precision)
+    assert cosines(exact, rounded).min() >= 0.99
+    assert cosines(exact, rounded).max() < 1 - ROUNDING  # it was rounded
+    np.testing.assert_allclose(rounded.loss[0, :3], exact.loss[0, :3], rtol=0.02)
+    assert rounded.embeddings.dtype == np.float32
+
+
+# --- settings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("exact", "exact"),
+        ("fast", "fast"),
+        ("bf16", "bf16"),
+        ("fast+bf16", "fast+bf16"),
+        ("bf16+fast", "fast+bf16"),
+        (" BF16 + Fast ", "fast+bf16"),
+        ("exact+bf16", "bf16"),
+        ("fast+fast", "fast"),
+    ],
+)
+def test_names_of_precisions(name: str, precision: str, tiny: LanguageModel) -> None:
+    assert check_precision(name) == precision
+    checked = check_settings(tiny, precision=name)
+    assert checked.precision == precision
+    assert checked.is_fast == ("fast" in precision)
+    assert checked.in_bf16 == ("bf16" in precision)
+
+
+@pytest.mark.parametrize("name", ["", "+", "quick", "fast,bf16", "fast+fp16", "bf16+", None, 16])
+def test_names_of_no_precision(name: object, tiny: LanguageModel) -> None:
+    with pytest.raises(SettingsError, match="one of exact, fast, bf16, fast\\+bf16"):
+        micro_tune(tiny, ["The dog barks."], precision=name)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("value", [0, 1, -0.1, 2, math.nan, math.inf, "0.01", None, True])
+def test_a_tolerance_that_makes_no_sense(
+    value: object, precision: str, tiny: LanguageModel
+) -> None:
+    with pytest.raises(SettingsError, match="tolerance has to be a number between 0 and 1"):
+        micro_tune(tiny, ["The dog barks."], precision=precision, tolerance=value)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_only_fast_has_a_tolerance(precision: str, tiny: LanguageModel) -> None:
+    """Where it changes nothing it is no part of the settings, and so of no embedder's identity."""
+    kept = check_settings(tiny, precision=precision, tolerance=0.05).tolerance
+    assert kept == (0.05 if "fast" in precision else DEFAULT_TOLERANCE)
