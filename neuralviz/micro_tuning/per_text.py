@@ -141,14 +141,14 @@ def sharing_copy(network: nn.Module, paths: Iterable[str]) -> nn.Module:
     """
     within: dict[str, set[str]] = {}
     for path in filter(None, paths):
-        name, _, rest = path.partition(".")
-        within.setdefault(name, set()).add(rest)
+        child, _, below = path.partition(".")
+        within.setdefault(child, set()).add(below)
     own = copy.copy(network)
     for name, value in vars(network).items():
         if isinstance(value, dict):  # of modules, of parameters, of hooks
             own.__dict__[name] = copy.copy(value)
-    for name, rest in within.items():
-        own._modules[name] = sharing_copy(network.get_submodule(name), rest)
+    for child, paths_below in within.items():
+        own._modules[child] = sharing_copy(network.get_submodule(child), paths_below)
     return own
 
 
@@ -202,7 +202,7 @@ class PerTextNetwork:
 
         owners = self._owners()
         encoder = model.network.base_model_prefix
-        given_path = {None: "", HEAD_ONLY: encoder}.get(self.cut, self._blocks_path)
+        given_path = encoder if self.cut == HEAD_ONLY else self._blocks_path if self.cut else ""
         network = sharing_copy(model.network, [*owners, output_path, given_path])
         self._tune_modules(network, owners)
         _replace(network, output_path, nn.Identity())

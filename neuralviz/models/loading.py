@@ -300,6 +300,8 @@ def _assemble_text_model(
         network = network.to(place).float().eval().requires_grad_(False)
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"The device “{device}” cannot be used: {error}") from error
+    # `transformers` hooks modules for these when first asked, and copies here share modules
+    network.config.output_hidden_states = network.config.output_attentions = False
     return TextModel(
         id=model_id,
         fingerprint=fingerprint,

@@ -209,7 +209,9 @@ def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) 
     """
     made = []
     init = FrozenTail.__init__
-    monkeypatch.setattr(FrozenTail, "__init__", lambda s, *a, **k: (made.append(1), init(s, *a, **k))[1])
+    monkeypatch.setattr(
+        FrozenTail, "__init__", lambda s, *a, **k: (made.append(1), init(s, *a, **k))[1]
+    )
     n_followed = 0
     for seed in range(60):
         case = replace(drawn_case(seed), vocab=int(300 * 40 ** random.Random(seed + 99).random()))
@@ -273,6 +275,13 @@ def test_a_gpu_gives_what_a_cpu_gives(on_device, exactly) -> None:
     assert cosines(*on_both).min() >= 1 - DEFAULT_TOLERANCE
 
 
+@pytest.fixture
+def _few_candidates(monkeypatch) -> None:
+    """Fast follows few words in small vocabularies, too, where it would not spare much."""
+    monkeypatch.setattr("neuralviz.micro_tuning.frozen_tail.CANDIDATES", 16)
+
+
+@pytest.mark.usefixtures("_few_candidates")
 @pytest.mark.parametrize("layers", ["output bias", "output bias and head"])
 def test_an_output_bias_is_tuned_exactly(layers: str, tiny: LanguageModel) -> None:
     """It moves every word: nothing can be left out, and nothing is."""
@@ -314,6 +323,7 @@ def test_a_text_alone_and_among_others_with_the_bundled_model(device: str, on_de
         assert alone @ together[index] >= ALIKE
 
 
+@pytest.mark.usefixtures("_few_candidates")
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 def test_two_fast_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> None:
     first, second = (
@@ -324,6 +334,7 @@ def test_two_fast_runs_are_bit_identical(layers: str, tiny: LanguageModel) -> No
     assert first.loss.tobytes() == second.loss.tobytes()
 
 
+@pytest.mark.usefixtures("_few_candidates")
 @pytest.mark.parametrize(
     ("precision", "layers"),
     [
@@ -371,6 +382,7 @@ def test_a_huge_learning_rate_is_told(learning_rate: float, layers: str, device:
         assert (~(fast.loss[1:] < 1e-3)).all()  # what is no number is no perfect loss
 
 
+@pytest.mark.usefixtures("_few_candidates")
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 @pytest.mark.parametrize("first_broken", [1, 3], ids=["at once", "later"])
 def test_a_text_that_breaks_leaves_the_others_alone(
@@ -400,6 +412,7 @@ def test_a_text_that_breaks_leaves_the_others_alone(
     np.testing.assert_allclose(result.loss[:, others], whole.loss[:, others], rtol=1e-5)
 
 
+@pytest.mark.usefixtures("_few_candidates")
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("passes", [0, 1, 5, 8])
 def test_a_run_stops_before_the_next_pass(
