@@ -232,7 +232,15 @@ class TuningRun:
         self._model, self._texts, self._settings = model, texts, settings
         network = per_text_network(model, settings.layers, reuse=reuse)
         self._inputs = PreparedInputs(model, network, texts, settings)
-        self._optimizers = _optimizers(model, texts, settings, with_token_shares)
+        self._layers = JoinedLayers(model, settings.layers)
+        followed = np.repeat(
+            np.arange(len(texts)), list(map(len, texts)) if with_token_shares else 0
+        )
+        self._optimizer = RowAdamW(
+            self._layers.weights.expand(len(texts), -1).clone(),
+            settings,
+            torch.as_tensor(followed, device=model.device),
+        )
         self._gradients = Gradients(model, network, texts, settings, with_token_shares)
         self._with_token_shares = with_token_shares
         self._should_stop = should_stop
@@ -254,10 +262,13 @@ class TuningRun:
         """
         chunk = len(self._loss) % self.rounds
         pieces = _until(self._should_stop, self._inputs.of_chunk(chunk))
-        loss = self._gradients.of(pieces, self._optimizers)
-        self._alive = _step(
-            self._optimizers, self._gradients, self._alive, self._present[chunk], loss.isfinite()
-        )
+        loss = self._gradients.of(pieces, self._layers.split(self._optimizer.value))
+        grad, present = self._gradients.joined, self._present[chunk]
+        step = self._optimizer.prepare(grad)
+        finite = loss.isfinite() & step.finite & grad.isfinite().all(dim=1)
+        moved = self._alive & present & finite  # all layers of a text move, or none
+        self._optimizer.take(step, moved, self._gradients.joined_by_token)
+        self._alive = self._alive & (moved | ~present)
         self._loss.append(loss)
         if chunk == self.rounds - 1:
             self._norms.append(self.norms())
@@ -272,12 +283,12 @@ class TuningRun:
 
     def norms(self) -> Tensor:
         """[text, layer] lengths of the deltas."""
-        deltas = [o.delta.double() for o in self._optimizers.values()]
+        deltas = self._layers.split(self._optimizer.delta.double()).values()
         return torch.stack([torch.linalg.vector_norm(d, dim=1) for d in deltas], dim=1)
 
     def deltas(self) -> tuple[np.ndarray, ...]:
         """Per layer, [text, dim]."""
-        return tuple(optimizer.delta.cpu().numpy() for optimizer in self._optimizers.values())
+        return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
         """What has come of it, after the last step."""
@@ -292,13 +303,43 @@ class TuningRun:
             loss=np.array([self._mean(losses, self._there) for losses in of_epoch]),
             delta_norm=torch.stack(self._norms).cpu().numpy(),
             diverged=~self._alive.cpu().numpy(),
-            shares=_shares(self._texts, self._optimizers) if self._with_token_shares else None,
+            shares=self._shares() if self._with_token_shares else None,
+        )
+
+    def _shares(self) -> tuple[TokenShares, ...]:
+        tokens = self._layers.split(self._optimizer.token_part.cpu()).values()
+        decay = self._layers.split(self._optimizer.decay_part.cpu()).values()
+        ends = np.cumsum([0, *map(len, self._texts)])
+        return tuple(
+            TokenShares(
+                tokens=tuple(part[ends[i] : ends[i + 1]].numpy() for part in tokens),
+                decay=tuple(part[i].numpy() for part in decay),
+            )
+            for i in range(len(self._texts))
         )
 
     @staticmethod
     def _mean(of_round: np.ndarray, there: np.ndarray) -> np.ndarray:
         """[text] mean over the rounds that a text is there in; what is not finite stays so."""
         return np.where(there, of_round[: len(there)], 0).sum(axis=0) / there.sum(axis=0)
+
+
+class JoinedLayers:
+    """The tuned layers, one behind the other in one tensor.
+
+    Attributes:
+        weights: [value] the pretrained ones.
+    """
+
+    def __init__(self, model: LanguageModel, names: Sequence[str]) -> None:
+        parameters = dict(model.network.named_parameters())
+        layers = [parameters[name].detach() for name in names]
+        self._names, self._sizes = names, [len(layer) for layer in layers]
+        self.weights = torch.cat(layers)
+
+    def split(self, joined: Tensor) -> dict[str, Tensor]:
+        """[row, value] to views of it by layer, each [row, dim]."""
+        return dict(zip(self._names, joined.split(self._sizes, dim=1), strict=True))
 
 
 def _until(should_stop: Callable[[], bool], pieces: Iterable[Prepared]) -> Iterator[Prepared]:
@@ -390,9 +431,10 @@ class Gradients:
     """Loss and gradients of every text, summed over the pieces of one step.
 
     Attributes:
-        by_text: parameter name to [text, dim].
-        by_token: parameter name to [token, dim], tokens of all texts one after the other; None
-            unless followed.
+        joined: [text, value], the layers one behind the other.
+        joined_by_token: [token, value], tokens of all texts one after the other; None unless
+            followed.
+        by_text, by_token: views of these, by name of the layer.
     """
 
     def __init__(
@@ -408,33 +450,36 @@ class Gradients:
         self._n_texts = len(texts)
         self._first_token = np.cumsum([0, *map(len, texts)])
         self._follow = follow_tokens
-        self.by_text: dict[str, Tensor] = {}
+        self.joined_by_token: Tensor | None = None
         self.by_token: dict[str, Tensor] | None = None
 
-    def of(self, inputs: Iterable[Prepared], optimizers: dict[str, RowAdamW]) -> Tensor:
+    def of(self, inputs: Iterable[Prepared], values: dict[str, Tensor]) -> Tensor:
         """Set the gradients and return the loss [text] in double precision.
 
         It is NaN for a text without a position.
+
+        Args:
+            inputs: the pieces.
+            values: name of each layer to its weights, [text, dim].
         """
-        values = {name: o.value for name, o in optimizers.items()}
-        self.by_text = {name: torch.zeros_like(value) for name, value in values.items()}
+        sizes = [value.shape[1] for value in values.values()]
+        like = next(iter(values.values()))
+        self.joined = like.new_zeros(self._n_texts, sum(sizes))
+        self.by_text = dict(zip(values, self.joined.split(sizes, dim=1), strict=True))
         if self._follow:
-            self.by_token = {
-                name: value.new_zeros(int(self._first_token[-1]), value.shape[1])
-                for name, value in values.items()
-            }
-        device = next(iter(values.values())).device
-        loss = torch.zeros(self._n_texts, dtype=torch.float64, device=device)
-        seen = torch.zeros(self._n_texts, dtype=torch.bool, device=device)
+            self.joined_by_token = like.new_zeros(int(self._first_token[-1]), sum(sizes))
+            views = self.joined_by_token.split(sizes, dim=1)
+            self.by_token = dict(zip(values, views, strict=True))
+        loss = torch.zeros(self._n_texts, dtype=torch.float64, device=like.device)
+        seen = torch.zeros(self._n_texts, dtype=torch.bool, device=like.device)
         for prepared in inputs:
-            position_loss = self._add(prepared, values)
-            piece = prepared.piece
-            loss.index_add_(0, piece.text_of, position_loss.double() * piece.weight)
-            seen[piece.texts] = True
+            texts = prepared.piece.texts
+            loss.index_add_(0, texts, self._add(prepared, values))
+            seen[texts] = True
         return loss.masked_fill_(~seen, torch.nan)
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
-        """Add one piece's gradients; returns the loss [position]."""
+        """Add one piece's gradients; returns its part of the losses, [own text]."""
         piece, network = prepared.piece, self._network
         bias_name = network.output_bias_name
         of_head = network.cut == HEAD_ONLY
@@ -455,7 +500,13 @@ class Gradients:
                     piece.ids, piece.attention, prepared.below, rows, text_of_row
                 )
                 at = (piece.row, piece.column)
-        vectors = out.detach().float()[at]
+        vectors = out.detach().float()
+        if of_head and prepared.tail is not None:  # both are in slots
+            loss, grad = prepared.tail.loss(vectors)
+            weight = piece.in_slots(piece.weight) * piece.is_used
+            self._add_rows(piece, rows, out, (grad * weight[..., None]).to(out.dtype), of_head)
+            return (loss.double() * weight).sum(dim=1)
+        vectors = vectors[at]
         result = self._loss(prepared, vectors, values.get(bias_name or ""))
         if bias_name:
             self.by_text[bias_name] += result.grad_bias
@@ -465,7 +516,8 @@ class Gradients:
             grad_out = torch.zeros_like(out)
             grad_out[at] = (result.grad * piece.weight[:, None]).to(out.dtype)
             self._add_rows(piece, rows, out, grad_out, of_head)
-        return result.loss
+        loss = result.loss.double() * piece.weight
+        return loss.new_zeros(len(piece.texts)).index_add_(0, piece.own_text, loss)
 
     def _add_rows(
         self,
@@ -540,51 +592,3 @@ class Gradients:
             )
             assert self.by_token is not None and part.grad_bias is not None
             self.by_token[name][self._first_token[int(token[0])] + token[1]] += part.grad_bias[0]
-
-
-def _optimizers(
-    model: LanguageModel,
-    texts: Sequence[TokenizedText],
-    settings: TuningSettings,
-    follow_tokens: bool,
-) -> dict[str, RowAdamW]:
-    parameters = dict(model.network.named_parameters())
-    n_followed = list(map(len, texts)) if follow_tokens else 0
-    followed = torch.as_tensor(np.repeat(np.arange(len(texts)), n_followed), device=model.device)
-    return {
-        name: RowAdamW(parameters[name].detach().expand(len(texts), -1).clone(), settings, followed)
-        for name in settings.layers
-    }
-
-
-def _step(
-    optimizers: dict[str, RowAdamW],
-    gradients: Gradients,
-    alive: Tensor,
-    present: Tensor,
-    finite: Tensor,
-) -> Tensor:
-    """Step all layers of the texts that are present and finite; returns who is still alive."""
-    steps = {name: o.prepare(gradients.by_text[name]) for name, o in optimizers.items()}
-    moved = alive & present & finite
-    for name, step in steps.items():  # all layers of a text move, or none
-        moved = moved & step.finite & gradients.by_text[name].isfinite().all(dim=1)
-    for name, optimizer in optimizers.items():
-        token_grad = gradients.by_token[name] if gradients.by_token is not None else None
-        optimizer.take(steps[name], moved, token_grad)
-    return alive & (moved | ~present)
-
-
-def _shares(
-    texts: Sequence[TokenizedText], optimizers: dict[str, RowAdamW]
-) -> tuple[TokenShares, ...]:
-    ends = np.cumsum([0, *map(len, texts)])
-    return tuple(
-        TokenShares(
-            tokens=tuple(
-                o.token_part[ends[i] : ends[i + 1]].cpu().numpy() for o in optimizers.values()
-            ),
-            decay=tuple(o.decay_part[i].cpu().numpy() for o in optimizers.values()),
-        )
-        for i in range(len(texts))
-    )

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from neuralviz.errors import TextError
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, finished
-from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import per_text_network
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
-from neuralviz.micro_tuning.run import Gradients, PreparedInputs, micro_tune
+from neuralviz.micro_tuning.run import Gradients, JoinedLayers, PreparedInputs, micro_tune
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
@@ -153,12 +151,8 @@ def _first_gradients(
 ) -> tuple[np.ndarray, ...]:
     """Per layer, [dim] gradient of the loss of an untuned model."""
     network = per_text_network(model, settings.layers)
-    parameters = dict(model.network.named_parameters())
-    nobody = torch.empty(0, dtype=torch.long, device=model.device)
-    weights = {
-        name: RowAdamW(parameters[name].detach()[None].clone(), settings, nobody)
-        for name in settings.layers
-    }
+    layers = JoinedLayers(model, settings.layers)
     gradients = Gradients(model, network, [text], settings, follow_tokens=False)
-    gradients.of(PreparedInputs(model, network, [text], settings).of_chunk(0), weights)
+    inputs = PreparedInputs(model, network, [text], settings).of_chunk(0)
+    gradients.of(inputs, layers.split(layers.weights[None]))
     return tuple(gradients.by_text[name][0].cpu().numpy() for name in settings.layers)
