@@ -209,7 +209,7 @@ class FrozenTail:
         if self._is_spare is not None:
             logits.masked_fill_(self._is_spare, -torch.inf)
         moved = vectors - self._start
-        bent = (moved @ covariance).mul_(self._variance[:, None, None])
+        bent = (moved.to(covariance.dtype) @ covariance).float().mul_(self._variance[:, None, None])
         spread = torch.einsum("tpd,tpd->tp", moved, bent)
         tail = self._tail + torch.einsum("tpd,tpd->tp", moved, self._tail_word) + spread / 2
         total = torch.logaddexp(logits.logsumexp(dim=2), tail)

@@ -31,14 +31,14 @@ class OutputLayer:
     def spread(self) -> tuple[Tensor, Tensor]:
         """How the words lie: [width, width] covariance of trace 1, and [vocab] squared lengths.
 
-        Made once, in float32.
+        Made once, in float32; the covariance, which goes into products, is then in their type.
         """
         if self._spread is None:
             words = self.weight.float()
             centred = words - words.mean(dim=0)
             covariance = centred.T @ centred
             covariance /= covariance.trace().clamp_min(_LEAST)
-            self._spread = covariance, words.square().sum(dim=1)
+            self._spread = covariance.to(self.weight.dtype), words.square().sum(dim=1)
         return self._spread
 
 
