@@ -11,9 +11,10 @@ Sections:
 
 - ``sentences``: STS-B test sentences (where ``NEURALVIZ_DATA`` points at the data, else made from
   example texts), one call, 10 epochs, with the cosine to plain;
-- ``length``, ``batch``, ``epochs``, ``size``: one thing changed at a time;
+- ``length``, ``batch``, ``epochs``, ``layers``, ``size``: one thing changed at a time;
 - ``single``: one text of 30 tokens, fast, in units of what cannot be avoided: the forward pass over
   its inputs and one forward and backward pass of the output layer;
+- ``profile``: what the time goes to, and the rate of operations beside the machine's own;
 - ``memory``: peak of the process after 1,000 and after 10,000 texts in one call.
 """
 
@@ -45,11 +46,11 @@ from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import tokenize
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
 
-SECTIONS = ("sentences", "length", "batch", "epochs", "size", "single", "memory")
 LENGTHS = (5, 30, 120, 500)  # tokens
 BATCHES = (1, 32, 512)
 EPOCHS = (1, 5, 10)
 ROUNDS = 3
+PRODUCTS = ("mm", "addmm", "addmm_", "bmm", "baddbmm", "mkldnn_linear", "linear")
 PRECISIONS = ("exact", "fast", "bf16", "fast+bf16")
 
 Encode = Callable[[list[str]], np.ndarray]
@@ -58,8 +59,10 @@ Encode = Callable[[list[str]], np.ndarray]
 class Plain:
     """The plain loop as an encoder."""
 
-    def __init__(self, model: LanguageModel, epochs: int) -> None:
-        self.model, self.epochs = model, epochs
+    def __init__(
+        self, model: LanguageModel, epochs: int, layers: tuple[str, ...] | None = None
+    ) -> None:
+        self.model, self.epochs, self.layers = model, epochs, layers or model.head_layers
 
     def __call__(self, texts: list[str]) -> np.ndarray:
         """[text, dim] embeddings."""
@@ -67,7 +70,7 @@ class Plain:
         for text in texts:
             ids = tokenizer(text, add_special_tokens=False)["input_ids"]
             deltas, _ = plain_micro_tune(
-                self.model.network, tokenizer, [ids], self.model.head_layers, epochs=self.epochs
+                self.model.network, tokenizer, [ids], self.layers, epochs=self.epochs
             )
             out.append(plain_embedding(deltas))
         return np.stack(out)
@@ -85,19 +88,24 @@ class Ours:
 
 
 def contestants(
-    model: LanguageModel, names: list[str], *, epochs: int = 10, batch: int = 32
+    model: LanguageModel,
+    names: list[str],
+    *,
+    epochs: int = 10,
+    batch: int = 32,
+    layers: tuple[str, ...] | None = None,
 ) -> dict[str, Encode]:
-    """Encoders by name."""
+    """Encoders by name; ``layers`` are tuned, by default those of the head."""
     out: dict[str, Encode] = {}
     for name in names:
         if name == "plain":
-            out[name] = Plain(model, epochs)
+            out[name] = Plain(model, epochs, layers)
         elif name == "mean":
             out[name] = Ours(PooledEmbedder(model), batch)
         elif name == "sbert-wk":
             out[name] = Ours(SbertWkEmbedder(model), batch)
         else:
-            embedder = neuralviz.NeuralEmbedder(model, epochs=epochs, precision=name)
+            embedder = neuralviz.NeuralEmbedder(model, layers, epochs=epochs, precision=name)
             out[name] = Ours(embedder, batch)
     return out
 
@@ -221,6 +229,23 @@ def show_epochs(model: LanguageModel, args: argparse.Namespace) -> None:
     table(["epochs", *names], rows)
 
 
+def show_layers(model: LanguageModel, args: argparse.Namespace) -> None:
+    names = ["plain", *PRECISIONS]
+    blocks = tuple(layer.name for layer in model.layers if layer.part == "block")
+    rows = []
+    for name, layers in (
+        ("head", model.head_layers),
+        ("last block", model.last_block_layers),
+        (f"all {model.n_blocks} blocks", blocks),
+    ):
+        runners = contestants(model, names, layers=layers)
+        ms, vectors = race(runners, sentences(16), n_plain=2)
+        lowest = (vectors["fast"] * vectors["exact"]).sum(axis=1).min()
+        rows.append([name, *ratios(ms), f"{lowest:.5f}"])
+    print("16 sentences in a batch, by the layers tuned; 10 epochs; throughput by that of plain.\n")
+    table(["layers", *names, "cosine of fast to exact, lowest"], rows)
+
+
 def show_sizes(model: LanguageModel, args: argparse.Namespace) -> None:
     names = ["plain", *PRECISIONS, "mean"]
     rows = []
@@ -258,19 +283,61 @@ def show_single(model: LanguageModel, args: argparse.Namespace) -> None:
         at = states[piece.row, piece.column]
         cross_entropy(at, layer.weight, layer.bias, piece.labels)
 
-    def timed(work: Callable[[], object]) -> float:
-        wait()
-        start = time.perf_counter()
-        work()
-        wait()
-        return time.perf_counter() - start
-
     least()
     embedder.encode([text])
-    pairs = [(timed(lambda: embedder.encode([text])), timed(least)) for _ in range(30)]
-    ratio = median(whole for whole, _ in pairs) / median(floor for _, floor in pairs)
+    ratio = median(timed(lambda: embedder.encode([text])) / timed(least) for _ in range(40))
     print(f"One text of 30 tokens, fast: {ratio:.2f} times the forward pass over its "
           f"{len(piece.ids)} inputs and one pass of the output layer.\n")  # fmt: skip
+
+
+def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
+    from torch.profiler import ProfilerActivity, profile
+
+    texts = sentences(32)
+    weights = sum(p.numel() for name, p in model.network.named_parameters() if "layer." in name)
+    vocab, width = output_layer(model).weight.shape
+    dtypes = {"exact": torch.float32, "bf16": torch.bfloat16}
+    size = 4096 if model.device.type == "cuda" else 2048
+    rows = []
+    for precision in PRECISIONS:
+        embedder = neuralviz.NeuralEmbedder(model, precision=precision)
+        pieces = list(make_pieces(model, tokenize(model, texts), embedder.settings, 0))
+        positions = sum(len(piece.labels) for piece in pieces)
+        tokens = sum(int(piece.attention.sum()) for piece in pieces)
+        epochs = 1 if embedder.settings.is_fast else embedder.settings.epochs
+        operations = 2 * weights * tokens + 4 * positions * vocab * width * epochs
+        embedder.encode(texts)
+        took = median(timed(lambda e=embedder: e.encode(texts)) for _ in range(5))
+        square = torch.randn(size, size, device=model.device).to(
+            dtypes["bf16" if embedder.settings.in_bf16 else "exact"]
+        )
+        peak = 2 * size**3 / min(timed(lambda s=square: s @ s) for _ in range(10))
+        with profile(activities=[ProfilerActivity.CPU]) as seen:
+            embedder.encode(texts)
+        events = seen.key_averages()
+        total = sum(event.self_cpu_time_total for event in events)
+        shares = [
+            sum(e.self_cpu_time_total for e in events if e.key.removeprefix("aten::") in kind)
+            for kind in (PRODUCTS, ("exp_", "amax", "sub_", "sum", "softmax", "logsumexp"))
+        ]
+        shares.append(total - sum(shares))
+        rate = operations / took
+        rows.append([precision, *(f"{share / total:.0%}" for share in shares),
+                     f"{rate / 1e9:,.0f}", f"{peak / 1e9:,.0f}", f"{rate / peak:.0%}"])  # fmt: skip
+    print("32 sentences: shares of the time, and the rate of the operations that cannot be avoided "
+          "(one forward pass; the output layer, forward and backward, in every epoch of exact and "
+          f"in the first of fast) beside that of a product of {size} × {size} matrices.\n")  # fmt: skip
+    heads = ["", "matrix products", "softmax", "all else", "GFLOP/s", "of the machine", "share"]
+    table(heads, rows)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds."""
+    wait()
+    start = time.perf_counter()
+    work()
+    wait()
+    return time.perf_counter() - start
 
 
 def show_memory(model: LanguageModel, args: argparse.Namespace) -> None:
@@ -297,15 +364,17 @@ SHOW = {
     "length": show_lengths,
     "batch": show_batches,
     "epochs": show_epochs,
+    "layers": show_layers,
     "size": show_sizes,
     "single": show_single,
+    "profile": show_profile,
     "memory": show_memory,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
+    parser.add_argument("--sections", nargs="+", default=list(SHOW), choices=SHOW)
     parser.add_argument("--device", help="cpu, cuda …; by default the best there is")
     parser.add_argument("--texts", type=int, default=256)
     parser.add_argument("--plain-texts", type=int, default=16)

@@ -15,8 +15,8 @@ text's own tail: one matrix serves all texts.
 
 What is left out can be told from the tail's probability and ``Δᵀ H Δ``. Before it would come to
 more than the tolerance over a text's run, the text gets another exact pass, with the candidates of
-its own time. A text that the model predicts worse than by drawing words blindly gets one in every
-epoch: it is far from what a trained model is given, and what is said here of the tail is not.
+its own time. A text that the model predicts worse than one that knows nothing is far from what it
+was trained on; the tail is trusted the less, the worse it is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CANDIDATES = (
 )
 BERT_WORDS = 30_522
 COSINE_LOST = 0.006  # by a mean drift of 1: measured, and rounded up
-BLIND = 0.3  # nats above log(vocab) from which on a text counts as not predicted at all
+MOST_ABOVE = 10  # nats above log(vocab) that are counted
 TOO_LARGE = 1e18  # a value of a vector whose logits may overflow: the text has diverged
 _LEAST = 1e-30
 # of a mean word: a tail of less probability is not known, and is taken to point nowhere
@@ -66,6 +66,8 @@ class FrozenTail:
         is_used: [text, slot] whether a slot holds a position; the first one of a text does.
         epochs: of the run.
         tolerance: how far a text's cosine to exact may fall below 1 over the run; an estimate.
+        caution: how much more than its share of the gradient an error may cost; 1 where the layers
+            tuned are right below the output layer.
     """
 
     def __init__(
@@ -76,8 +78,9 @@ class FrozenTail:
         *,
         epochs: int,
         tolerance: float = DEFAULT_TOLERANCE,
+        caution: float = 1.0,
     ) -> None:
-        self._layer = layer
+        self._layer, self._caution = layer, caution
         self._labels = torch.where(is_used, labels, labels[:, :1])
         self._share = is_used / is_used.sum(dim=1, keepdim=True)  # of a text's positions
         n_texts, n_slots = labels.shape
@@ -96,7 +99,7 @@ class FrozenTail:
         self._tail_word = make(n_texts, n_slots, width, **like)
         self._tail = make(n_texts, n_slots, **like)
         self._variance = make(n_texts, **like)
-        self._is_blind = torch.zeros(n_texts, dtype=torch.bool, **like)
+        self._distrust = make(n_texts, **like)  # factor of the drift, at least 1
         self._words = make(n_texts, self._n_words, width, dtype=layer.weight.dtype, **like)
         self._bias = None if layer.bias is None else make(n_texts, 1, self._n_words, **like)
         self._label_word = layer.weight[self._labels].float()
@@ -132,7 +135,7 @@ class FrozenTail:
         else:
             loss, grad, drift = self._continued(vectors)
             n_left = self._epochs - self._epoch + 1
-            is_stale = (self._drift + n_left * drift > self._allowed) | self._is_blind
+            is_stale = self._drift + n_left * drift > self._allowed
             stale = is_stale.nonzero()[:, 0]
             self._drift += torch.where(is_stale, 0, drift)
         if len(stale):
@@ -187,8 +190,8 @@ class FrozenTail:
         place.scatter_(1, words, torch.arange(self._n_words, device=at.device).expand_as(words))
         self._label_at[at] = place.gather(1, labels)[..., None]
         loss = (total - label_logit).clamp_min_(0).masked_fill_(has_diverged[:, None], torch.nan)
-        mean = (self._share[at] * loss).sum(dim=1)
-        self._is_blind[at] = mean > math.log(len(weight)) + BLIND
+        above = (self._share[at] * loss).sum(dim=1) - math.log(len(weight))
+        self._distrust[at] = self._caution * (self._caution * above.clamp_(0, MOST_ABOVE)).exp_()
         return loss, mean_word - label_word
 
     def _variance_of(self, of_word: Tensor, tail: Tensor, tail_word: Tensor, at: Tensor) -> Tensor:
@@ -221,7 +224,7 @@ class FrozenTail:
         grad -= self._label_word
         third = (self._share * of_tail * spread).sum(dim=1) * self._variance.sqrt()
         slope = (self._slope / (self._epoch - 1)).sqrt().clamp_min(_LEAST)
-        return loss, grad, third / slope
+        return loss, grad, third / slope * self._distrust
 
 
 class _SummedProbability:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KEPT_BYTES = 1 << 30  # hidden states kept between epochs; beyond it they are computed anew
 POSITIONS_IN_CACHE = 1024  # masked positions that go through all epochs together on a CPU
 FASTEST_RATE = 0.05  # learning rate beyond which a step goes too far for a tail to be continued
+BLOCKS_CAUTION = 3.0  # of the frozen tail, with layers below the head: some hardly move the loss
 MAX_FOLLOWED_VALUES = 5_000_000  # tokens times values of the layers, for token shares
 
 
@@ -415,6 +416,7 @@ class PreparedInputs:
             piece.is_used,
             epochs=settings.epochs,
             tolerance=settings.tolerance,
+            caution=1.0 if self._network.cut == HEAD_ONLY else BLOCKS_CAUTION,
         )
 
     def _size_of(self, prepared: Prepared) -> int:
