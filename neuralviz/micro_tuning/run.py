@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
@@ -355,8 +357,15 @@ def _dtype(settings: TuningSettings) -> torch.dtype:
     return torch.bfloat16 if settings.in_bf16 else torch.float32
 
 
-def _products_in(device: torch.device, settings: TuningSettings) -> torch.autocast:
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=settings.in_bf16)
+@contextmanager
+def _products_in(device: torch.device, settings: TuningSettings) -> Iterator[None]:
+    """Matrix products of modules take factors of the settings' type."""
+    with ExitStack() as stack:
+        if settings.in_bf16:
+            stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))
+            if device.type == "cpu":  # the fused attention's backward pass crawls in bfloat16
+                stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        yield
 
 
 class PreparedInputs:
