@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BLOCK_VALUES = 16_000_000  # logits held at once: 64 MB in float32, some 500 positions of BERT's
-CACHED_POSITIONS, CACHED_WORDS = 256, 2048  # of a block on a CPU: 2 MB
+CACHED_POSITIONS, CACHED_BYTES = 512, 4 << 20  # of a block of logits on a CPU
 
 
 class CrossEntropy(NamedTuple):
@@ -99,7 +99,8 @@ def softmax_mean(
     peak = given.new_full((len(given), 1), -torch.inf)
     total = vectors.new_zeros((len(given), 1))
     weighted = torch.zeros_like(vectors)
-    size = CACHED_WORDS if weight.device.type == "cpu" else len(weight)
+    on_cpu = weight.device.type == "cpu"
+    size = CACHED_BYTES // (CACHED_POSITIONS * weight.itemsize) if on_cpu else len(weight)
     for first in range(0, len(weight), size):
         words = slice(first, first + size)
         block, transposed = weight[words], weight[words].T

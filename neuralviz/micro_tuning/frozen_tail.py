@@ -82,6 +82,7 @@ class FrozenTail:
     ) -> None:
         self._layer, self._caution = layer, caution
         self._labels = torch.where(is_used, labels, labels[:, :1])
+        self._is_used, self._is_unused = is_used, ~is_used[..., None]
         self._share = is_used / is_used.sum(dim=1, keepdim=True)  # of a text's positions
         n_texts, n_slots = labels.shape
         n_words = count_candidates(len(layer.weight), tolerance)
@@ -129,6 +130,7 @@ class FrozenTail:
             [text, slot] in nats and [text, slot, width]; what is in slots not used means nothing.
         """
         self._epoch += 1
+        vectors = vectors.masked_fill(self._is_unused, 0)
         if self._epoch == 1:
             loss, grad = torch.empty_like(self._tail), torch.empty_like(self._start)
             stale = torch.arange(len(vectors), device=vectors.device)
@@ -154,7 +156,7 @@ class FrozenTail:
     def _exactly(self, vectors: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
         """As `loss`, of the texts ``at``; what `_continued` needs of them is left behind."""
         weight, bias = self._layer.weight, self._layer.bias
-        n_texts, n_slots, width = vectors.shape
+        n_texts, n_slots, _ = vectors.shape
         labels, label_word = self._labels[at], self._label_word[at]
         has_diverged = ~(vectors.abs().amax(dim=(1, 2)) < TOO_LARGE)
         vectors = vectors.masked_fill(has_diverged[:, None, None], 0)  # of no harm to the others
@@ -162,9 +164,13 @@ class FrozenTail:
         label_logit = torch.einsum("tpd,tpd->tp", given.float(), label_word)
         if bias is not None:
             label_logit += bias[labels]
-        summed = _SummedProbability(self._layer, given, label_logit, self._share[at])
-        total, mean_word = softmax_mean(vectors.view(-1, width), weight, bias, summed.add)
-        total, mean_word = total.view(n_texts, n_slots), mean_word.view(n_texts, n_slots, width)
+        used = self._is_used[at].nonzero(as_tuple=True)  # [position] text, slot
+        share = self._share.new_zeros(n_texts, len(used[0]))
+        share[used[0], torch.arange(len(used[0]), device=at.device)] = self._share[at][used]
+        summed = _SummedProbability(self._layer, given[used], label_logit[used], share)
+        total = vectors.new_full((n_texts, n_slots), math.log(len(weight)))
+        mean_word = torch.zeros_like(vectors)
+        total[used], mean_word[used] = softmax_mean(vectors[used], weight, bias, summed.add)
 
         of_word = summed.of_word
         words = of_word.scatter(1, labels, torch.inf).topk(self._n_words, dim=1).indices
@@ -235,20 +241,20 @@ class _SummedProbability:
 
     Args:
         layer: the output layer.
-        given: [text, slot, width] the vectors.
-        label_logit: [text, slot] those of their labels.
-        share: [text, slot] of each position in its text's sum.
+        given: [position, width] the vectors.
+        label_logit: [position] those of their labels.
+        share: [text, position] of each position in its text's sum, 0 in those of others.
     """
 
     def __init__(
         self, layer: OutputLayer, given: Tensor, label_logit: Tensor, share: Tensor
     ) -> None:
-        sampled = given.flatten(0, 1) @ layer.weight[::_SAMPLED].T
+        sampled = given @ layer.weight[::_SAMPLED].T
         if layer.bias is not None:
             sampled += layer.bias[::_SAMPLED]
         total = sampled.float().logsumexp(dim=1) + math.log(_SAMPLED)
-        self._total = total.logaddexp(label_logit.flatten())[:, None]
-        self._share = torch.block_diag(*share.split(1))  # [text, position]
+        self._total = total.logaddexp(label_logit)[:, None]
+        self._share = share
         self.of_word = share.new_empty(len(share), len(layer.weight))
 
     def add(self, words: slice, scaled: Tensor, peak: Tensor) -> None:

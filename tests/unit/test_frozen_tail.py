@@ -80,7 +80,7 @@ def test_vectors_that_have_not_moved_stay_exact(with_bias: bool, monkeypatch) ->
 
 def test_labels_of_no_probability_are_followed(monkeypatch) -> None:
     """The labels are the words furthest behind: theirs is the loss, exact as the vectors move."""
-    monkeypatch.setattr(module, "BLIND", torch.inf)
+    monkeypatch.setattr(module, "MOST_ABOVE", 0)
     layer, vectors, _, is_used = draw(spread=1.5)
     labels = (vectors @ layer.weight.T + layer.bias).argmin(dim=2)
     tail = FrozenTail(layer, labels, is_used, epochs=1000)  # so many that small steps are allowed
