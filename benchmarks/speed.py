@@ -42,6 +42,7 @@ from neuralviz.embedders.base import Embedder
 from neuralviz.micro_tuning.cross_entropy import cross_entropy
 from neuralviz.micro_tuning.output_layer import output_layer
 from neuralviz.micro_tuning.plan import make_pieces
+from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import tokenize
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
@@ -51,7 +52,6 @@ BATCHES = (1, 32, 512)
 EPOCHS = (1, 5, 10)
 ROUNDS = 3
 PRODUCTS = ("mm", "addmm", "addmm_", "bmm", "baddbmm", "mkldnn_linear", "linear")
-PRECISIONS = ("exact", "fast", "bf16", "fast+bf16")
 
 Encode = Callable[[list[str]], np.ndarray]
 
@@ -305,11 +305,14 @@ def show_single(model: LanguageModel, args: argparse.Namespace) -> None:
 def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
     from torch.profiler import ProfilerActivity, profile
 
+    if model.device.type != "cpu":
+        print("The profile is of a CPU alone.\n")
+        return
     texts = sentences(32)
     weights = sum(p.numel() for name, p in model.network.named_parameters() if "layer." in name)
     vocab, width = output_layer(model).weight.shape
     dtypes = {"exact": torch.float32, "bf16": torch.bfloat16}
-    size = 4096 if model.device.type == "cuda" else 2048
+    size = 2048
     rows = []
     for precision in PRECISIONS:
         embedder = neuralviz.NeuralEmbedder(model, precision=precision)
@@ -355,7 +358,7 @@ def timed(work: Callable[[], object]) -> float:
 def show_memory(model: LanguageModel, args: argparse.Namespace) -> None:
     program = (
         "import sys, resource, torch, neuralviz\n"
-        "model = neuralviz.load_model('bundled')\n"
+        f"model = neuralviz.load_model('bundled', device={str(model.device)!r})\n"
         "texts = [f'text {i} of many' for i in range(int(sys.argv[1]))]\n"
         "neuralviz.NeuralEmbedder(model, epochs=2, precision='fast').encode(texts)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"

@@ -103,12 +103,12 @@ def precision_warnings_said() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
         yield
-    said = set()
+    said = False
     for one in caught:
         if not issubclass(one.category, PrecisionWarning):
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-        elif one.category not in said:
-            said.add(one.category)
+        elif not said:
+            said = True
             say(str(one.message))
 
 

@@ -239,7 +239,9 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
         raise NeuralvizError(
             f"“{corpus.name}” is not embedded by “{method_label(spec)}” with these options; "
-            f"`neuralviz corpus embed` does it."
+            "`neuralviz corpus embed` does it."
+            + " Vectors of another precision are found by `--option precision=…`."
+            * spec.learns
         )
     return kept
 

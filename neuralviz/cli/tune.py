@@ -43,7 +43,12 @@ def tune(
     """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
     from neuralviz.embedders.registry import read_layers
     from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
-    from neuralviz.micro_tuning.settings import check_numbers, check_precision, check_tolerance
+    from neuralviz.micro_tuning.settings import (
+        DEFAULT_TOLERANCE,
+        check_numbers,
+        check_precision,
+        check_tolerance,
+    )
     from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
     pairs = parse_blueprints(blueprints)
@@ -60,6 +65,8 @@ def tune(
         precision=precision,
         tolerance=tolerance,
     )
+    if not settings.is_fast and tolerance != DEFAULT_TOLERANCE:
+        say("Only fast has a tolerance; it changes nothing here.")
     if settings.in_bf16:
         with precision_warnings_said():
             warn_of_imitated_bf16(language_model.device)
@@ -81,6 +88,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     console.print(
         f"{count(len(tokens), 'token')} in {count(len(tokens.chunks), 'chunk')}, "
         f"{positions:,} masked positions an epoch, {settings.precision}"
+        + f" (tolerance {settings.tolerance:g})"
+        * settings.is_fast
     )
     if positions * settings.epochs > MANY_POSITIONS:
         say("This may take minutes; Ctrl-C ends it.")

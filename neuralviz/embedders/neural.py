@@ -33,7 +33,7 @@ class NeuralEmbedder(ModelEmbedder):
         weight_decay: of AdamW.
         predict_unmasked: mask nothing and predict every token.
         precision: ``exact``, ``fast``, ``bf16`` or ``fast+bf16``, as of `TuningSettings`.
-        tolerance: how far below 1 the cosine of a fast embedding to the exact one may be.
+        tolerance: as of `TuningSettings`.
         name: for labels.
 
     Raises:

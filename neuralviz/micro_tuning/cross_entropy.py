@@ -60,7 +60,8 @@ def cross_entropy(
         return _with_own_bias(vectors, weight, bias, labels, text_of, position_weight)
     loss = vectors.new_empty(len(vectors))
     grad = torch.empty_like(vectors)
-    for some in positions_at_once(len(vectors), weight):
+    size = positions_at_once(weight)
+    for some in (slice(start, start + size) for start in range(0, len(vectors), size)):
         total, grad[some] = softmax_mean(vectors[some], weight, bias)
         label_word = weight[labels[some]].to(grad.dtype)
         chosen = torch.einsum("pd,pd->p", vectors[some].to(weight.dtype).float(), label_word)
@@ -71,10 +72,9 @@ def cross_entropy(
     return CrossEntropy(loss, grad, None)
 
 
-def positions_at_once(n: int, weight: Tensor) -> list[slice]:
-    """``n`` positions in parts, of which each goes over the words on its own."""
-    size = CACHED_POSITIONS if weight.device.type == "cpu" else rows_at_once(len(weight))
-    return [slice(start, start + size) for start in range(0, n, size)]
+def positions_at_once(weight: Tensor) -> int:
+    """Positions that go over all words together."""
+    return CACHED_POSITIONS if weight.device.type == "cpu" else rows_at_once(len(weight))
 
 
 def rows_at_once(vocab: int) -> int:

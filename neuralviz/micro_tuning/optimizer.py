@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 @dataclass(eq=False)
 class RowAdamW:
-    """AdamW (Loshchilov & Hutter) on one tuned parameter, [text, dim].
+    """AdamW (Loshchilov & Hutter) on tuned weights, [text, dim], of one parameter or of several.
 
     The library's own keeps one step count for a whole tensor, and does not tell what of a step came
     from which gradient; both are needed here. On one text it gives ``torch.optim.AdamW``'s numbers.

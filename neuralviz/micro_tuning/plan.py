@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ class Piece:
         weight: [position] 1 / masked positions of its chunk: a chunk's loss is the mean over them.
         texts: [own text] the texts that have a position here.
         slots: [own text, slot] the positions of each of them, as indices into those above; shorter
-            rows repeat position 0 at their end.
+            rows repeat their first at their end.
         is_used: [own text, slot] whether the slot holds a position of the text.
         own_text, slot: [position] where among ``slots`` it is.
     """
@@ -105,11 +106,17 @@ def make_pieces(
     ]
     inputs.sort(key=lambda entry: len(entry.ids))  # stable: a text's inputs stay together
     batch: list[_Input] = []
-    for entry in inputs:
-        if batch and len(entry.ids) * (len(batch) + 1) > TOKENS_PER_PIECE:
+    for _, of_text in groupby(inputs, key=lambda entry: entry.text):
+        own = list(of_text)  # all of one length; in one piece, if one can hold them
+        room = TOKENS_PER_PIECE // len(own[0].ids)
+        if batch and len(batch) + len(own) > room >= len(own):
             yield _pack(model, batch)
             batch = []
-        batch.append(entry)
+        for entry in own:
+            if batch and len(batch) + 1 > room:
+                yield _pack(model, batch)
+                batch = []
+            batch.append(entry)
     if batch:
         yield _pack(model, batch)
 
@@ -170,7 +177,7 @@ def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
         token_of=joined([entry.tokens for entry in batch]),
         weight=tensor(np.repeat([entry.weight for entry in batch], counts), torch.float32),
         texts=tensor(texts),
-        slots=tensor(np.where(is_used, starts[:, None] + slot, 0)),
+        slots=tensor(starts[:, None] + np.where(is_used, slot, 0)),
         is_used=tensor(is_used, torch.bool),
         own_text=tensor(np.nonzero(is_used)[0]),
         slot=tensor(np.nonzero(is_used)[1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -364,6 +364,12 @@ class RunRecord:
                 )
             s["layers"], s["betas"] = tuple(s["layers"]), tuple(s["betas"])
             s["blueprints"] = tuple(Blueprint(*pair) for pair in s["blueprints"])
+            known = {field.name for field in fields(TuningSettings)}
+            if set(s) - known:
+                raise SettingsError(
+                    f"{path.name} holds a run with settings that are not known here; a newer "
+                    "neuralviz may have made it."
+                )
             record = cls(about["model_id"], TuningSettings(**s), about["texts"])
             record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
             record.history = [

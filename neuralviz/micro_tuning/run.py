@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from neuralviz.models import LanguageModel
 
-KEPT_BYTES = 1 << 30  # hidden states kept between epochs; beyond it they are computed anew
+KEPT_BYTES = 1 << 30  # of hidden states and tails kept between epochs; more are computed anew
 POSITIONS_IN_CACHE = 1024  # masked positions that go through all epochs together on a CPU
 FASTEST_RATE = 0.05  # learning rate beyond which a step goes too far for a tail to be continued
 BLOCKS_CAUTION = 3.0  # of the frozen tail, with layers below the head: some hardly move the loss
@@ -179,8 +180,9 @@ def learn(
 ) -> MicroTuning:
     """Tune to the end without being watched.
 
-    On a CPU a few texts at a time go through all epochs: what they need stays in its cache. On a
-    GPU all go together, and nothing is read back from it before the end.
+    A few texts at a time go through all epochs: on a CPU as many as stay in its cache, on a GPU as
+    many as can be kept there. An exact run reads nothing back from a GPU before its end; a fast one
+    reads, once an epoch, which texts need another exact pass.
 
     Raises:
         Stopped: ``should_stop`` said so.
@@ -198,14 +200,19 @@ def _groups(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[list[TokenizedText]]:
     """Texts in order, a text or more at a time; what shorter ones are filled up with counts."""
-    if model.device.type != "cpu":
-        yield list(texts)
-        return
+    layer, on_cpu = output_layer(model, _dtype(settings)), model.device.type == "cpu"
+
+    def fit(n_texts: int, n_positions: int) -> bool:
+        if on_cpu:
+            return n_texts * n_positions <= POSITIONS_IN_CACHE
+        size = FrozenTail.size_in_bytes(layer, n_texts, n_positions, settings.tolerance)
+        return 2 * size <= KEPT_BYTES  # hidden states beside it
+
     group: list[TokenizedText] = []
     longest = 0
     for text in texts:
         longest = max(longest, count_masked(text, settings))
-        if group and longest * (len(group) + 1) > POSITIONS_IN_CACHE:
+        if group and not fit(len(group) + 1, longest):
             yield group
             group, longest = [], count_masked(text, settings)
         group.append(text)
@@ -215,7 +222,7 @@ def _groups(
 class TuningRun:
     """Micro-tuning under way, an optimiser step at a time.
 
-    A step only queues work on the model's device; reading a result waits for it.
+    An exact step only queues work on the model's device; reading a result waits for it.
 
     Attributes:
         rounds: steps of an epoch, as many as the text of most chunks has chunks.
@@ -353,8 +360,11 @@ def _until(should_stop: Callable[[], bool], pieces: Iterable[Prepared]) -> Itera
 
 
 def _dtype(settings: TuningSettings) -> torch.dtype:
-    """Of the factors in matrix products; their sums are always float32."""
+    """Of what goes into matrix products."""
     return torch.bfloat16 if settings.in_bf16 else torch.float32
+
+
+_choosing_attention = Lock()  # the choice is the process's, and is put back by who made it
 
 
 @contextmanager
@@ -364,6 +374,7 @@ def _products_in(device: torch.device, settings: TuningSettings) -> Iterator[Non
         if settings.in_bf16:
             stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))
             if device.type == "cpu":  # the fused attention's backward pass crawls in bfloat16
+                stack.enter_context(_choosing_attention)
                 stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         yield
 

@@ -32,9 +32,11 @@ class TuningSettings:
         predict_unmasked: nothing is masked and every token has to be predicted, in place of the
             blueprints (the paper's Appendix A: works, less well).
         precision: ``exact``; ``fast``, after the first step over a part of the vocabulary;
-            ``bf16``, with the factors of matrix products rounded to bfloat16 and their sums in
-            float32; ``fast+bf16``, both.
-        tolerance: how far below 1 the cosine of a fast embedding to the exact one may be.
+            ``bf16``, with what goes into matrix products and comes out of them rounded to bfloat16;
+            ``fast+bf16``, both. Fast is exact where nothing can be spared safely: with the output
+            layer's bias, a small vocabulary, or a learning rate above 0.05.
+        tolerance: how far below 1 the cosine of a fast embedding to the exact one may be: an
+            estimate that texts are kept to, not a bound.
     """
 
     layers: tuple[str, ...]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.micro_tuning.settings import PRECISIONS
-from neuralviz.models import BUNDLED
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import TuningSettings
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _HELP = {
     "exact": "every word of the vocabulary counts in every step.",
     "fast": "after an exact first step, the likeliest words at each place are followed and the "
-    "others all together; the vector stays within the tolerance of the exact one.",
+    "others all together; what that changes is estimated and kept within the tolerance.",
     "bf16": "numbers are rounded to bfloat16, of 8 significant bits, before they are multiplied; "
-    "sums stay in float32. Offered where the machine computes so itself.",
+    "as is what comes out. Offered where the machine computes so itself.",
     "fast+bf16": "both.",
 }
 
@@ -53,15 +53,10 @@ def precision_in_words(settings: TuningSettings) -> str:
 def _computes_in_bf16(key: str) -> bool:
     """Whether the machine does, as far as is known.
 
-    Only torch can tell, and it is not imported for that before a model is loaded, unless a link
-    asks for bfloat16.
+    Only torch can tell, and it is not imported for that unless a link asks for bfloat16.
     """
-    from neuralviz.models.shared import is_loaded
-
     asked = "bf16" in st.query_params.get(key, "")
-    if asked or is_loaded(BUNDLED) or _native_bf16.cache_info().currsize:
-        return _native_bf16()
-    return False
+    return (asked or "torch" in sys.modules) and _native_bf16()
 
 
 @cache

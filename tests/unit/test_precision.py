@@ -308,7 +308,7 @@ def test_a_text_alone_and_among_others(device: str) -> None:
         together = tuned(model, case.texts, **options).embeddings
         for index, text in enumerate(case.texts):
             alone = tuned(model, [text], **options).embeddings[0]
-            assert alone @ together[index] >= ALIKE, index
+            assert alone @ together[index] >= 0.9999, index  # rounding grows within a run
 
     check()
 
@@ -321,6 +321,17 @@ def test_a_text_alone_and_among_others_with_the_bundled_model(device: str, on_de
     for index, text in enumerate(REAL_TEXTS):
         alone = tuned(model, [text], precision="fast").embeddings[0]
         assert alone @ together[index] >= ALIKE
+
+
+def test_a_text_stays_in_one_piece(monkeypatch) -> None:
+    """Two pieces of it would have candidates of their own."""
+    model = replace(drawn_case(0), vocab=2000).model()
+    texts = [" ".join(f"w{3 * n + k}" for k in range(5 + n % 2)) for n in range(9)]
+    options = {"precision": "fast", "epochs": 4}
+    alone = [tuned(model, [text], **options).embeddings[0] for text in texts]
+    monkeypatch.setattr("neuralviz.micro_tuning.plan.TOKENS_PER_PIECE", 200)  # less than 3 texts
+    together = tuned(model, texts, **options).embeddings
+    assert (alone * together).sum(axis=1).min() >= ALIKE
 
 
 @pytest.mark.usefixtures("_few_candidates")
@@ -385,8 +396,9 @@ def test_a_huge_learning_rate_is_told(learning_rate: float, layers: str, device:
 @pytest.mark.usefixtures("_few_candidates")
 @pytest.mark.parametrize("layers", ["head", "last_block"])
 @pytest.mark.parametrize("first_broken", [1, 3], ids=["at once", "later"])
+@pytest.mark.parametrize("place", [0, 1])
 def test_a_text_that_breaks_leaves_the_others_alone(
-    first_broken: int, layers: str, tiny: LanguageModel, monkeypatch
+    place: int, first_broken: int, layers: str, tiny: LanguageModel, monkeypatch
 ) -> None:
     """From some epoch on its vectors are no numbers; the others come out as without that."""
     texts = [TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
@@ -397,17 +409,17 @@ def test_a_text_that_breaks_leaves_the_others_alone(
     def breaking(self: FrozenTail, vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if next(epochs) >= first_broken:  # the three lie in one piece, by their length
             vectors = vectors.clone()
-            vectors[1] = torch.nan
+            vectors[place] = torch.nan
         return real(self, vectors)
 
     monkeypatch.setattr(FrozenTail, "loss", breaking)
     result = tuned(tiny, texts, **options)
-    broken = 2  # the second by its length
+    broken = (1, 2)[place]  # by its length
     assert result.diverged.tolist() == [index == broken for index in range(3)]
     assert np.isnan(result.loss[first_broken - 1 :, broken]).all()
     assert np.isfinite(result.loss[: first_broken - 1, broken]).all()
     assert all(np.isfinite(delta).all() for delta in result.deltas)
-    others = [0, 1]
+    others = [index for index in range(3) if index != broken]
     assert cosines(result, whole)[others].min() >= ALIKE
     np.testing.assert_allclose(result.loss[:, others], whole.loss[:, others], rtol=1e-5)
 
