@@ -142,7 +142,7 @@ def list_corpora(
             for one in entry["embedders"]
         ]
         cells = (entry["name"], f"{entry['texts']:,}", ", ".join(entry["columns"]),
-                 ", ".join(methods), str(len(entry["maps"])))  # fmt: skip
+                 "; ".join(methods), str(len(entry["maps"])))  # fmt: skip
         table.add_row(*(Text(printable(cell)) for cell in cells))
     Console(highlight=False).print(table)
 

@@ -77,6 +77,7 @@ def similarity(
     """Compare all pairs of a file's texts by several methods: a table and a figure."""
     from neuralviz.corpus.writing import check_folder
     from neuralviz.embedders import embedder_specs
+    from neuralviz.embedders.labels import method_labels
 
     methods = method or list(DEFAULT_METHODS)
     if len(methods) > MAX_METHODS:
@@ -94,7 +95,7 @@ def similarity(
         )
     embedders = load_embedders(specs)
     warn_of_time(embedders, read.texts)
-    names = [spec.method for spec in specs]
+    names = method_labels(specs)
     _compare(names, embedders, read, output, batch_size, learnt_how(specs))
 
 

@@ -34,7 +34,13 @@ def tune(
     ] = "(2, 1), (1, 1), (1, 2), (1, 3)",
     epochs: Annotated[int, typer.Option(help="Passes over the text, 1 to 1000.")] = 10,
     learning_rate: Annotated[float, typer.Option(help="Of AdamW, above 0.")] = 0.01,
-    precision: Annotated[str, typer.Option(help="exact, fast, bf16 or fast+bf16.")] = "exact",
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="exact; fast, several times quicker and near it by the tolerance; bf16, rounded, "
+            "for processors that have it; or fast+bf16."
+        ),
+    ] = "exact",
     tolerance: Annotated[
         float, typer.Option(help="Of fast: how far below 1 its cosine to exact may be.")
     ] = 0.005,

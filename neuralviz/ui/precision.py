@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.settings import Precision
 
 _HELP = {
-    "exact": "every word of the vocabulary counts in every step.",
+    "exact": "every word of the vocabulary counts in every step; takes longest.",
     "fast": "after an exact first step, the likeliest words at each place are followed and the "
-    "others all together; what that changes is estimated and kept within the tolerance.",
+    "others all together: several times quicker. What that changes of the vector is estimated and "
+    "kept within the tolerance.",
     "bf16": "numbers are rounded to bfloat16, of 8 significant bits, before they are multiplied; "
-    "as is what comes out. Offered where the machine computes so itself.",
+    "and so are the results: quicker than exact. Offered where the machine computes so itself.",
     "fast+bf16": "both.",
 }
 

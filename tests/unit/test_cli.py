@@ -242,7 +242,9 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     assert list(table.columns) == ["method", "id1", "id2", "text1", "text2", "product", "rank"]
     assert (table.drop(columns="product") == other.drop(columns="product")).all(axis=None)
     np.testing.assert_allclose(table["product"], other["product"], rtol=1e-6)
-    assert table["method"].tolist() == [m for m in ("neural", "mean", "neural+mean") for _ in "123"]
+    assert table["method"].tolist() == [
+        m for m in ("neural, exact", "mean", "neural+mean, exact") for _ in "123"
+    ]
     assert table["id1"].tolist() == ["x", "x", "y"] * 3
     assert table["text2"].tolist() == [texts[1], texts[2], texts[2]] * 3
     products = table["product"].to_numpy().reshape(3, 3)
@@ -316,7 +318,10 @@ def test_an_interrupted_comparison_keeps_what_is_finished(
     words = ["similarity", "texts.txt", "-o", "out", "--batch-size", "1", *QUICK]
     result = run(*words, "--method", "mean", "--method", "neural")
     assert result.exit_code == 130
-    assert "Stopped. 3 of 3 texts by mean are kept (not finished: neural) in out." in result.stderr
+    assert (
+        "Stopped. 3 of 3 texts by mean are kept (not finished: neural, exact) in out."
+        in result.stderr
+    )
     assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
 
     result = run(*words, "--method", "neural", "--method", "mean")
@@ -365,7 +370,7 @@ def test_tune_refuses_what_makes_no_sense(
 
 
 def test_tune_says_how_exactly(run: Callable[..., Result]):
-    for words, precision in (([], "exact"), (["--precision", "fast"], "fast")):
+    for words, precision in (([], "exact"), (["--precision", "fast"], "fast (tolerance 0.005)")):
         result = run("tune", "A fox and a dog run.", "--epochs", "2", *words)
         assert result.exit_code == 0, result.stderr
         assert f"masked positions an epoch, {precision}\n" in result.stdout
