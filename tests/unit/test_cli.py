@@ -326,7 +326,7 @@ def test_an_interrupted_comparison_keeps_what_is_finished(
 
     result = run(*words, "--method", "neural", "--method", "mean")
     assert result.exit_code == 130
-    assert "2 of 3 texts by neural are kept (not finished: mean)" in result.stderr
+    assert "2 of 3 texts by neural, exact are kept (not finished: mean)" in result.stderr
     table = parquet.read_table("out/products.parquet").to_pylist()
     assert [(row["id1"], row["id2"]) for row in table] == [("1", "3")]
 
