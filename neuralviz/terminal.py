@@ -140,7 +140,7 @@ def draw_words(result: MicroTuning) -> RenderableType:
     if len(order) > SHOWN_WORDS:
         others = by_word[order[SHOWN_WORDS:]].sum()
         rest.append(f"{len(order) - SHOWN_WORDS:,} other words {others:.1%}")
-    rest.append(f"weight decay {shares.of_decay():.1%}")
+    rest.append(f"weight decay {round(shares.of_decay(), 3) + 0.0:.1%}")
     return Group(
         Text("which words wrote the embedding: share of the delta", "dim"),
         table,

@@ -170,6 +170,14 @@ def test_a_thousand_texts_and_twenty_thousand_words_are_announced(page: AppTest)
     assert "minutes of work" in messages(page)
 
 
+def test_fast_is_announced_as_shorter(page: AppTest) -> None:
+    """A minute or two by exact, seconds by fast."""
+    paste(page, "word " * 5_000)
+    assert "minutes of work" in messages(page)
+    page.selectbox(key="precision").set_value("fast").run()
+    assert "minutes of work" not in messages(page)
+
+
 def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     page.number_input(key="epochs").set_value(1000).run()
     next(button for button in page.button if button.label == "Tune").click().run()
