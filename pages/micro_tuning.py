@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, is_fast
 from neuralviz.ui.micro_tuning import (
     layer_choice,
     layers_to_choose_from,
@@ -79,7 +79,7 @@ if choice is not None:
         with columns[0]:
             precision = choose_precision("Precision", "precision", "exact")
         tolerance = DEFAULT_TOLERANCE
-        if precision.startswith("fast"):
+        if is_fast(precision):
             tolerance = columns[1].number_input(
                 "Tolerance",
                 value=DEFAULT_TOLERANCE,

@@ -93,9 +93,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     positions = count_masked(tokens, settings)
     console.print(
         f"{count(len(tokens), 'token')} in {count(len(tokens.chunks), 'chunk')}, "
-        f"{positions:,} masked positions an epoch, {settings.precision}"
-        + f" (tolerance {settings.tolerance:g})"
-        * settings.is_fast
+        f"{positions:,} masked positions an epoch, {settings.precision_in_words}"
     )
     if positions * settings.epochs > MANY_POSITIONS:
         say("This may take minutes; Ctrl-C ends it.")

@@ -21,6 +21,7 @@ from neuralviz.micro_tuning.settings import (
     check_numbers,
     check_precision,
     check_tolerance,
+    is_fast,
 )
 from neuralviz.models import (
     BUNDLED,
@@ -396,7 +397,7 @@ def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) ->
             raise SettingsError(
                 f"The option {name} has to be {options[name].expects}, and “{text[:40]}” is not."
             ) from error
-    if not str(values.get("precision", "exact")).startswith("fast"):
+    if not is_fast(str(values.get("precision", "exact"))):
         values.pop("tolerance", None)  # it changes nothing
     numbers = ("epochs", "learning_rate", "weight_decay")  # looked at before a download
     if "epochs" in options:

@@ -251,7 +251,9 @@ class TuningRun:
             settings,
             torch.as_tensor(followed, device=model.device),
         )
-        self._gradients = Gradients(model, network, texts, settings, with_token_shares)
+        self._gradients = Gradients(
+            model, network, self._layers, texts, settings, with_token_shares
+        )
         self._with_token_shares = with_token_shares
         self._should_stop = should_stop
         n_chunks = np.array([len(text.chunks) for text in texts])
@@ -272,7 +274,7 @@ class TuningRun:
         """
         chunk = len(self._loss) % self.rounds
         pieces = _until(self._should_stop, self._inputs.of_chunk(chunk))
-        loss = self._gradients.of(pieces, self._layers.split(self._optimizer.value))
+        loss = self._gradients.of(pieces, self._optimizer.value)
         grad, present = self._gradients.joined, self._present[chunk]
         step = self._optimizer.prepare(grad)
         finite = loss.isfinite() & step.finite & grad.isfinite().all(dim=1)
@@ -463,11 +465,12 @@ class Gradients:
         self,
         model: LanguageModel,
         network: PerTextNetwork,
+        layers: JoinedLayers,
         texts: Sequence[TokenizedText],
         settings: TuningSettings,
         follow_tokens: bool,
     ) -> None:
-        self._network, self._settings = network, settings
+        self._network, self._layers, self._settings = network, layers, settings
         self._output = output_layer(model, _dtype(settings))
         self._n_texts = len(texts)
         self._first_token = np.cumsum([0, *map(len, texts)])
@@ -475,25 +478,24 @@ class Gradients:
         self.joined_by_token: Tensor | None = None
         self.by_token: dict[str, Tensor] | None = None
 
-    def of(self, inputs: Iterable[Prepared], values: dict[str, Tensor]) -> Tensor:
+    def of(self, inputs: Iterable[Prepared], weights: Tensor) -> Tensor:
         """Set the gradients and return the loss [text] in double precision.
 
         It is NaN for a text without a position.
 
         Args:
             inputs: the pieces.
-            values: name of each layer to its weights, [text, dim].
+            weights: [text, value] of the layers, one behind the other.
         """
-        sizes = [value.shape[1] for value in values.values()]
-        like = next(iter(values.values()))
-        self.joined = like.new_zeros(self._n_texts, sum(sizes))
-        self.by_text = dict(zip(values, self.joined.split(sizes, dim=1), strict=True))
+        values = self._layers.split(weights)
+        self.joined = torch.zeros_like(weights)
+        self.by_text = self._layers.split(self.joined)
         if self._follow:
-            self.joined_by_token = like.new_zeros(int(self._first_token[-1]), sum(sizes))
-            views = self.joined_by_token.split(sizes, dim=1)
-            self.by_token = dict(zip(values, views, strict=True))
-        loss = torch.zeros(self._n_texts, dtype=torch.float64, device=like.device)
-        seen = torch.zeros(self._n_texts, dtype=torch.bool, device=like.device)
+            n_tokens = int(self._first_token[-1])
+            self.joined_by_token = weights.new_zeros(n_tokens, weights.shape[1])
+            self.by_token = self._layers.split(self.joined_by_token)
+        loss = torch.zeros(self._n_texts, dtype=torch.float64, device=weights.device)
+        seen = torch.zeros(self._n_texts, dtype=torch.bool, device=weights.device)
         for prepared in inputs:
             texts = prepared.piece.texts
             loss.index_add_(0, texts, self._add(prepared, values))

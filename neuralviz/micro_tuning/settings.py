@@ -50,10 +50,22 @@ class TuningSettings:
     precision: Precision = "exact"
     tolerance: float = DEFAULT_TOLERANCE
 
+    def __post_init__(self) -> None:
+        if not self.is_fast:  # it has no other
+            object.__setattr__(self, "tolerance", DEFAULT_TOLERANCE)
+
     @property
     def is_fast(self) -> bool:
         """Whether words of little probability are followed together."""
-        return self.precision.startswith("fast")
+        return is_fast(self.precision)
+
+    @property
+    def precision_in_words(self) -> str:
+        """``exact (float32)``, ``fast (tolerance 0.005)``, …"""
+        told = "float32" * (self.precision == "exact")
+        if self.is_fast:
+            told = f"tolerance {self.tolerance:g}"
+        return self.precision + f" ({told})" * bool(told)
 
     @property
     def in_bf16(self) -> bool:
@@ -81,7 +93,6 @@ def check_settings(
             precision that there is not, a tolerance that is not between 0 and 1.
     """
     check_numbers(epochs, learning_rate, weight_decay)
-    checked = check_precision(precision)
     check_tolerance(tolerance)
     return TuningSettings(
         layers=model.check_layers(layers),
@@ -90,9 +101,14 @@ def check_settings(
         learning_rate=float(learning_rate),
         weight_decay=float(weight_decay),
         predict_unmasked=bool(predict_unmasked),
-        precision=checked,
-        tolerance=float(tolerance) if checked.startswith("fast") else DEFAULT_TOLERANCE,
+        precision=check_precision(precision),
+        tolerance=float(tolerance),
     )
+
+
+def is_fast(precision: str) -> bool:
+    """Whether a precision has a tolerance."""
+    return precision.startswith("fast")
 
 
 def check_precision(name: str) -> Precision:

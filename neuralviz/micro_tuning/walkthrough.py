@@ -152,7 +152,7 @@ def _first_gradients(
     """Per layer, [dim] gradient of the loss of an untuned model."""
     network = per_text_network(model, settings.layers)
     layers = JoinedLayers(model, settings.layers)
-    gradients = Gradients(model, network, [text], settings, follow_tokens=False)
+    gradients = Gradients(model, network, layers, [text], settings, follow_tokens=False)
     inputs = PreparedInputs(model, network, [text], settings).of_chunk(0)
-    gradients.of(inputs, layers.split(layers.weights[None]))
+    gradients.of(inputs, layers.weights[None])
     return tuple(gradients.by_text[name][0].cpu().numpy() for name in settings.layers)

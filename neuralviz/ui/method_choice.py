@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, embedder_spec
+from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.precision import choose_precision
@@ -73,14 +74,14 @@ def choose_method(
         for part in parts:
             if len(parts) > 1:
                 st.markdown(f"**{part.method}**")
-            is_fast = False
+            has_tolerance = False
             for option in METHODS[part.method].options:
                 option_key = f"{key}-{part.method}-{option.name}"
                 if option.name == "precision":
                     begins = (defaults or {}).get(option.name, option.default)
                     value: str = choose_precision(option.name, option_key, begins)
-                    is_fast = value.startswith("fast")
-                elif option.name == "tolerance" and not is_fast:
+                    has_tolerance = is_fast(value)
+                elif option.name == "tolerance" and not has_tolerance:
                     continue
                 else:
                     value = _ask(option_key, option)

@@ -41,7 +41,6 @@ from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.model_choice import load_for_app, model_or_none
 from neuralviz.ui.page import plain
-from neuralviz.ui.precision import precision_in_words
 from neuralviz.ui.session import is_here, is_served, session_id
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def run_settings(
         learning_rate=learning_rate,
         predict_unmasked=unmasked,
         precision=precision,
-        tolerance=tolerance if precision.startswith("fast") else DEFAULT_TOLERANCE,
+        tolerance=tolerance,
     )
 
 
@@ -308,7 +307,7 @@ def _about(record: RunRecord) -> str:
     return (
         f"{n:,} text{'s' * (n != 1)}, {s.epochs} epoch{'s' * (s.epochs != 1)} at a learning rate "
         f"of {s.learning_rate:g}, {len(s.layers)} layer{'s' * (len(s.layers) != 1)}, {masks}; "
-        f"{record.model_id}, {precision_in_words(s)}"
+        f"{record.model_id}, {s.precision_in_words}"
     )
 
 

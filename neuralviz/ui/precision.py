@@ -11,7 +11,6 @@ import streamlit as st
 from neuralviz.micro_tuning.settings import PRECISIONS
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.settings import Precision
 
 _HELP = {
@@ -41,14 +40,6 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
         bind="query-params",
         help="\n".join(f"- **{one}**: {_HELP[one]}" for one in offered),
     )
-
-
-def precision_in_words(settings: TuningSettings) -> str:
-    """``exact (float32)``, ``fast (tolerance 0.005)``, …"""
-    told = "float32" * (settings.precision == "exact")
-    if settings.is_fast:
-        told = f"tolerance {settings.tolerance:g}"
-    return settings.precision + f" ({told})" * bool(told)
 
 
 def _computes_in_bf16(key: str) -> bool:

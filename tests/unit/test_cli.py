@@ -370,7 +370,10 @@ def test_tune_refuses_what_makes_no_sense(
 
 
 def test_tune_says_how_exactly(run: Callable[..., Result]):
-    for words, precision in (([], "exact"), (["--precision", "fast"], "fast (tolerance 0.005)")):
+    for words, precision in (
+        ([], "exact (float32)"),
+        (["--precision", "fast"], "fast (tolerance 0.005)"),
+    ):
         result = run("tune", "A fox and a dog run.", "--epochs", "2", *words)
         assert result.exit_code == 0, result.stderr
         assert f"masked positions an epoch, {precision}\n" in result.stdout

@@ -20,7 +20,6 @@ from neuralviz.ui.layers import one_text
 from neuralviz.ui.micro_tuning import layers_to_choose_from, run_settings
 from neuralviz.ui.model_choice import chosen_model_id, load_for_app
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.precision import precision_in_words
 from neuralviz.ui.session import is_here, session_id
 
 if TYPE_CHECKING:
@@ -251,7 +250,7 @@ def _about(run: MarkRun) -> str:
         f"“{shorten(run.text, 60)}”, {settings.epochs} epoch{'s' * (settings.epochs != 1)} at a "
         f"learning rate of {settings.learning_rate:g}; {run.model_id}, "
         f"{len(settings.layers)} parameters in {len(run.grid.blocks)} "
-        f"block{'s' * (len(run.grid.blocks) != 1)}, {precision_in_words(settings)}"
+        f"block{'s' * (len(run.grid.blocks) != 1)}, {settings.precision_in_words}"
     )
 
 
