@@ -52,9 +52,10 @@ model_id = chosen_model_id()
 choice = layers_to_choose_from(model_id)
 if choice is not None:
     button, below = st.columns([1, 7])
+    said = below.container()  # beside the button that it is about
     with below.expander("Settings", icon=":material/tune:"):
         layers = layer_choice(*choice)
-        columns = st.columns(3)
+        columns = st.columns(4)
         blueprints = columns[0].text_input(
             "Blueprints (keep, mask)",
             "(2,1), (1,1), (1,2), (1,3)",
@@ -75,12 +76,11 @@ if choice is not None:
             bind="query-params",
             help="Of AdamW; the paper uses 0.01.",
         )
-        columns = st.columns(3)
-        with columns[0]:
+        with columns[3]:
             precision = choose_precision("Precision", "precision", "exact")
         tolerance = DEFAULT_TOLERANCE
         if is_fast(precision):
-            tolerance = columns[1].number_input(
+            tolerance = columns[3].number_input(
                 "Tolerance",
                 value=DEFAULT_TOLERANCE,
                 step=0.001,
@@ -101,9 +101,13 @@ if choice is not None:
         settings = run_settings(
             layers, blueprints or "", epochs, learning_rate, unmasked, precision, tolerance
         )
-        say_how_long(texts, settings)
+        with said:
+            if settings.precision != "exact":
+                st.caption(f"Texts are learnt {settings.precision_in_words}.")
+            say_how_long(texts, settings)
     except NeuralvizError as error:
-        show_error(error)
+        with said:
+            show_error(error)
     ready = bool(texts) and settings is not None
     if not texts:
         st.caption("Give a text above, and it can be tuned on.")

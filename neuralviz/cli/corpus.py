@@ -163,19 +163,21 @@ def export(
     from neuralviz.corpus.exporting import corpus_table
     from neuralviz.corpus.store import CorpusStore
     from neuralviz.corpus.writing import check_destination, write_table
+    from neuralviz.embedders.labels import method_label
 
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model say how a --method embeds; name one.")
     store = CorpusStore()
     found = find_corpus(store, corpus)
-    kept = None
+    kept, how = None, ""
     if method is not None:
         spec = corpus_spec(method, option, model)
-        kept = kept_embedder(store, found, spec)
+        kept, how = kept_embedder(store, found, spec), f", vectors by {method_label(spec)}"
     table = corpus_table(store, found, kept)
     write_table(output, table)
-    say(f"{count(table.num_rows, 'row')} of {count(table.num_columns, 'column')} in {output}.")
+    size = f"{count(table.num_rows, 'row')} of {count(table.num_columns, 'column')}"
+    say(f"{size} in {output}{how}.")
 
 
 @corpora.command()
@@ -237,11 +239,17 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     wanted = embedder_id(embedder)
     kept = next((one for one in store.vectors.embedders() if one.id == wanted), None)
     if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
+        labels = _labels(store.vectors.embedders())
+        complete = [
+            entry["method"]
+            for entry in _embedded_by(store, corpus, labels)
+            if entry["embedded"] == corpus.n_texts
+        ]
         raise NeuralvizError(
             f"“{corpus.name}” is not embedded by “{method_label(spec)}” with these options; "
             "`neuralviz corpus embed` does it."
-            + " Vectors of another precision are found by `--option precision=…`."
-            * spec.learns
+            + f" It is embedded by {'; '.join(complete)}: --method and --option name one of them."
+            * bool(complete)
         )
     return kept
 
@@ -353,14 +361,21 @@ def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
     return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
 
 
-def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
+def _embedded_by(
+    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """What a corpus has vectors of: method, number of texts, length of the vectors."""
     keys = store.keys(corpus)
-    embedders = []
+    found = []
     for kept in store.vectors.embedders():
         embedded = int(store.vectors.has(kept, keys).sum())
         if embedded:
             label = labels.get(kept.id, kept.id)
-            embedders.append({"method": label, "embedded": embedded, "dim": kept.dim})
+            found.append({"method": label, "embedded": embedded, "dim": kept.dim})
+    return found
+
+
+def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": corpus.name,
         "id": corpus.id,
@@ -368,7 +383,7 @@ def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dic
         "different_texts": corpus.n_distinct,
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
-        "embedders": embedders,
+        "embedders": _embedded_by(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
             for kept in store.maps.of(corpus)

@@ -19,11 +19,11 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     names = [spec.method for spec in specs]
     labels: list[str] = []
     for spec in specs:
-        told = ""
-        if names.count(spec.method) > 1:
-            values = [value for part in spec.parts or (spec,) for value in _settings(part)]
-            told = f" ({', '.join(values)})" if values else ""
-        label = method_label(spec) + told
+        label = method_label(spec)
+        values = [value for part in spec.parts or (spec,) for value in _settings(part)]
+        if values and names.count(spec.method) > 1:
+            told = ", ".join(values)
+            label = f"{label[:-1]}, {told})" if label.endswith(")") else f"{label} ({told})"
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
 
@@ -35,7 +35,8 @@ def method_label(spec: EmbedderSpec) -> str:
 
 def _settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec differs from the method's defaults, in words."""
-    values = [f"{name} {_in_words(value)}" for name, value in spec.options if name != "precision"]
+    said = ("precision", "tolerance")
+    values = [f"{name} {_in_words(value)}" for name, value in spec.options if name not in said]
     default = METHODS[spec.method].model_id
     return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
 

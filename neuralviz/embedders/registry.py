@@ -109,9 +109,17 @@ class EmbedderSpec:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """How exactly its parts learn texts, each once; empty where nothing is learnt."""
-        parts = [part for part in self.parts or (self,) if METHODS[part.method].kind == "masked"]
-        found = (str(dict(part.options).get("precision", "exact")) for part in parts)
+        """How exactly its parts learn texts, each once; empty where nothing is learnt.
+
+        A tolerance is named where it is not the one that fast has by default.
+        """
+        found = []
+        for part in self.parts or (self,):
+            if METHODS[part.method].kind == "masked":
+                options = dict(part.options)
+                tolerance = options.get("tolerance")
+                told = "" if tolerance is None else f" (tolerance {tolerance:g})"
+                found.append(options.get("precision", "exact") + told)
         return tuple(dict.fromkeys(found))
 
     def to_json(self) -> str:
@@ -205,7 +213,7 @@ _weight_decay = Option("weight_decay", "a number", float, "0.01")
 _how_exactly = (
     Option("precision", "exact, fast, bf16 or fast+bf16", check_precision, "exact", PRECISIONS),
     Option(
-        "tolerance", "a number between 0 and 1", _read_tolerance, f"{DEFAULT_TOLERANCE:g}"
+        "tolerance", "a number above 0 and below 1", _read_tolerance, f"{DEFAULT_TOLERANCE:g}"
     ),
 )  # fmt: skip
 
@@ -228,7 +236,7 @@ def _tuned(pooling: Literal["cls", "mean"], difference: bool, line: str) -> Meth
         line,
         "masked",
         BUNDLED,
-        (_blueprints, _epochs("5"), _learning_rate, _weight_decay, *_how_exactly),
+        (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
     )
 
 
@@ -266,12 +274,12 @@ METHODS: dict[str, Method] = {
         BUNDLED,
         (
             Option("layers", "head, last_block or names of layers", read_layers, "head"),
+            *_how_exactly,
             _blueprints,
             _epochs("10"),
             _learning_rate,
             _weight_decay,
             Option("predict_unmasked", "yes or no", _read_yes_or_no, "no", YES_OR_NO),
-            *_how_exactly,
         ),
     ),
     "neural-1": Method(
@@ -279,7 +287,7 @@ METHODS: dict[str, Method] = {
         "The neural embedding of the last block's output bias alone.",
         "masked",
         BUNDLED,
-        (_blueprints, _epochs("5"), _learning_rate, _weight_decay, *_how_exactly),
+        (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
     ),
     "avg": Method(
         partial(PooledEmbedder, pooling="mean", name="avg", special_tokens=False),

@@ -18,6 +18,15 @@ MAX_EPOCHS = 1000
 Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
+PRECISION_LINES: dict[Precision, str] = {
+    "exact": "every word of the vocabulary counts in every step; takes longest.",
+    "fast": "after an exact first step, the likeliest words at each place are followed and the "
+    "others all together: several times quicker. What that changes of the vector is estimated and "
+    "kept within the tolerance.",
+    "bf16": "numbers are rounded to bfloat16, of 8 significant bits, before they are multiplied; "
+    "and so are the results: quicker than exact where the machine computes so itself.",
+    "fast+bf16": "both.",
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,7 @@ def check_settings(
     Raises:
         SettingsError: a layer the model does not have, a blueprint that makes no sense, epochs
             outside 1 … 1000, a learning rate that is not above 0, a negative weight decay, a
-            precision that there is not, a tolerance that is not between 0 and 1.
+            precision that there is not, a tolerance that is not above 0 and below 1.
     """
     check_numbers(epochs, learning_rate, weight_decay)
     check_tolerance(tolerance)
@@ -128,10 +137,12 @@ def check_tolerance(value: float) -> None:
     """Check a tolerance.
 
     Raises:
-        SettingsError: it is no number between 0 and 1.
+        SettingsError: it is no number above 0 and below 1.
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        raise SettingsError(f"The tolerance has to be a number between 0 and 1, not {value!r}.")
+        raise SettingsError(
+            f"The tolerance has to be a number above 0 and below 1, and {value!r} is not."
+        )
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:

@@ -464,6 +464,8 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     if lacking.any():
         unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))
         note += f" Marked (?), because the vocabulary does not know them: {shorten(unknown, 200)}."
+    if record.settings.in_bf16:
+        note += " Rounding to bfloat16 moves these shares far more than it moves the embedding."
     st.caption(plain(note))
 
 

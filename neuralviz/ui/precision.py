@@ -8,20 +8,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.micro_tuning.settings import PRECISIONS
+from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS
+from neuralviz.ui.page import plain
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.settings import Precision
-
-_HELP = {
-    "exact": "every word of the vocabulary counts in every step; takes longest.",
-    "fast": "after an exact first step, the likeliest words at each place are followed and the "
-    "others all together: several times quicker. What that changes of the vector is estimated and "
-    "kept within the tolerance.",
-    "bf16": "numbers are rounded to bfloat16, of 8 significant bits, before they are multiplied; "
-    "and so are the results: quicker than exact. Offered where the machine computes so itself.",
-    "fast+bf16": "both.",
-}
 
 
 def choose_precision(label: str, key: str, first: str) -> Precision:
@@ -32,13 +23,19 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
         first: chosen at the start, ``exact`` or ``fast``.
     """
     offered = [one for one in PRECISIONS if "bf16" not in one or _computes_in_bf16(key)]
+    asked = st.query_params.get(key, first)
+    if asked not in offered:
+        st.warning(
+            plain(f"The link asks for the precision “{asked[:40]}”, which there is not here; ")
+            + "choose one of these."
+        )
     return st.selectbox(
         label,
         offered,
         index=[str(one) for one in offered].index(first),
         key=key,
         bind="query-params",
-        help="\n".join(f"- **{one}**: {_HELP[one]}" for one in offered),
+        help="\n".join(f"- **{one}**: {PRECISION_LINES[one]}" for one in offered),
     )
 
 

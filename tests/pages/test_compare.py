@@ -290,10 +290,10 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
     finish(page)
     assert not page.exception
     done = comparison(page)
-    assert done.methods == ("mean", "neural, fast", "sbert-wk")
+    assert done.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
     assert dict(done.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
-    assert "tolerance has to be a number between 0 and 1" in said(page).replace("\\", "")
+    assert "tolerance has to be a number above 0 and below 1" in said(page).replace("\\", "")
 
 
 def test_exact_and_fast_beside_each_other(page: AppTest) -> None:

@@ -272,7 +272,7 @@ def test_the_precision_is_exact_at_first_and_said_of_every_run(page: AppTest) ->
     assert last_run(page).record.settings.precision == "fast"
     assert "bundled, fast (tolerance 0.01)" in captions(page)
     page.number_input(key="tolerance").set_value(0.0).run()
-    assert "tolerance has to be a number between 0 and 1" in messages(page)
+    assert "tolerance has to be a number above 0 and below 1" in messages(page)
     assert next(b for b in page.button if b.label == "Tune").disabled
 
 
@@ -282,7 +282,8 @@ def test_an_address_brings_the_precision_back(bundled) -> None:
     assert page.number_input(key="tolerance").value == 0.05
     page.run()
     assert page.selectbox(key="precision").value == "fast"
-    page = opened(precision="rough")
+    page = opened(precision="<b>rough")
+    assert r"asks for the precision “\<b\>rough”" in page.warning[0].value
     assert page.selectbox(key="precision").value == "exact"
     assert "precision" not in page.query_params
 

@@ -19,6 +19,7 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.embedders import METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS
+from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models import bfloat16
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
         (["texts.txt", "-o", "out.csv", "--option", "layers=a,b"], "not a 1-D parameter"),
         (["texts.txt", "-o", "out.csv", "--option", "predict_unmasked=perhaps"], "yes or no"),
         (["texts.txt", "-o", "out.csv", "--option", "precision=rough"], "exact, fast, bf16"),
-        (["texts.txt", "-o", "out.csv", "--option", "tolerance=2"], "between 0 and 1"),
-        (["texts.txt", "-o", "out.csv", "--option", "tolerance=some"], "between 0 and 1"),
+        (["texts.txt", "-o", "out.csv", "--option", "tolerance=2"], "above 0 and below 1"),
+        (["texts.txt", "-o", "out.csv", "--option", "tolerance=some"], "above 0 and below 1"),
         (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "given twice"),
         (["texts.txt", "-o", "out.csv", "--batch-size", "0"], "batch-size"),
         (["texts.txt", "-o", "out.csv", "--limit", "-1"], "limit"),
@@ -221,6 +222,8 @@ def test_methods_lists_every_method_and_option(run: Callable[..., Result]):
         for option in method.options:
             assert f"{option.name}={option.default}" in said
     assert "neural+mean" in said
+    for precision, line in PRECISION_LINES.items():
+        assert f"\n  {precision:<11}{line.split()[0]}" in said
 
 
 SIMILAR = ["similarity", "texts.csv", "-o", "out"]
@@ -356,7 +359,7 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
         (["A text.", "--epochs", "0"], "from 1 to 1000"),
         (["A text.", "--blueprints", "rubbish"], "not a blueprint"),
         (["A text.", "--precision", "rough"], "one of exact, fast, bf16, fast+bf16"),
-        (["A text.", "--precision", "fast", "--tolerance", "0"], "between 0 and 1, not 0"),
+        (["A text.", "--precision", "fast", "--tolerance", "0"], "above 0 and below 1, and 0"),
         (["A text.", "--layers", "nope"], "“nope” is not a 1-D parameter"),
         (["A text.", "--model", "../.."], "no config.json"),
     ],

@@ -100,10 +100,12 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
     assert result.exit_code == 2
     assert "is not embedded by “neural+mean, fast” with these options" in result.stderr
+    assert "It is embedded by mean: --method and --option name one of them." in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
     assert "Embedded by neural+mean, fast: 3 vectors of 1,536 values." in said
-    done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
+    said = done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
+    assert "in out.parquet, vectors by neural+mean, fast." in said
     table = parquet.read_table("out.parquet")
     assert table.column_names == ["id", "text", "first_loss", "last_loss", "vector"]
     typed = {"neural.epochs": "1", "precision": "fast"}
@@ -120,7 +122,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
     neural = ["--method", "neural", "--option", "epochs=1"]
     exact, looser = ["--option", "precision=exact"], ["--option", "tolerance=0.01"]
     assert "Embedded by neural, fast: 6 vectors" in done(run("corpus", "add", "rows.csv", *neural))
-    for words, label in ((exact, "neural, exact"), (looser, "neural, fast")):
+    for words, label in ((exact, "neural, exact"), (looser, "neural, fast (tolerance 0.01)")):
         before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
         assert f"not embedded by “{label}” with these options" in before.stderr
         said = done(run("corpus", "embed", "rows.csv", *neural, *words))
@@ -130,7 +132,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
     assert methods == [
         "neural, exact (epochs 1)",
         "neural, fast (epochs 1)",
-        "neural, fast (epochs 1, tolerance 0.01)",
+        "neural, fast (tolerance 0.01, epochs 1)",
     ]
     assert "in out.csv (neural, fast)." in done(
         run("project", "rows.csv", "-o", "out.csv", *neural, *PCA)

@@ -575,8 +575,12 @@ def test_options_of_several_methods_find_their_takers() -> None:
         (["neural"], {"weight_decay": ""}, "a number"),
         (["cls-diff"], {"epochs": "0"}, "from 1 to 1000"),
         (["neural"], {"precision": "rough"}, "one of exact, fast, bf16, fast+bf16"),
-        (["neural"], {"tolerance": "little"}, "between 0 and 1, and “little” is not"),
-        (["neural"], {"precision": "fast", "tolerance": "1"}, "between 0 and 1, not 1"),
+        (["neural"], {"tolerance": "little"}, "above 0 and below 1, and “little” is not"),
+        (
+            ["neural"],
+            {"precision": "fast", "tolerance": "1"},
+            "below 1, and 1.0 is not",
+        ),
         (["mean"], {"precision": "fast"}, "The method mean has no option “precision”"),
     ],
 )
