@@ -16,7 +16,7 @@ from neuralviz.ui.micro_tuning import (
     submit_run,
 )
 from neuralviz.ui.model_choice import chosen_model_id
-from neuralviz.ui.page import page_header, show_error
+from neuralviz.ui.page import page_header, plain, show_error
 from neuralviz.ui.precision import choose_precision
 from neuralviz.ui.texts import put_in_address, texts_input
 
@@ -52,8 +52,8 @@ model_id = chosen_model_id()
 choice = layers_to_choose_from(model_id)
 if choice is not None:
     button, below = st.columns([1, 7])
-    said = below.container()  # beside the button that it is about
-    with below.expander("Settings", icon=":material/tune:"):
+    folder = below.expander("Settings", icon=":material/tune:", key="settings", on_change="rerun")
+    with folder:
         layers = layer_choice(*choice)
         columns = st.columns(4)
         blueprints = columns[0].text_input(
@@ -89,6 +89,7 @@ if choice is not None:
                 bind="query-params",
                 help="How far below 1 the cosine of a fast embedding to the exact one may be.",
             )
+        said_inside = st.container()
         unmasked = st.toggle(
             "Mask nothing: predict every word",
             key="unmasked",
@@ -96,23 +97,29 @@ if choice is not None:
             help="The paper found that this still works, but less well.",
         )
 
-    settings = None
+    settings, why_not = None, ""
     try:
         settings = run_settings(
             layers, blueprints or "", epochs, learning_rate, unmasked, precision, tolerance
         )
-        with said:
-            if settings.precision != "exact":
-                st.caption(f"Texts are learnt {settings.precision_in_words}.")
-            say_how_long(texts, settings)
+        if settings.precision != "exact" and not folder.open:
+            st.caption(f"Texts are learnt {settings.precision_in_words}.")
+        say_how_long(texts, settings)
     except NeuralvizError as error:
-        with said:
+        with said_inside if folder.open else st.container():
             show_error(error)
+        why_not = str(error)
     ready = bool(texts) and settings is not None
     if not texts:
-        st.caption("Give a text above, and it can be tuned on.")
+        why_not = "Give a text above, and it can be tuned on."
+        st.caption(why_not)
     pressed = button.button(
-        "Tune", type="primary", icon=":material/play_arrow:", disabled=not ready, width="stretch"
+        "Tune",
+        type="primary",
+        icon=":material/play_arrow:",
+        disabled=not ready,
+        width="stretch",
+        help=plain(why_not) or None,
     )
     if pressed and ready:
         try:

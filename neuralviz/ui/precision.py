@@ -25,9 +25,13 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
     offered = [one for one in PRECISIONS if "bf16" not in one or _computes_in_bf16(key)]
     asked = st.query_params.get(key, first)
     if asked not in offered:
-        st.warning(
-            plain(f"The link asks for the precision “{asked[:40]}”, which there is not here; ")
-            + "choose one of these."
+        st.toast(
+            plain(
+                f"The link asks for the precision “{asked[:40]}”, which there is not here. "
+                f"It is {first} instead."
+            ),
+            icon=":material/warning:",
+            duration="long",
         )
     return st.selectbox(
         label,

@@ -283,7 +283,7 @@ def test_an_address_brings_the_precision_back(bundled) -> None:
     page.run()
     assert page.selectbox(key="precision").value == "fast"
     page = opened(precision="<b>rough")
-    assert r"asks for the precision “\<b\>rough”" in page.warning[0].value
+    assert r"asks for the precision “\<b\>rough”" in page.toast[0].value
     assert page.selectbox(key="precision").value == "exact"
     assert "precision" not in page.query_params
 
