@@ -6,6 +6,7 @@ What needs torch is imported when a command runs, so that ``--help`` answers at 
 from neuralviz.cli.common import app, main
 from neuralviz.cli.corpus import corpora
 from neuralviz.cli.embed import embed
+from neuralviz.cli.evaluate import evaluate
 from neuralviz.cli.methods import list_methods
 from neuralviz.cli.models import models
 from neuralviz.cli.open_app import open_app
@@ -17,6 +18,7 @@ __all__ = [
     "app",
     "corpora",
     "embed",
+    "evaluate",
     "list_methods",
     "main",
     "models",

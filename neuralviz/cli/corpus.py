@@ -23,7 +23,6 @@ from neuralviz.cli.vectors import (
     load_embedders,
     progress_bars,
     read_file,
-    split_options,
     warn_of_time,
 )
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
@@ -327,7 +326,7 @@ def corpus_spec(method: str, option: Sequence[str] | None, model: str | None) ->
 def _specs(
     methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
 ) -> tuple[EmbedderSpec, ...]:
-    from neuralviz.embedders import FOR_CORPORA, embedder_specs
+    from neuralviz.embedders import FOR_CORPORA, embedder_specs, split_options
 
     typed = split_options(option or [])
     return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)

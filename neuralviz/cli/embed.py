@@ -19,7 +19,6 @@ from neuralviz.cli.vectors import (
     load_embedders,
     progress_bars,
     read_file,
-    split_options,
     warn_of_time,
     warn_of_vectors,
 )
@@ -59,7 +58,7 @@ def embed(
 ) -> None:
     """Embed the texts of a file: columns `id`, `text` and `vector`."""
     from neuralviz.corpus.writing import check_destination
-    from neuralviz.embedders import embedder_spec
+    from neuralviz.embedders import embedder_spec, split_options
 
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)

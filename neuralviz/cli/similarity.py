@@ -24,7 +24,6 @@ from neuralviz.cli.vectors import (
     load_embedders,
     progress_bars,
     read_file,
-    split_options,
     warn_of_time,
     warn_of_vectors,
 )
@@ -76,7 +75,7 @@ def similarity(
 ) -> None:
     """Compare all pairs of a file's texts by several methods: a table and a figure."""
     from neuralviz.corpus.writing import check_folder
-    from neuralviz.embedders import embedder_specs
+    from neuralviz.embedders import embedder_specs, split_options
     from neuralviz.embedders.labels import method_labels
 
     methods = method or list(DEFAULT_METHODS)

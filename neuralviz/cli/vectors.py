@@ -65,23 +65,6 @@ class Embedded:
     stopped: bool
 
 
-def split_options(options: Sequence[str]) -> dict[str, str]:
-    """``name=value`` pairs as a mapping.
-
-    Raises:
-        NeuralvizError: one is no pair, or a name comes twice.
-    """
-    values: dict[str, str] = {}
-    for entry in options:
-        name, sign, value = entry.partition("=")
-        if not sign:
-            raise NeuralvizError(f"“{entry[:40]}” is not an option; write NAME=VALUE.")
-        if name.strip() in values:
-            raise NeuralvizError(f"The option {name.strip()} is given twice.")
-        values[name.strip()] = value.strip()
-    return values
-
-
 def read_file(
     path: Path,
     column: str | None,

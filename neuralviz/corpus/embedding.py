@@ -1,10 +1,11 @@
-"""Embed a corpus once: what is there already is not computed again, what is finished is kept."""
+"""Embed texts once: what is there already is not computed again, what is finished is kept."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,8 @@ from neuralviz.errors import TextError
 
 if TYPE_CHECKING:
     from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder
-    from neuralviz.embedders import ConcatenatedEmbedder, EmbeddedBatch, Embedder, EmbedderSpec
+    from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors
+    from neuralviz.embedders import EmbeddedBatch, Embedder, EmbedderSpec
     from neuralviz.embedders.base import ShouldStop
 
 BATCH_SIZE = 32
@@ -27,7 +28,7 @@ MANY_PIECES = 8  # written one by one, they are put together at the end
 
 @dataclass(frozen=True)
 class EmbeddingProgress:
-    """How far a corpus is embedded.
+    """How far texts are embedded.
 
     Attributes:
         embedder: under which the vectors are kept.
@@ -56,34 +57,86 @@ def embed_corpus(
     *,
     should_stop: ShouldStop = lambda: False,
 ) -> Generator[EmbeddingProgress]:
-    """Embed the texts of a corpus that have no vector yet, and keep the vectors as they come.
-
-    The longest texts go first, in batches that depend on the corpus alone: a run that was ended in
-    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
+    """`embed_texts` for the texts of a corpus.
 
     Args:
         store: where the corpus is kept.
         corpus: one of its corpora.
+        embedder, spec, should_stop: as of `embed_texts`.
+
+    Yields:
+        As `embed_texts`.
+
+    Raises:
+        StoreError: as of `embed_texts`; or the corpus was deleted meanwhile.
+        TextError: a text cannot be read by the embedder; the message names its row.
+        ModelError: as of `Embedder.embed_in_batches`.
+    """
+    return embed_texts(
+        store.vectors,
+        store.texts(corpus),
+        embedder,
+        spec,
+        before_keeping=partial(store.check_kept, corpus),
+        explain=partial(_of_corpus, store, corpus),
+        should_stop=should_stop,
+    )
+
+
+def embed_texts(
+    vectors: KeptVectors,
+    texts: Sequence[str],
+    embedder: Embedder,
+    spec: EmbedderSpec | None = None,
+    *,
+    before_keeping: Callable[[], None] = lambda: None,
+    explain: Callable[[str, Embedder, TextError], TextError] = lambda _text, _embedder, error: (
+        error
+    ),
+    should_stop: ShouldStop = lambda: False,
+) -> Generator[EmbeddingProgress]:
+    """Embed the texts that have no vector yet, and keep the vectors as they come.
+
+    The longest texts go first, in batches that depend on the texts alone: a run that was ended in
+    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
+
+    Args:
+        vectors: where they are kept.
+        texts: in any order; the same one twice counts once.
         embedder: of any method.
         spec: how to make the embedder again.
+        before_keeping: called each time before vectors are written; may raise `StoreError`.
+        explain: makes a better error of one that a text causes.
         should_stop: asked again and again, also within a batch.
 
     Yields:
         The progress at the start, after every batch, and when all is kept.
 
     Raises:
-        StoreError: the vectors cannot be written, and those written before are kept; or the corpus
-            was deleted meanwhile.
+        StoreError: the vectors cannot be written, and those written before are kept.
+        TextError: a text cannot be read by the embedder.
         ModelError: as of `Embedder.embed_in_batches`.
     """
     from neuralviz.embedders import ConcatenatedEmbedder
 
-    kept = store.vectors.register(embedder, spec.to_json() if spec else "")
+    kept = vectors.register(embedder, spec.to_json() if spec else "")
+    different, keys = _longest_first(texts)
     if isinstance(embedder, ConcatenatedEmbedder):
-        yield from _join_parts(store, corpus, embedder, kept, spec, should_stop)
+        parts = [
+            embed_texts(
+                vectors,
+                different,
+                part,
+                spec.parts[place] if spec else None,
+                before_keeping=before_keeping,
+                explain=explain,
+                should_stop=should_stop,
+            )
+            for place, part in enumerate(embedder.parts)
+        ]
+        yield from _join_parts(vectors, parts, keys, kept)
         return
-    texts, keys = distinct_texts(store, corpus)
-    has = store.vectors.has(kept, keys)
+    has = vectors.has(kept, keys)
     done = found = int(has.sum())
     n_rose, n_pieces = 0, 0
     pending: list[tuple[np.ndarray, EmbeddedBatch]] = []
@@ -91,8 +144,8 @@ def embed_corpus(
 
     def keep() -> int:
         if pending:
-            store.check_kept(corpus)
-            store.vectors.put(
+            before_keeping()
+            vectors.put(
                 kept,
                 np.concatenate([part for part, _ in pending]),
                 np.concatenate([batch.vectors for _, batch in pending]),
@@ -102,20 +155,19 @@ def embed_corpus(
         pending.clear()
         return n
 
-    yield EmbeddingProgress(kept, done, len(texts), found)
+    yield EmbeddingProgress(kept, done, len(different), found)
     try:
-        for start in range(0, len(texts), BATCH_SIZE):
-            missing = [
-                at for at in range(start, min(start + BATCH_SIZE, len(texts))) if not has[at]
-            ]
+        for start in range(0, len(different), BATCH_SIZE):
+            end = min(start + BATCH_SIZE, len(different))
+            missing = [at for at in range(start, end) if not has[at]]
             if not missing:
                 continue
-            given = [texts[at] for at in missing]
+            given = [different[at] for at in missing]
             batches = embedder.embed_in_batches(given, BATCH_SIZE, should_stop=should_stop)
             try:
                 batch = next(batches, None)
             except TextError as error:
-                raise _named(store, corpus, embedder, given) or error from error
+                raise _of_one(embedder, given, explain) or error from error
             if batch is None:  # stopped
                 break
             pending.append((keys[missing][batch.at], batch))
@@ -124,73 +176,77 @@ def embed_corpus(
             if time.monotonic() - last_kept > KEPT_EVERY:
                 n_pieces += keep() > 0
                 last_kept = time.monotonic()
-            yield EmbeddingProgress(kept, done, len(texts), found, n_rose)
+            yield EmbeddingProgress(kept, done, len(different), found, n_rose)
             if should_stop():
                 break
     finally:
         n_pieces += keep() > 0
     if n_pieces > MANY_PIECES:
-        store.vectors.compact(kept)
-    yield EmbeddingProgress(kept, done, len(texts), found, n_rose)
+        vectors.compact(kept)
+    yield EmbeddingProgress(kept, done, len(different), found, n_rose)
 
 
 def _join_parts(
-    store: CorpusStore,
-    corpus: Corpus,
-    embedder: ConcatenatedEmbedder,
+    vectors: KeptVectors,
+    parts: Sequence[Iterator[EmbeddingProgress]],
+    keys: np.ndarray,
     kept: KeptEmbedder,
-    spec: EmbedderSpec | None,
-    should_stop: ShouldStop,
 ) -> Iterator[EmbeddingProgress]:
     """Embed by every part on its own, so that none is computed twice, and keep them joined."""
-    n_parts, n_texts = len(embedder.parts), corpus.n_distinct
-    total, done, found, n_rose = n_parts * n_texts, 0, 0, 0
-    parts = []
-    for place, part in enumerate(embedder.parts):
+    total, done, found, n_rose = len(parts) * len(keys), 0, 0, 0
+    finished = []
+    for part in parts:
         progress = EmbeddingProgress(kept, 0, 0, 0)
-        for progress in embed_corpus(
-            store, corpus, part, spec.parts[place] if spec else None, should_stop=should_stop
-        ):
+        for progress in part:
             so_far = (done + progress.done, total + 1, found + progress.found)
             yield EmbeddingProgress(kept, *so_far, n_rose + progress.n_rose)
         if not progress.is_complete:
             return
-        parts.append(progress.embedder)
+        finished.append(progress.embedder)
         done, found = done + progress.done, found + progress.found
         n_rose += progress.n_rose
-    keys = np.unique(store.keys(corpus))
-    keys = keys[~store.vectors.has(kept, keys)]
+    keys = np.unique(keys)
+    keys = keys[~vectors.has(kept, keys)]
     for start in range(0, len(keys), JOINED_AT_ONCE):
         some = keys[start : start + JOINED_AT_ONCE]
         loss = np.full((len(some), 2), np.nan)
-        for one in parts:
-            loss = np.where(np.isnan(loss[:, :1]), store.vectors.losses(one, some), loss)
-        vectors = join([store.vectors.get(one, some) for one in parts])
-        store.vectors.put(kept, some, vectors, loss)
+        for one in finished:
+            loss = np.where(np.isnan(loss[:, :1]), vectors.losses(one, some), loss)
+        joined = join([vectors.get(one, some) for one in finished])
+        vectors.put(kept, some, joined, loss)
     yield EmbeddingProgress(kept, total + 1, total + 1, found, n_rose)
 
 
-def _named(
-    store: CorpusStore, corpus: Corpus, embedder: Embedder, texts: Sequence[str]
+def _of_one(
+    embedder: Embedder,
+    texts: Sequence[str],
+    explain: Callable[[str, Embedder, TextError], TextError],
 ) -> TextError | None:
-    """The error of the text that an embedder cannot read, with the place it has in the corpus."""
+    """The error of the text that an embedder cannot read."""
     for text in texts:
         try:
             next(embedder.embed_in_batches([text]))
         except TextError as error:
-            row = store.texts(corpus).index(text)
-            (its_id,) = store.ids(corpus, [row])
-            return TextError(
-                f"Text {row + 1:,} of “{corpus.name}” (id {its_id}) cannot be embedded by "
-                f"{embedder.name}: {error} Leave it out and add the corpus again; what is "
-                "embedded already is found again."
-            )
+            return explain(text, embedder, error)
     return None
 
 
-def distinct_texts(store: CorpusStore, corpus: Corpus) -> tuple[list[str], np.ndarray]:
-    """The different texts of a corpus, the longest first, and their keys."""
-    texts = list(dict.fromkeys(store.texts(corpus)))
-    keys = text_keys(texts)
-    order = sorted(range(len(texts)), key=lambda i: (-len(texts[i]), keys[i]))
-    return [texts[i] for i in order], keys[order]
+def _of_corpus(
+    store: CorpusStore, corpus: Corpus, text: str, embedder: Embedder, error: TextError
+) -> TextError:
+    """The error of a text with the place that it has in the corpus."""
+    row = store.texts(corpus).index(text)
+    (its_id,) = store.ids(corpus, [row])
+    return TextError(
+        f"Text {row + 1:,} of “{corpus.name}” (id {its_id}) cannot be embedded by "
+        f"{embedder.name}: {error} Leave it out and add the corpus again; what is "
+        "embedded already is found again."
+    )
+
+
+def _longest_first(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The different texts and their keys."""
+    different = list(dict.fromkeys(texts))
+    keys = text_keys(different)
+    order = sorted(range(len(different)), key=lambda i: (-len(different[i]), keys[i]))
+    return [different[i] for i in order], keys[order]

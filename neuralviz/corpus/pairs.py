@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from neuralviz.corpus.lines import count, name_lines, tidy
-from neuralviz.corpus.tables import MAX_CHARACTERS, read_table
+from neuralviz.corpus.lines import tidy
+from neuralviz.corpus.rows import usable_rows
+from neuralviz.corpus.tables import read_table
 from neuralviz.errors import TextError
 
 SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
@@ -50,53 +50,43 @@ class ScoredPairs:
         )
 
 
-def read_pairs(name: str, content: bytes | Path) -> ScoredPairs:
+def read_pairs(
+    name: str,
+    content: bytes | Path,
+    columns: tuple[str, str, str] | None = None,
+    *,
+    max_rows: int | None = None,
+) -> ScoredPairs:
     """Read scored pairs from a table in a file (see ``tables.TABLES``).
 
     Args:
         name: file name; its ending counts, and messages have it.
         content: a table, or where it is, with the columns ``sentence1``, ``sentence2`` (or
             ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
+        columns: names of the two sentences' columns and of the score's, where they are others.
+        max_rows: of the table; those behind are left out, with a note.
 
     Raises:
         TextError: it is no such table, a column is missing, or fewer than 3 pairs can be used.
     """
-    table = read_table(name, content)
-    first, second, score = (table.values[place] for place in _places(name, table.columns))
-    used: list[int] = []
-    scores: list[float] = []
-    without_sentence, without_score, too_long = [], [], []
-    for place, line in enumerate(table.lines):
-        value = _finite(score[place])
-        if not (tidy(first[place]) and tidy(second[place])):
-            without_sentence.append(line)
-        elif max(len(first[place]), len(second[place])) > MAX_CHARACTERS:
-            too_long.append(line)
-        elif value is None:
-            without_score.append(line)
-        else:
-            used.append(place)
-            scores.append(value)
-    notes = table.notes
-    for lines, why in (
-        (without_sentence, "a sentence is missing"),
-        (too_long, f"a sentence has more than {MAX_CHARACTERS:,} characters"),
-        (without_score, "the score is no number such as 3.5"),
-    ):
-        if lines:
-            where = name_lines(lines, table.unit)
-            notes += (f"{count(len(lines), 'row')} left out because {why} ({where}).",)
+    table = read_table(name, content, max_rows=max_rows)
+    if columns is None:
+        first, second, score = (table.columns[at] for at in _places(name, table.columns))
+    else:
+        first, second, score = columns
+    rows = usable_rows(table, texts=(first, second), numbers=(score,))
+    used = rows.places
     if len(used) < FEWEST_PAIRS:
         raise TextError(
             f"{name} has {len(used)} pair{'s' * (len(used) != 1)} with two sentences and a score; "
-            f"at least {FEWEST_PAIRS} are needed. " + " ".join(notes)
+            f"at least {FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
     by_name = _by_name(table.columns)
     return ScoredPairs(
-        sentences1=tuple(tidy(first[place]) for place in used),
-        sentences2=tuple(tidy(second[place]) for place in used),
-        scores=np.array(scores),
-        notes=notes,
+        sentences1=rows.texts[0],
+        sentences2=rows.texts[1],
+        scores=rows.numbers[0],
+        notes=rows.notes,
         labels={
             label: tuple(tidy(table.values[by_name[label]][place]) for place in used)
             for label in LABEL_COLUMNS
@@ -122,11 +112,3 @@ def _places(name: str, columns: Sequence[str]) -> tuple[int, int, int]:
             f"line; it has {found}{' …' * (len(columns) > 12)}."
         )
     return by_name[pair[0]], by_name[pair[1]], by_name[score]
-
-
-def _finite(score: str) -> float | None:
-    try:
-        value = float(score)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

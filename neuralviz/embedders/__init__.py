@@ -11,6 +11,7 @@ from neuralviz.embedders.registry import (
     embedder_spec,
     embedder_specs,
     make_embedder,
+    split_options,
 )
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.tuned import TunedOutputEmbedder
@@ -30,4 +31,5 @@ __all__ = [
     "embedder_spec",
     "embedder_specs",
     "make_embedder",
+    "split_options",
 ]

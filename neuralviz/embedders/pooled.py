@@ -83,6 +83,7 @@ class SbertWkEmbedder(_StatesEmbedder):
         layer_start: the first layer that counts; by default a third of the blocks (4 of 12).
         window: layers to each side that a layer is compared with, at least 1.
         omega: share of alignment in a layer's weight, 0 … 1.
+        part: ``all`` of it, or one of `sbert_wk.PARTS` alone (Table VII).
 
     Raises:
         SettingsError: a setting makes no sense.
@@ -95,15 +96,17 @@ class SbertWkEmbedder(_StatesEmbedder):
         layer_start: int | None = None,
         window: int = 2,
         omega: float = 0.5,
+        part: str = "all",
     ) -> None:
-        from neuralviz.layers.sbert_wk import check_sbert_wk, sbert_wk_pooling
+        from neuralviz.layers.sbert_wk import check_sbert_wk, part_pooling
 
         super().__init__(model, "sbert-wk")
         self.settings = check_sbert_wk(
             model, variant=variant, layer_start=layer_start, window=window, omega=omega
         )
-        self.pooling = sbert_wk_pooling(self.settings)
+        self.pooling = part_pooling(self.settings, part)
+        self._part = () if part == "all" else (part,)
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return "sbert-wk", self.model.id, self.model.fingerprint, self.settings
+        return "sbert-wk", self.model.id, self.model.fingerprint, self.settings, *self._part

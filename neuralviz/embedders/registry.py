@@ -202,6 +202,7 @@ def _read_tolerance(text: str) -> float:
 
 YES_OR_NO = ("yes", "no")
 VARIANTS = ("authors", "paper")  # of SBERT-WK
+SBERT_WK_PARTS = ("all", "alignment", "novelty", "importance", "importance-last", "last")
 _layer = Option(
     "layer", "numbers with commas between them, last or all", _read_layer_numbers, "last"
 )
@@ -265,6 +266,10 @@ METHODS: dict[str, Method] = {
             Option("layer_start", "a whole number or default", _read_layer_start, "default"),
             Option("window", "a whole number of at least 1", _read_window, "2"),
             Option("omega", "a number from 0 to 1", _read_share, "0.5"),
+            Option(
+                "part", f"one of {', '.join(SBERT_WK_PARTS)}",
+                partial(_read_choice, choices=SBERT_WK_PARTS), "all", SBERT_WK_PARTS,
+            ),
         ),
     ),
     "neural": Method(
@@ -307,6 +312,23 @@ METHODS: dict[str, Method] = {
         MINILM,
     ),
 }  # fmt: skip
+
+
+def split_options(options: Sequence[str]) -> dict[str, str]:
+    """``name=value`` pairs as a mapping.
+
+    Raises:
+        SettingsError: one is no pair, or a name comes twice.
+    """
+    values: dict[str, str] = {}
+    for entry in options:
+        name, sign, value = entry.partition("=")
+        if not sign:
+            raise SettingsError(f"“{entry[:40]}” is not an option; write NAME=VALUE.")
+        if name.strip() in values:
+            raise SettingsError(f"The option {name.strip()} is given twice.")
+        values[name.strip()] = value.strip()
+    return values
 
 
 def embedder_spec(

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 Variant = Literal["authors", "paper"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 Weighting = Literal["sbert-wk", "last", "equal"]
+PARTS = {
+    "all": "SBERT-WK",
+    "alignment": "Alignment",
+    "novelty": "Novelty",
+    "importance": "Token importance, all layers",
+    "importance-last": "Token importance, last layer",
+    "last": "Last layer, mean",
+}
+"""By name, what of SBERT-WK is taken: a row of Table VII."""
 
 LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 _DEPENDENT = 1e-12  # squared sine of a direction below which it adds nothing to a span
@@ -243,6 +252,17 @@ def sbert_wk_pooling(
         )
 
     return pool
+
+
+def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:
+    """The pooling of one of `PARTS`.
+
+    Raises:
+        SettingsError: there is no such part.
+    """
+    if part not in PARTS:
+        raise SettingsError(f"SBERT-WK has no part “{part[:40]}”; it has {', '.join(PARTS)}.")
+    return ablation(settings)[PARTS[part]]
 
 
 def ablation(settings: SbertWkSettings) -> dict[str, Pooling]:

@@ -47,8 +47,8 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
     assert pairs.notes == (
         "1 row was left out for more fields than the first line has (line 12); put texts that "
         "contain “,” in quotation marks.",
-        "2 rows were left out because a sentence is missing (line 3, 4).",
-        "5 rows were left out because the score is no number such as 3.5 (line 5, 6, 7, 8, 9).",
+        "2 rows were left out because “sentence1” or “sentence2” is missing (line 3, 4).",
+        "5 rows were left out because “score” is no number such as 3.5 (line 5, 6, 7, 8, 9).",
     )
 
 
@@ -97,7 +97,7 @@ def test_pairs_may_be_in_any_table(tmp_path):
         assert pairs.sentences1 == ("a0", "a2", "a3")
         unit = name.removeprefix("p.").replace("jsonl", "line").replace("json", "row")
         assert pairs.notes == (
-            f"1 row was left out because the score is no number such as 3.5 ({unit} 2).",
+            f"1 row was left out because “score” is no number such as 3.5 ({unit} 2).",
         )
 
 

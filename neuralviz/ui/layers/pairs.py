@@ -24,13 +24,14 @@ from neuralviz.plots.pairs import (
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.layers.work import show_work, work_on
 from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.work import show_work, work_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neuralviz.embedders.base import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
     from neuralviz.models import TextModel
 
@@ -58,11 +59,11 @@ def show() -> None:
         return
     model = text_model_or_stop(model_id)
     settings = (model.id, model.fingerprint, _digest(pairs))
-    work = work_on("pairs", settings, partial(_measure, model, pairs))
-    show_work("pairs", settings, work, _progress, _show)
+    work = work_on("layers-pairs", settings, partial(_measure, model, pairs))
+    show_work("layers-pairs", settings, work, _progress, _show)
 
 
-def _measure(model: TextModel, pairs: ScoredPairs) -> Iterator[LayerPairs]:
+def _measure(model: TextModel, pairs: ScoredPairs, should_stop: ShouldStop) -> Iterator[LayerPairs]:
     from neuralviz.evaluation.layer_pairs import measure_layers
 
     return measure_layers(model, pairs)

@@ -19,14 +19,15 @@ from neuralviz.paths import sample_data
 from neuralviz.plots.words import words_figure, words_height
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.layers.work import show_work, work_on
 from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import show_error
 from neuralviz.ui.texts import put_in_address, texts_input
+from neuralviz.ui.work import show_work, work_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from neuralviz.embedders.base import ShouldStop
     from neuralviz.layers.words import WordGroup, WordVariances
     from neuralviz.models import TextModel
 
@@ -60,8 +61,8 @@ def show() -> None:
         put_in_address("layers-words", texts)
         st.session_state["layers-words-kept"] = digest
     settings = (model.id, model.fingerprint, digest)
-    work = work_on("words", settings, partial(_follow, model, texts))
-    show_work("words", settings, work, _progress, partial(_show, key="-".join(settings)))
+    work = work_on("layers-words", settings, partial(_follow, model, texts))
+    show_work("layers-words", settings, work, _progress, partial(_show, key="-".join(settings)))
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -75,7 +76,9 @@ def _sample() -> ReadTexts:
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
-def _follow(model: TextModel, texts: Sequence[str]) -> Iterator[WordVariances]:
+def _follow(
+    model: TextModel, texts: Sequence[str], should_stop: ShouldStop
+) -> Iterator[WordVariances]:
     from neuralviz.layers.words import word_variances
     from neuralviz.models import tokenize
 

@@ -1,15 +1,18 @@
-"""Work on a corpus or on pairs beside the page: started when it is new, kept while it is wanted."""
+"""Work that comes to ever fuller results: started when it is new, kept while it is wanted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import streamlit as st
 
 from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.session import is_here, session_id
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.base import ShouldStop
 
 R = TypeVar("R")
 
@@ -27,27 +30,27 @@ class Work(Generic[R]):
 
     job: Job
 
-    def __init__(self, results: Callable[[], Iterator[R]]) -> None:
+    def __init__(self, results: Callable[[ShouldStop], Iterator[R]]) -> None:
         self.latest: R | None = None
         self._results = results
 
     def run(self, job: Job) -> None:
         """Work until the end or Stop; called on a worker thread."""
-        for result in self._results():
+        for result in self._results(job.should_stop):
             self.latest = result
             if job.should_stop():
                 return
 
 
-def work_on(kind: str, settings: Hashable, results: Callable[[], Iterator[R]]) -> Work[R]:
+def work_on(kind: str, settings: Hashable, results: Callable[[ShouldStop], Iterator[R]]) -> Work[R]:
     """The session's work of a kind with these settings; a new one takes the place of the last.
 
     Args:
-        kind: names the view.
+        kind: names the view; begins the keys of its widgets.
         settings: everything that changes the result.
-        results: makes ever fuller results; runs on a worker thread.
+        results: makes ever fuller results; runs on a worker thread, and may ask whether to stop.
     """
-    works: dict[Hashable, Work[R]] = st.session_state.setdefault(f"layers-{kind}-works", {})
+    works: dict[Hashable, Work[R]] = st.session_state.setdefault(f"{kind}-works", {})
     if settings not in works:
         for unfinished in [old for old, other in works.items() if not other.job.is_over]:
             works.pop(unfinished).job.stop()
@@ -96,7 +99,7 @@ def _panel(
     until = f" after {done:,} of {total:,} {things}; below is what they give" if total else ""
     job_panel(
         job,
-        key=f"layers-{kind}-stop",
+        key=f"{kind}-stop",
         share=done / total if total else 0.0,
         doing=f"{done:,} of {total:,} {things}" if total else "The model begins …",
         stopped=f"Stopped{until}.",
@@ -104,9 +107,9 @@ def _panel(
         bar_stays=False,
     )
     if job.status in ("failed", "stopped") and st.button(
-        "Start again", icon=":material/replay:", key=f"layers-{kind}-again"
+        "Start again", icon=":material/replay:", key=f"{kind}-again"
     ):
-        st.session_state[f"layers-{kind}-works"].pop(settings, None)
+        st.session_state[f"{kind}-works"].pop(settings, None)
         st.rerun()
     if latest is not None:
         show(latest, live)

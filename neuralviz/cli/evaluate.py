@@ -1,0 +1,341 @@
+"""The command that measures embeddings on labelled data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neuralviz.cli.common import INTERRUPTED, app, count, precision_warnings_said, say, status
+from neuralviz.cli.vectors import MethodsModel, progress_bars
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped
+from neuralviz.terminal import printable
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.registry import Loaders
+    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.experiments import Row
+    from neuralviz.evaluation.lab import Cell, Compared
+
+SOME_FAILED = 1
+DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
+MeasureName = Literal[
+    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "all"
+]
+
+
+@app.command()
+def evaluate(
+    data: Annotated[
+        list[str],
+        typer.Option(
+            help="A table to measure on, again and again for several: columns sentence1, sentence2 "
+            "and score; or text and group; or text and label; or original, generated, varies, "
+            "value, fixed1 and fixed2. The name of a file of the sample data will do, and "
+            "hf:ID[:CONFIG[:SPLIT]] is a data set of the Hugging Face hub.",
+        ),
+    ],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A method that `neuralviz methods` lists, or several joined, as in neural+mean; "
+            f"again and again. By default {', '.join(DEFAULT_METHODS)}.",
+        ),
+    ] = None,
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(help="In place of methods, a declared table: --list names them."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="An option of every method that has it, again and again; METHOD.NAME=VALUE is "
+            "for one of them. Texts are learnt exactly unless precision=… says otherwise.",
+        ),
+    ] = None,
+    model: MethodsModel = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="correlations, pairs, triplets, neighbours, uniformity, paraphrases or all, again "
+            "and again; by default all that the data are made for.",
+        ),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--role",
+            metavar="ROLE=COLUMN",
+            help="Which column is text1, text2, score, text, group, label, …, where it is called "
+            "otherwise.",
+        ),
+    ] = None,
+    similar: Annotated[
+        float | None, typer.Option(help="Pairs scored so or higher are similar; by default 4.")
+    ] = None,
+    dissimilar: Annotated[
+        float | None, typer.Option(help="Pairs scored so or lower are dissimilar; by default 2.")
+    ] = None,
+    neighbours: Annotated[int, typer.Option(min=1, help="That vote on a label.")] = 10,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    resamples: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Of the bootstrap intervals; 0 for none.")
+    ] = 1000,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A folder for report.html, results.json and results.csv."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+    ] = False,
+    _list: Annotated[
+        bool,
+        typer.Option(
+            "--list",
+            is_eager=True,
+            callback=lambda wanted: _list_experiments(wanted),
+            help="List the declared experiments.",
+        ),
+    ] = False,
+) -> None:
+    """Measure embeddings on labelled data: correlations, triplets, pairs, neighbours.
+
+    What is embedded is kept: stopped in any way, the same command goes on where it was.
+    """
+    from neuralviz.corpus.writing import check_folder
+    from neuralviz.embedders import split_options
+
+    if method and experiment:
+        raise SettingsError("Give methods or experiments, not both.")
+    wanted = _wanted(measure or [])
+    if output is not None:
+        check_folder(output)
+    typed = split_options(option or [])
+    loaders = _loaders()
+    sets = [
+        _read(name, split_options(role or []), similar, dissimilar, limit) for name in _once(data)
+    ]
+    for one in sets:
+        _check(one, wanted)
+    rows = _rows(method, experiment, typed, model, loaders)
+    _run(rows, sets, wanted, loaders, output, as_json, neighbours=neighbours, resamples=resamples)
+
+
+def _list_experiments(wanted: bool) -> None:
+    if not wanted:
+        return
+    from neuralviz.evaluation.experiments import EXPERIMENTS
+
+    for one in EXPERIMENTS.values():
+        typer.echo(f"{one.name:<16}  {one.line}")
+    raise typer.Exit
+
+
+def _wanted(names: Sequence[str]) -> tuple[Measure, ...]:
+    """Measures by name; none when all are wanted.
+
+    Raises:
+        SettingsError: there is none of a name.
+    """
+    known = get_args(MeasureName)
+    for name in names:
+        if name not in known:
+            raise SettingsError(f"There is no measure “{name[:40]}”; there is {', '.join(known)}.")
+    return () if "all" in names else tuple(dict.fromkeys(names))  # type: ignore[arg-type]
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _loaders() -> Loaders:
+    """Models, each loaded once."""
+    from neuralviz.embedders.registry import LOADERS
+
+    def load(kind: Any, model_id: str) -> Any:
+        with status(f"Loading the model {model_id} …"):
+            return LOADERS[kind](model_id)
+
+    cached = cache(load)
+    return {kind: partial(cached, kind) for kind in LOADERS}
+
+
+def _read(
+    name: str,
+    roles: dict[str, str],
+    similar: float | None,
+    dissimilar: float | None,
+    limit: int | None,
+) -> DataSet:
+    """A data set, from a file, the sample data or the hub; what was left out is said."""
+    from neuralviz.evaluation.data import MAX_ROWS, read_data
+    from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
+    from neuralviz.paths import sample_data
+
+    for bound in (similar, dissimilar):
+        if bound is not None and not math.isfinite(bound):
+            raise SettingsError("The bounds of similar and dissimilar scores have to be numbers.")
+    bounds = {"similar": similar, "dissimilar": dissimilar}
+    max_rows = MAX_ROWS if limit is None else limit
+    if name.startswith(PREFIX):
+        with status(f"Loading {name} …"):
+            data = load_hub_data(name, **bounds, max_rows=max_rows)
+    else:
+        path = Path(name)
+        sample = sample_data() / path.name
+        if not path.exists() and path.name == name and sample.is_file():
+            path = sample
+        try:
+            data = read_data(path.name, path, roles, **bounds, max_rows=max_rows)
+        except OSError as error:
+            raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error
+    for note in data.notes:
+        say(note)
+    return data
+
+
+def _check(data: DataSet, wanted: Sequence[Measure]) -> None:
+    from neuralviz.evaluation.measures import check_measures
+
+    check_measures(data, wanted)
+    say(f"{data.name}: {data.describe()}.")
+
+
+def _rows(
+    methods: Sequence[str] | None,
+    experiments: Sequence[str] | None,
+    typed: dict[str, str],
+    model: str | None,
+    loaders: Loaders,
+) -> tuple[Row, ...]:
+    from neuralviz.evaluation.experiments import experiment_rows, method_rows
+
+    if not experiments:
+        return method_rows(methods or DEFAULT_METHODS, typed, model)
+
+    def head_layers(model_id: str) -> Sequence[str]:
+        return loaders["masked"](model_id).head_layers
+
+    rows: dict[str, Row] = {}
+    for name in _once(experiments):
+        for row in experiment_rows(name, typed, model, head_layers):
+            if all(row.spec != known.spec for known in rows.values()):
+                rows.setdefault(row.label, row)
+    return tuple(rows.values())
+
+
+def _run(
+    rows: Sequence[Row],
+    sets: Sequence[DataSet],
+    wanted: Sequence[Measure],
+    loaders: Loaders,
+    output: Path | None,
+    as_json: bool,
+    *,
+    neighbours: int,
+    resamples: int,
+) -> None:
+    """Fill the table; when interrupted, write what is finished."""
+    from neuralviz.evaluation.lab import Lab
+    from neuralviz.evaluation.results import Results
+
+    results = Results(tuple(rows), tuple(sets), tuple(wanted), neighbours, resamples)
+    stopped = False
+    with progress_bars() as bars, precision_warnings_said():
+        events = Lab().run(rows, sets, wanted, k=neighbours, resamples=resamples, loaders=loaders)
+        try:
+            with closing(events):  # type: ignore[type-var]
+                for event in _drawn(events, rows, sets, bars):
+                    results = results.having(event)
+        except (KeyboardInterrupt, Stopped):
+            stopped = True
+    for cell in results.cells.values():
+        _warn(rows[cell.row].label, sets[cell.data], cell)
+    if output is not None:
+        _write(results, output)
+    if as_json:
+        typer.echo(json.dumps(results.as_json(), ensure_ascii=False, indent=2, allow_nan=False))
+    else:
+        _show(results)
+    if stopped:
+        n, total = len(results.cells), len(rows) * len(sets)
+        say(f"Stopped after {n} of {count(total, 'cell')}; the same command goes on where it was.")
+        raise typer.Exit(INTERRUPTED)
+    if output is not None:
+        say(f"{count(len(results.cells), 'cell')} in {output}.")
+    if any(cell.failed for cell in results.cells.values()):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _drawn(
+    events: Iterator[Any], rows: Sequence[Row], sets: Sequence[DataSet], bars: Any
+) -> Iterator[Cell | Compared]:
+    """The finished cells; what goes on meanwhile is drawn on a terminal."""
+    from neuralviz.evaluation.lab import Progress
+
+    task, place = None, None
+    for event in events:
+        if not isinstance(event, Progress):
+            yield event
+            continue
+        if place != (event.data, event.row):
+            place = (event.data, event.row)
+            label = "What is broken in common" if event.row is None else rows[event.row].label
+            if len(sets) > 1:
+                label = f"{sets[event.data].name}: {label}"
+            task = bars.add_task(label, total=event.total or None)
+        bars.update(task, completed=event.done, total=event.total or None)
+
+
+def _warn(label: str, data: DataSet, cell: Cell) -> None:
+    """What is to be minded in a cell, and why something is missing."""
+    if cell.error:
+        say(f"{label} on {data.name}: {cell.error}")
+    if cell.measured is not None:
+        for name, why in cell.measured.failed.items():
+            say(f"{label} on {data.name}, {name}: {why}")
+    if cell.n_rose:
+        say(f"{label} on {data.name}: {LossWarning(cell.n_rose, len(data.texts))}")
+
+
+def _write(results: Any, folder: Path) -> None:
+    from neuralviz.corpus.writing import write_text
+    from neuralviz.plots.report import report_html
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NeuralvizError(f"{folder} cannot be created: {error.strerror or error}.") from error
+    content = json.dumps(results.as_record(), ensure_ascii=False, indent=2, allow_nan=False)
+    write_text(folder / "results.json", content)
+    write_text(folder / "results.csv", results.csv())
+    write_text(folder / "report.html", report_html(results))
+
+
+def _show(results: Any) -> None:
+    """A table for each data set."""
+    console = Console(highlight=False)
+    for number, data in enumerate(results.data):
+        heads, lines = results.table(number)
+        table = Table(
+            box=None, pad_edge=False, title=Text(printable(data.name)), title_justify="left"
+        )
+        for place, head in enumerate(heads):
+            table.add_column(head, justify="left" if place == 0 else "right")
+        for line in lines:
+            table.add_row(*(Text(printable(cell)) for cell in line))
+        console.print(table)
+        console.print()

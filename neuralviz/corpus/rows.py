@@ -1,0 +1,83 @@
+"""The rows of a table that have all that is needed of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralviz.corpus.lines import count, name_lines, tidy
+from neuralviz.corpus.tables import MAX_CHARACTERS, Table
+
+
+@dataclass(frozen=True, eq=False)
+class UsableRows:
+    """Rows of a table in which nothing is missing.
+
+    Attributes:
+        places: of the rows in the table.
+        texts: [column][row] tidied, none blank.
+        numbers: [column][row] finite.
+        notes: those of the table, and sentences on what was left out.
+    """
+
+    places: tuple[int, ...]
+    texts: tuple[tuple[str, ...], ...]
+    numbers: tuple[np.ndarray, ...]
+    notes: tuple[str, ...]
+
+
+def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ()) -> UsableRows:
+    """The rows that have all of some columns.
+
+    Args:
+        table: any.
+        texts: columns that may not be blank, and not too long.
+        numbers: columns that have to hold numbers.
+    """
+    said = [table.column(name) for name in texts]
+    typed = [table.column(name) for name in numbers]
+    used: list[int] = []
+    values: list[list[float]] = []
+    without_text, without_number, too_long = [], [], []
+    for place, line in enumerate(table.lines):
+        row = [_finite(column[place]) for column in typed]
+        finite = [value for value in row if value is not None]
+        if not all(tidy(column[place]) for column in said):
+            without_text.append(line)
+        elif max(len(column[place]) for column in said) > MAX_CHARACTERS:
+            too_long.append(line)
+        elif len(finite) < len(row):
+            without_number.append(line)
+        else:
+            used.append(place)
+            values.append(finite)
+    notes = table.notes
+    for lines, why in (
+        (without_text, f"{_named(texts)} is missing"),
+        (too_long, f"{_named(texts)} has more than {MAX_CHARACTERS:,} characters"),
+        (without_number, f"{_named(numbers)} is no number such as 3.5"),
+    ):
+        if lines:
+            where = name_lines(lines, table.unit)
+            notes += (f"{count(len(lines), 'row')} left out because {why} ({where}).",)
+    return UsableRows(
+        places=tuple(used),
+        texts=tuple(tuple(tidy(column[place]) for place in used) for column in said),
+        numbers=tuple(np.array(values, dtype=np.float64).reshape(len(used), len(numbers)).T),
+        notes=notes,
+    )
+
+
+def _named(columns: Sequence[str]) -> str:
+    return " or ".join(f"“{column[:40]}”" for column in columns)
+
+
+def _finite(score: str) -> float | None:
+    try:
+        value = float(score)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,477 @@
+"""Labelled data to measure embeddings on, read from tables whose columns have declared roles.
+
+Four kinds: pairs of texts with a score; texts in groups; texts with a label; phrases generated to
+be alike to a chosen degree. Different texts are listed once, whatever the rows: each is embedded
+once, and the same text has the same vector.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from neuralviz.corpus.lines import tidy
+from neuralviz.corpus.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
+from neuralviz.corpus.rows import UsableRows, usable_rows
+from neuralviz.corpus.tables import Table, read_table
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.broken import Grouping
+
+Kind = Literal["pairs", "groups", "labels", "paraphrases"]
+Measure = Literal["correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases"]
+
+MAX_ROWS = 2_000_000
+SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
+ANCHOR = "anchor"
+MEASURES: dict[Kind, tuple[Measure, ...]] = {
+    "pairs": ("correlations", "pairs", "triplets", "uniformity"),
+    "groups": ("triplets", "uniformity"),
+    "labels": ("neighbours", "uniformity"),
+    "paraphrases": ("paraphrases",),
+}
+ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
+    "paraphrases": {
+        "original": ("original",),
+        "generated": ("generated",),
+        "varies": ("varies",),
+        "value": ("value",),
+        "fixed1": ("fixed1",),
+        "fixed2": ("fixed2",),
+    },
+    "pairs": {
+        "text1": tuple(first for first, _ in SENTENCE_COLUMNS),
+        "text2": tuple(second for _, second in SENTENCE_COLUMNS),
+        "score": SCORE_COLUMNS,
+    },
+    "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
+    "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
+}
+"""By kind of data, its roles and the names of columns that are taken for them."""
+
+_OPTIONAL = ("role",)
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """What all kinds have.
+
+    Attributes:
+        name: for people.
+        texts: the different texts, in the order in which they first come.
+        notes: sentences on what was left out.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    kind: ClassVar[Kind] = "pairs"
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What can be measured on it."""
+        return MEASURES[self.kind]
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of all that a measure depends on."""
+        parts = [self.kind, *(_content(value) for value in self._contents())]
+        content = "\x1e".join([*parts, *self.texts])
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+    def describe(self) -> str:
+        """What it is, in numbers."""
+        raise NotImplementedError
+
+    def problem(self, measure: Measure) -> str:
+        """Why it cannot be measured at all, whatever the vectors; empty where it can be."""
+        return ""
+
+    def _contents(self) -> Iterable[object]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredData(DataSet):
+    """Pairs of texts with a score by people.
+
+    Attributes:
+        first, second: [pair] places in ``texts``.
+        scores: [pair]; the larger, the more alike.
+        similar, dissimilar: pairs with at least, and with at most, this score are similar, and
+            dissimilar.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    scores: np.ndarray
+    similar: float = SIMILAR
+    dissimilar: float = DISSIMILAR
+    kind: ClassVar[Kind] = "pairs"
+
+    def __post_init__(self) -> None:
+        if not self.similar > self.dissimilar:
+            raise SettingsError(
+                f"Similar pairs have to score more than dissimilar ones; {self.similar:g} is not "
+                f"above {self.dissimilar:g}."
+            )
+
+    @property
+    def is_similar(self) -> np.ndarray:
+        """[pair] whether it scores high."""
+        return self.scores >= self.similar
+
+    @property
+    def is_dissimilar(self) -> np.ndarray:
+        """[pair] whether it scores low."""
+        return self.scores <= self.dissimilar
+
+    @cached_property
+    def similar_rows(self) -> np.ndarray:
+        """[row] places in ``texts`` of the similar pairs' texts, the two of a pair together.
+
+        A text that is in several pairs comes as often: every pair is a group of its own.
+        """
+        chosen = self.is_similar
+        return np.stack([self.first[chosen], self.second[chosen]], axis=1).ravel()
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """Of ``similar_rows``, for triplets."""
+        return Grouping(np.arange(len(self.similar_rows)) // 2)
+
+    def describe(self) -> str:
+        return (
+            f"{len(self.scores):,} scored pairs, {int(self.is_similar.sum()):,} of them similar "
+            f"(≥ {self.similar:g}), {int(self.is_dissimilar.sum()):,} dissimilar "
+            f"(≤ {self.dissimilar:g})"
+        )
+
+    def problem(self, measure: Measure) -> str:
+        n_similar, n_dissimilar = int(self.is_similar.sum()), int(self.is_dissimilar.sum())
+        if measure == "correlations":
+            from neuralviz.evaluation.correlation import why_undefined
+
+            return why_undefined(np.arange(len(self.scores)), self.scores)
+        if measure == "triplets" and n_similar < 2:
+            return (
+                f"{n_similar} pair{'s' * (n_similar != 1)} score {self.similar:g} or more; "
+                "triplets need at least two. Set what counts as similar (--similar)."
+            )
+        if measure == "pairs" and not (n_similar and n_dissimilar):
+            return (
+                f"{n_similar:,} pairs score {self.similar:g} or more and {n_dissimilar:,} score "
+                f"{self.dissimilar:g} or less; both are needed. Set what counts as similar and as "
+                "dissimilar (--similar, --dissimilar)."
+            )
+        return ""
+
+    def _contents(self) -> Iterable[object]:
+        return self.first, self.second, self.scores, self.similar, self.dissimilar
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedData(DataSet):
+    """Texts in groups that mean the same.
+
+    Attributes:
+        rows: [row] places in ``texts``.
+        grouping: of the rows.
+    """
+
+    rows: np.ndarray
+    grouping: Grouping
+    kind: ClassVar[Kind] = "groups"
+
+    def describe(self) -> str:
+        n_groups = len(np.unique(self.grouping.group))
+        anchors = ""
+        if self.grouping.anchor is not None:
+            anchors = f", {int(self.grouping.anchor.sum()):,} of them anchors"
+        return (
+            f"{len(self.rows):,} texts in {n_groups:,} groups{anchors}: "
+            f"{self.grouping.n_triplets:,} triplets"
+        )
+
+    def problem(self, measure: Measure) -> str:
+        if measure == "triplets":
+            try:
+                self.grouping.check()
+            except NeuralvizError as error:
+                return str(error)
+        return ""
+
+    def _contents(self) -> Iterable[object]:
+        return self.rows, self.grouping.group, self.grouping.anchor
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledData(DataSet):
+    """Texts with a label.
+
+    Attributes:
+        rows: [row] places in ``texts``.
+        labels: [row].
+    """
+
+    rows: np.ndarray
+    labels: tuple[str, ...]
+    kind: ClassVar[Kind] = "labels"
+
+    def describe(self) -> str:
+        return f"{len(self.rows):,} texts with {len(set(self.labels)):,} labels"
+
+    def problem(self, measure: Measure) -> str:
+        if measure == "neighbours" and len(set(self.labels)) < 2:
+            return "All texts have the same label, so any neighbour is right; two are needed."
+        return ""
+
+    def _contents(self) -> Iterable[object]:
+        return self.rows, self.labels
+
+
+@dataclass(frozen=True, eq=False)
+class ParaphraseData(DataSet):
+    """Phrases generated from originals, with one quality of similarity varied (section 3.1).
+
+    Attributes:
+        original, generated: [phrase] places in ``texts``.
+        varies: [phrase] which quality.
+        values: [phrase] its value.
+        fixed1, fixed2: [phrase] values of the two others.
+    """
+
+    original: np.ndarray
+    generated: np.ndarray
+    varies: tuple[str, ...]
+    values: np.ndarray
+    fixed1: np.ndarray
+    fixed2: np.ndarray
+    kind: ClassVar[Kind] = "paraphrases"
+
+    def describe(self) -> str:
+        names = ", ".join(dict.fromkeys(self.varies))
+        return f"{len(self.values):,} generated phrases, varied in {names}"
+
+    def _contents(self) -> Iterable[object]:
+        return (
+            self.original, self.generated, self.varies, self.values, self.fixed1, self.fixed2
+        )  # fmt: skip
+
+
+def read_data(
+    name: str,
+    content: bytes | Path,
+    roles: Mapping[str, str] | None = None,
+    *,
+    similar: float | None = None,
+    dissimilar: float | None = None,
+    max_rows: int = MAX_ROWS,
+) -> DataSet:
+    """Read a table of one of the kinds.
+
+    Args:
+        name: file name; its ending counts, and messages have it.
+        content: the file, or where it is.
+        roles: role to column, for those that are not called as in `ROLES`.
+        similar, dissimilar: bounds of the scores; by default 4 and 2, and 0.8 and 0.4 where all
+            scores lie within 0 … 1.
+        max_rows: rows behind are left out, with a note.
+
+    Raises:
+        TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
+        SettingsError: a role that there is not, or whose column there is not.
+    """
+    table = read_table(name, content, max_rows=max_rows)
+    kind, columns = find_roles(name, table.columns, roles or {})
+    if kind == "pairs":
+        return _scored(name, table, columns, similar, dissimilar)
+    if kind == "groups":
+        return _grouped(name, table, columns)
+    if kind == "labels":
+        return _labelled(name, table, columns)
+    return _paraphrases(name, table, columns)
+
+
+def find_roles(
+    name: str, columns: Sequence[str], roles: Mapping[str, str]
+) -> tuple[Kind, dict[str, str]]:
+    """The kind of data that columns make, and the column of each of its roles.
+
+    Args:
+        name: of the file, for messages.
+        columns: of the table.
+        roles: role to column, declared.
+
+    Raises:
+        TextError: they make none.
+        SettingsError: a declared role or its column does not exist.
+    """
+    known = {role for of_kind in ROLES.values() for role in of_kind}
+    by_name = {column.strip().lower(): column for column in columns}
+    for role, column in roles.items():
+        if role not in known:
+            raise SettingsError(
+                f"There is no role “{role[:40]}”; there is {', '.join(sorted(known))}."
+            )
+        if column.strip().lower() not in by_name:
+            raise SettingsError(
+                f"{name} has no column “{column[:40]}” for the role {role}; it has "
+                f"{_listed(columns)}."
+            )
+    for kind, of_kind in ROLES.items():
+        found = {}
+        for role, names in of_kind.items():
+            wanted = (roles[role].strip().lower(),) if role in roles else names
+            there = next((one for one in wanted if one in by_name), None)
+            if there is not None:
+                found[role] = by_name[there]
+        needed = [role for role in of_kind if role not in _OPTIONAL]
+        if all(role in found for role in needed) and set(roles) <= set(of_kind):
+            return kind, found
+    raise TextError(
+        f"{name} has no columns that can be measured on. It needs sentence1, sentence2 and score; "
+        "or text and group; or text and label; or original, generated, varies, value, fixed1 and "
+        f"fixed2. It has {_listed(columns)}; a role says which column is which (--role "
+        "text1=…, --role score=…)."
+    )
+
+
+def scored_data(
+    name: str,
+    first: Sequence[str],
+    second: Sequence[str],
+    scores: np.ndarray,
+    *,
+    similar: float | None = None,
+    dissimilar: float | None = None,
+    notes: tuple[str, ...] = (),
+) -> ScoredData:
+    """Scored pairs from columns.
+
+    Raises:
+        TextError: there are fewer than three.
+        SettingsError: ``similar`` is not above ``dissimilar``.
+    """
+    if len(scores) < FEWEST_PAIRS:
+        raise TextError(
+            f"{name} has {len(scores)} pair{'s' * (len(scores) != 1)} with two texts and a score; "
+            f"at least {FEWEST_PAIRS} are needed. " + " ".join(notes)
+        )
+    scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
+    texts, at = distinct([*first, *second])
+    n = len(scores)
+    return ScoredData(
+        name,
+        texts,
+        at[:n],
+        at[n:],
+        scores,
+        SIMILAR / scale if similar is None else similar,
+        DISSIMILAR / scale if dissimilar is None else dissimilar,
+        notes=notes,
+    )
+
+
+def grouped_data(
+    name: str,
+    texts: Sequence[str],
+    groups: Sequence[str],
+    anchors: Sequence[bool] | None = None,
+    *,
+    notes: tuple[str, ...] = (),
+) -> GroupedData:
+    """Texts in groups from columns.
+
+    Raises:
+        TextError: there are fewer than three.
+    """
+    if len(texts) < 3:
+        raise TextError(
+            f"{name} has {len(texts)} text{'s' * (len(texts) != 1)} with a group; a triplet needs "
+            "three. " + " ".join(notes)
+        )
+    different, at = distinct(texts)
+    _, group = np.unique(np.array(groups, dtype=object).astype(str), return_inverse=True)
+    anchor = None if anchors is None else np.array(anchors, dtype=bool)
+    return GroupedData(name, different, at, Grouping(group, anchor), notes=notes)
+
+
+def distinct(texts: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
+    """The different texts as they first come, and for each text its place among them."""
+    places: dict[str, int] = {}
+    at = [places.setdefault(text, len(places)) for text in texts]
+    return tuple(places), np.array(at, dtype=np.int64)
+
+
+def _scored(
+    name: str,
+    table: Table,
+    columns: Mapping[str, str],
+    similar: float | None,
+    dissimilar: float | None,
+) -> ScoredData:
+    rows = usable_rows(table, (columns["text1"], columns["text2"]), (columns["score"],))
+    first, second = rows.texts
+    (scores,) = rows.numbers
+    return scored_data(
+        name, first, second, scores, similar=similar, dissimilar=dissimilar, notes=rows.notes
+    )
+
+
+def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData:
+    rows = usable_rows(table, (columns["text"], columns["group"]))
+    texts, groups = rows.texts
+    anchors = None
+    if "role" in columns:
+        roles = [tidy(table.column(columns["role"])[place]).lower() for place in rows.places]
+        if ANCHOR in roles:
+            anchors = [role == ANCHOR for role in roles]
+    return grouped_data(name, texts, groups, anchors, notes=rows.notes)
+
+
+def _labelled(name: str, table: Table, columns: Mapping[str, str]) -> LabelledData:
+    rows = usable_rows(table, (columns["text"], columns["label"]))
+    texts, labels = rows.texts
+    if len(texts) < 2:
+        raise _too_few(name, rows, "with a label")
+    different, at = distinct(texts)
+    return LabelledData(name, different, at, labels, notes=rows.notes)
+
+
+def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> ParaphraseData:
+    rows = usable_rows(
+        table,
+        (columns["original"], columns["generated"], columns["varies"]),
+        (columns["value"], columns["fixed1"], columns["fixed2"]),
+    )
+    original, generated, varies = rows.texts
+    if len(original) < 2:
+        raise _too_few(name, rows, "generated from an original")
+    texts, at = distinct([*original, *generated])
+    n = len(original)
+    return ParaphraseData(name, texts, at[:n], at[n:], varies, *rows.numbers, notes=rows.notes)
+
+
+def _too_few(name: str, rows: UsableRows, what: str) -> TextError:
+    n = len(rows.places)
+    return TextError(
+        f"{name} has {n} text{'s' * (n != 1)} {what}; at least 2 are needed. "
+        + " ".join(rows.notes)
+    )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
+    return found + " …" * (len(columns) > 12)
+
+
+def _content(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+    return repr(value)

@@ -1,0 +1,278 @@
+"""Declared tables: the rows of an experiment, each a way to embed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from neuralviz.embedders.labels import method_label, method_labels
+from neuralviz.embedders.registry import METHODS, embedder_spec, embedder_specs
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.settings import PRECISIONS
+from neuralviz.models import BUNDLED
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.registry import EmbedderSpec
+
+ABLATION_EPOCHS = "5"  # as in the paper's ablations
+HeadLayers = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of an experiment's table.
+
+    Attributes:
+        label: no two alike in one experiment.
+        spec: how the texts are embedded.
+        key: by which scripts find the row; no two alike in one experiment.
+        published: the name that the paper's tables have for it; empty where they have none.
+    """
+
+    label: str
+    spec: EmbedderSpec
+    key: str
+    published: str = ""
+
+    @property
+    def precision(self) -> str:
+        """How exactly texts are learnt; empty where nothing is learnt."""
+        return " and ".join(self.spec.precisions)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table that is declared once.
+
+    Attributes:
+        name: as it is asked for.
+        line: what it compares, and where the paper does.
+        rows: made from the options that go to all methods that have them, the masked language model
+            and what names the layers of its head.
+    """
+
+    name: str
+    line: str
+    rows: Callable[[Mapping[str, str], str | None, HeadLayers], tuple[Row, ...]]
+
+
+def method_rows(
+    methods: Sequence[str], typed: Mapping[str, str], model_id: str | None = None
+) -> tuple[Row, ...]:
+    """A row for each method, as of `embedder_specs`."""
+    specs = embedder_specs(list(methods), typed, model_id)
+    labels = method_labels(specs)
+    return tuple(
+        Row(label, spec, spec.method, spec.method if _is_as_published(spec) else "")
+        for label, spec in zip(labels, specs, strict=True)
+    )
+
+
+def _is_as_published(spec: EmbedderSpec) -> bool:
+    """Whether nothing but the precision and the model is other than the paper's."""
+    return {name for name, _ in spec.options} <= {"precision", "tolerance"}
+
+
+def experiment_rows(
+    name: str,
+    typed: Mapping[str, str],
+    model_id: str | None,
+    head_layers: HeadLayers,
+) -> tuple[Row, ...]:
+    """The rows of a declared experiment.
+
+    Args:
+        name: one of `EXPERIMENTS`.
+        typed: options that go to every row whose method has them.
+        model_id: the model of all rows; by default each method's own.
+        head_layers: names of the head's layers of a masked language model, for leaving one out.
+
+    Raises:
+        SettingsError: there is no such experiment, or an option cannot be read.
+    """
+    if name not in EXPERIMENTS:
+        raise SettingsError(
+            f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
+        )
+    rows = EXPERIMENTS[name].rows(typed, model_id, head_layers)
+    used = {
+        option.name
+        for row in rows
+        for part in row.spec.parts or (row.spec,)
+        for option in METHODS[part.method].options
+    }
+    for option in typed:
+        if option not in used:
+            raise SettingsError(
+                f"No method of the experiment {name} has an option “{option[:40]}”."
+            )
+    return rows
+
+
+def _row(
+    label: str,
+    method: str,
+    own: Mapping[str, str],
+    typed: Mapping[str, str],
+    model_id: str | None,
+    published: str = "",
+) -> Row:
+    """A row whose own options come before those that go to all."""
+    has = {o.name for name in method.split("+") for o in METHODS[name.strip()].options}
+    given = {name: value for name, value in typed.items() if name in has}
+    spec = embedder_spec(method, given | dict(own), model_id)
+    said = method_label(spec).removeprefix(spec.method)
+    return Row(label + said, spec, label + said.replace(", exact", ""), published)
+
+
+def _layers(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    names = head_layers(model_id or BUNDLED)
+    own = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural, 5 epochs", "neural", own, typed, model_id, "neural, 5 epochs")]
+    for number, left_out in enumerate(names):
+        kept = ",".join(name for name in names if name != left_out)
+        label, own_of = f"neural-L{number}", own | {"layers": kept}
+        rows.append(_row(label, "neural", own_of, typed, model_id, label))
+    return tuple(rows)
+
+
+def _blueprints(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    own = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural, 5 epochs", "neural", own, typed, model_id, "neural, 5 epochs")]
+    for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
+        kept = ", ".join(str(one) for one in DEFAULT_BLUEPRINTS if one != left_out)
+        label = f"neural-B{number}"
+        rows.append(_row(label, "neural", own | {"blueprints": kept}, typed, model_id, label))
+    return tuple(rows)
+
+
+def _ablations(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, typed, model_id, "neural")
+    without_layers = _layers(typed, model_id, head_layers)
+    return ten, *without_layers, *_blueprints(typed, model_id, head_layers)[1:]
+
+
+def _sweep(
+    option: str, values: Sequence[str], published: Mapping[str, str]
+) -> Callable[..., tuple[Row, ...]]:
+    def rows(
+        typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+    ) -> tuple[Row, ...]:
+        word = option.replace("_", " ")
+        return tuple(
+            _row(
+                f"neural, {word} {value}", "neural", {option: value}, typed, model_id,
+                published.get(value, ""),
+            )
+            for value in values
+        )  # fmt: skip
+
+    return rows
+
+
+def _precisions(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    return tuple(
+        _row("neural", "neural", {"precision": one}, typed, model_id, "neural")
+        for one in PRECISIONS
+    )
+
+
+def _outputs(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    masked = model_id or BUNDLED
+    own = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural", "neural", own, typed, masked, "neural, Appendix G")]
+    for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
+        options = own if METHODS[name].kind == "masked" else {}
+        rows.append(_row(name, name, options, typed, masked, name))
+    return tuple(rows)
+
+
+def _joined(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
+    return tuple(
+        _row(name, name, {}, typed, model_id, name if name in ("neural", "mean") else "")
+        for name in names
+    )
+
+
+def _sbert_wk_parts(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    from neuralviz.embedders.registry import SBERT_WK_PARTS
+
+    return tuple(
+        _row(
+            "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}",
+            "sbert-wk", {"part": part}, typed, model_id,
+        )
+        for part in SBERT_WK_PARTS
+    )  # fmt: skip
+
+
+def _sbert_wk_sweep(
+    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
+) -> tuple[Row, ...]:
+    rows = []
+    for start in range(6):
+        for window in (1, 2, 3, 4):
+            own = {"layer_start": str(start), "window": str(window)}
+            label = f"sbert-wk, first layer {start}, window {window}"
+            rows.append(_row(label, "sbert-wk", own, typed, model_id))
+    return tuple(rows)
+
+
+EXPERIMENTS = {
+    one.name: one
+    for one in (
+        Experiment(
+            "ablations",
+            "Neural without a layer or a blueprint, after 5 and 10 epochs (Tables 5 to 12).",
+            _ablations,
+        ),
+        Experiment("layers", "Neural without one layer of the head (Tables 5 to 8).", _layers),
+        Experiment("blueprints", "Neural without one blueprint (Tables 9 to 12).", _blueprints),
+        Experiment(
+            "epochs",
+            "Neural after 1 to 20 epochs.",
+            _sweep(
+                "epochs", [str(n) for n in range(1, 21)], {"5": "neural, 5 epochs", "10": "neural"}
+            ),
+        ),
+        Experiment(
+            "learning-rate",
+            "Neural by learning rate.",
+            _sweep(
+                "learning_rate",
+                ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"),
+                {"0.01": "neural"},
+            ),
+        ),
+        Experiment("precision", "Neural by how exactly texts are learnt.", _precisions),
+        Experiment(
+            "outputs",
+            "Plain and micro-tuned outputs beside neural embeddings (Appendix G).",
+            _outputs,
+        ),
+        Experiment("joined", "Neural embeddings joined with others (Appendix H).", _joined),
+        Experiment(
+            "sbert-wk-parts", "Each part of SBERT-WK alone (its Table VII).", _sbert_wk_parts
+        ),
+        Experiment(
+            "sbert-wk-sweep", "SBERT-WK by first layer and window (its Figure 3).", _sbert_wk_sweep
+        ),
+    )
+}

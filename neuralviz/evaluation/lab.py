@@ -1,0 +1,227 @@
+"""Experiments as work that goes on: cell by cell, stopped and taken up again, nothing lost.
+
+Vectors are kept by text and by all that they depend on, as those of corpora are, in a folder of
+their own: a run that ended in any way finds what it had embedded, and a run that was finished is
+measured again in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.corpus.database import Database
+from neuralviz.corpus.embedding import embed_texts
+from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors, text_keys
+from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.evaluation.measures import Measured, measure, overlaps
+from neuralviz.paths import home
+
+if TYPE_CHECKING:
+    from neuralviz.embedders import Embedder
+    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.embedders.registry import Loaders
+    from neuralviz.evaluation.broken import Overlap
+    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.experiments import Row
+
+MAX_OVERLAPPED = 8  # methods of which is told what they break in common
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What is done of a cell, or of what comes after all cells of some data.
+
+    Attributes:
+        data, row: numbers; the row is None for overlaps.
+        doing: ``embedding``, ``measuring`` or ``comparing``.
+        done, total: texts embedded.
+    """
+
+    data: int
+    row: int | None
+    doing: str
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A row of an experiment on a data set, finished.
+
+    Attributes:
+        data, row: numbers.
+        measured: what was; None when it failed as a whole.
+        error: why it failed; empty when it did not.
+        n_rose: texts whose loss rose while they were learnt.
+        dim: values of a vector.
+    """
+
+    data: int
+    row: int
+    measured: Measured | None
+    error: str = ""
+    n_rose: int = 0
+    dim: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether any of what was asked for is missing."""
+        return self.measured is None or bool(self.measured.failed)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What the rows break in common on a data set.
+
+    Attributes:
+        data: number.
+        rows: numbers, in the order of the matrices.
+        overlaps: by measure.
+        error: why there is none, or a part of it.
+    """
+
+    data: int
+    rows: tuple[int, ...]
+    overlaps: Mapping[Measure, Overlap] = field(default_factory=dict)
+    error: str = ""
+
+
+Event = Progress | Cell | Compared
+
+
+class Lab:
+    """Where vectors of experiments are kept.
+
+    Attributes:
+        vectors: by embedder and text.
+
+    Args:
+        folder: made when something is first kept in it; by default the user's own.
+
+    Raises:
+        StoreError: a newer neuralviz wrote the folder, or it cannot be read.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or home() / "evaluation"
+        self.vectors = KeptVectors(Database(self.folder))
+
+    def run(
+        self,
+        rows: Sequence[Row],
+        data: Sequence[DataSet],
+        wanted: Sequence[Measure] = (),
+        *,
+        k: int = 10,
+        resamples: int = 1000,
+        loaders: Loaders = LOADERS,
+        should_stop: ShouldStop = lambda: False,
+    ) -> Iterator[Event]:
+        """Fill a table, a cell after the other; a cell that fails does not end the run.
+
+        Rows that learn nothing come first. When it is told to stop, it ends; what is embedded is
+        kept, and the same run goes on from there.
+
+        Args:
+            rows: ways to embed.
+            data: data sets.
+            wanted: measures; by default all that the data are made for.
+            k: neighbours that vote on a label.
+            resamples: of the bootstrap intervals.
+            loaders: where models come from.
+            should_stop: asked again and again.
+
+        Yields:
+            `Progress` while something is done, a `Cell` for every row and data set, and, where
+            there are two rows or more, what they break in common.
+
+        Raises:
+            StoreError: the vectors cannot be kept.
+            Stopped: ``should_stop`` said so while something was measured.
+        """
+        embedders: dict[int, KeptEmbedder] = {}
+        order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
+        for number, one in enumerate(data):
+            finished = []
+            for at in order:
+                if should_stop():
+                    return
+                cell = None
+                for event in self._cell(
+                    (number, at), rows[at], one, wanted, k, resamples, loaders, should_stop,
+                    embedders,
+                ):  # fmt: skip
+                    cell = event if isinstance(event, Cell) else None
+                    yield event
+                if cell is None:  # stopped
+                    return
+                if cell.measured is not None:
+                    finished.append(at)
+            finished = sorted(finished)[:MAX_OVERLAPPED]
+            if len(finished) > 1 and {"triplets", "pairs"} & set(wanted or one.measures):
+                yield Progress(number, None, "comparing")
+                yield self._compare(number, finished, one, wanted, embedders, should_stop)
+
+    def vectors_of(self, embedder: KeptEmbedder, texts: Sequence[str]) -> np.ndarray:
+        """[text, dim] float32 vectors of texts that are embedded."""
+        return self.vectors.get(embedder, text_keys(texts))
+
+    def _cell(
+        self,
+        place: tuple[int, int],
+        row: Row,
+        data: DataSet,
+        wanted: Sequence[Measure],
+        k: int,
+        resamples: int,
+        loaders: Loaders,
+        should_stop: ShouldStop,
+        embedders: dict[int, KeptEmbedder],
+    ) -> Iterator[Event]:
+        try:
+            embedder = make_embedder(row.spec, loaders)
+            progress = None
+            for progress in embed_texts(
+                self.vectors, data.texts, embedder, row.spec, explain=_explain,
+                should_stop=should_stop,
+            ):  # fmt: skip
+                yield Progress(*place, "embedding", progress.done, progress.total)
+            if progress is None or not progress.is_complete:
+                return
+            embedders[place[1]] = kept = progress.embedder
+            vectors = self.vectors_of(kept, data.texts)
+            yield Progress(*place, "measuring", progress.done, progress.total)
+            measured = measure(
+                data, vectors, wanted, k=k, resamples=resamples, should_stop=should_stop
+            )
+            yield Cell(*place, measured, n_rose=progress.n_rose, dim=kept.dim)
+        except NeuralvizError as error:
+            yield Cell(*place, None, error=str(error))
+
+    def _compare(
+        self,
+        number: int,
+        finished: Sequence[int],
+        data: DataSet,
+        wanted: Sequence[Measure],
+        embedders: Mapping[int, KeptEmbedder],
+        should_stop: ShouldStop,
+    ) -> Compared:
+        try:
+            vectors = [self.vectors_of(embedders[at], data.texts) for at in finished]
+            found = overlaps(data, vectors, wanted, should_stop=should_stop)
+        except NeuralvizError as error:
+            return Compared(number, tuple(finished), error=str(error))
+        return Compared(number, tuple(finished), found)
+
+
+def _explain(text: str, embedder: Embedder, error: TextError) -> TextError:
+    """The error of a text that an embedder cannot read, with its beginning."""
+    start = " ".join(text.split())[:60]
+    return TextError(f"“{start}” cannot be embedded by {embedder.name}: {error}")

@@ -1,0 +1,86 @@
+"""Phrases generated to be alike to a chosen degree, and their embeddings (section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.correlation import correlate
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
+
+
+@dataclass(frozen=True, eq=False)
+class QualityMap:
+    """How the product follows one quality, for each pair of values of the two others.
+
+    Attributes:
+        quality: which varies.
+        fixed1, fixed2: values of the two others, ascending.
+        kendall_c: [fixed1, fixed2]; NaN where there are no two phrases, or all are alike.
+        n: [fixed1, fixed2] phrases.
+    """
+
+    quality: str
+    fixed1: np.ndarray
+    fixed2: np.ndarray
+    kendall_c: np.ndarray
+    n: np.ndarray
+
+
+def quality_maps(
+    products: ArrayLike,
+    varies: Sequence[str],
+    values: ArrayLike,
+    fixed1: ArrayLike,
+    fixed2: ArrayLike,
+) -> tuple[QualityMap, ...]:
+    """A map of tau-c for each quality that varies, in the order in which they first come.
+
+    Args:
+        products: [phrase] of the embeddings of a phrase and of its original.
+        varies: [phrase] name of the quality that varies.
+        values: [phrase] the value of that quality.
+        fixed1, fixed2: [phrase] values of the two others.
+
+    Raises:
+        NeuralvizError: there is no phrase, or a product is not finite.
+    """
+    x, value, one, two = (
+        np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
+    )
+    if not len(x):
+        raise NeuralvizError("There is no generated phrase to measure.")
+    names = np.array(varies, dtype=object)
+    maps = []
+    for quality in dict.fromkeys(varies):
+        of_quality = names == quality
+        rows, columns = np.unique(one[of_quality]), np.unique(two[of_quality])
+        tau = np.full((len(rows), len(columns)), np.nan)
+        n = np.zeros(tau.shape, dtype=int)
+        for i, row in enumerate(rows):
+            for j, column in enumerate(columns):
+                at = of_quality & (one == row) & (two == column)
+                n[i, j] = at.sum()
+                if n[i, j] >= 2:
+                    tau[i, j] = correlate(x[at], value[at]).kendall_c
+        maps.append(QualityMap(quality, rows, columns, tau, n))
+    return tuple(maps)
+
+
+def ratio(one: QualityMap, other: QualityMap) -> np.ndarray:
+    """[fixed1, fixed2] one method's tau-c by another's, cut to 0.5 … 1.5.
+
+    NaN where the other's is not above 0: a ratio says nothing there.
+    """
+    cut = np.full(one.kendall_c.shape, np.nan)
+    sound = (other.kendall_c > 0) & np.isfinite(one.kendall_c)
+    np.divide(one.kendall_c, other.kendall_c, out=cut, where=sound)
+    return np.clip(cut, LEAST_RATIO, LARGEST_RATIO)

@@ -1,0 +1,250 @@
+"""What an experiment has found so far, as tables for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralviz import __version__
+from neuralviz.corpus.writing import inert
+from neuralviz.evaluation.correlation import COEFFICIENTS
+from neuralviz.evaluation.data import Measure, ScoredData
+from neuralviz.evaluation.lab import Cell, Compared
+from neuralviz.evaluation.published import Published, published
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.experiments import Row
+    from neuralviz.evaluation.measures import Measured
+
+NAMES = {
+    "spearman": "Spearman",
+    "kendall_c": "tau-c",
+    "kendall_b": "tau-b",
+    "pearson": "Pearson",
+}
+NONE = "–"
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """An experiment and the cells that are finished.
+
+    Attributes:
+        rows: ways to embed.
+        data: data sets.
+        wanted: measures asked for; none for all.
+        k: neighbours that vote on a label.
+        resamples: of the bootstrap intervals.
+        cells: by number of data set and row.
+        compared: by number of data set.
+    """
+
+    rows: tuple[Row, ...]
+    data: tuple[DataSet, ...]
+    wanted: tuple[Measure, ...] = ()
+    k: int = 10
+    resamples: int = 1000
+    cells: Mapping[tuple[int, int], Cell] = field(default_factory=dict)
+    compared: Mapping[int, Compared] = field(default_factory=dict)
+
+    def having(self, event: Cell | Compared) -> Results:
+        """The same with one more cell, or with what the rows break in common."""
+        if isinstance(event, Cell):
+            return replace(self, cells={**self.cells, (event.data, event.row): event})
+        return replace(self, compared={**self.compared, event.data: event})
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all cells are there."""
+        return len(self.cells) == len(self.rows) * len(self.data)
+
+    def measured(self, data: int, row: int) -> Measured | None:
+        """What was measured in a cell; None while it is missing, or when it failed."""
+        cell = self.cells.get((data, row))
+        return None if cell is None else cell.measured
+
+    def published(self, data: int, row: int) -> Published | None:
+        """What the paper has for a cell."""
+        return published(self.data[data], self.rows[row].published)
+
+    def table(self, data: int) -> tuple[list[str], list[list[str]]]:
+        """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
+        lines = [{"": row.label} | self._words(data, at) for at, row in enumerate(self.rows)]
+        heads = list(dict.fromkeys(head for line in lines for head in line))
+        return heads, [[line.get(head, NONE) for head in heads] for line in lines]
+
+    def _words(self, data: int, row: int) -> dict[str, str]:
+        cell = self.cells.get((data, row))
+        if cell is None:
+            return {}
+        if cell.measured is None:
+            return {"error": cell.error}
+        m = cell.measured
+        words: dict[str, str] = {}
+        if m.correlations is not None:
+            for name in COEFFICIENTS:
+                words[NAMES[name]] = _number(getattr(m.correlations, name), 3)
+            if m.intervals is not None:
+                low, high = m.intervals.spearman
+                words["Spearman 95 %"] = f"{low:.3f} … {high:.3f}"
+        for name, counted in (("pairs", m.pairs), ("triplets", m.triplets)):
+            if counted is not None:
+                words[f"{name} broken"] = f"{counted.wrong:,} of {counted.total:,}"
+                words[f"{name} without ties"] = f"{counted.wrong_strict:,}"
+                words[f"{name} error"] = f"{counted.error:.2%}"
+                words[f"{name} same"] = f"{counted.same:.2f}"
+                words[f"{name} diff"] = f"{counted.diff:.2f}"
+        if m.neighbours is not None:
+            low, high = m.neighbours.interval
+            words[f"{m.neighbours.k}-NN accuracy"] = f"{m.neighbours.accuracy:.1%}"
+            words["95 %"] = f"{low:.1%} … {high:.1%}"
+            words["most frequent label"] = f"{m.neighbours.baseline:.1%}"
+        if m.uniformity is not None:
+            if m.uniformity.alignment is not None:
+                words["alignment"] = f"{m.uniformity.alignment:.3f}"
+            words["uniformity"] = f"{m.uniformity.uniformity:.3f}"
+        for one in m.paraphrases:
+            known = one.kendall_c[np.isfinite(one.kendall_c)]
+            words[f"{one.quality}, mean tau-c"] = f"{known.mean():.3f}" if len(known) else NONE
+        return words
+
+    def as_json(self) -> dict[str, Any]:
+        """The measures by row, for scripts; by data set and row where there are several sets."""
+        by_data = {data.name: self._of_data(number) for number, data in enumerate(self.data)}
+        return self._of_data(0) if len(self.data) == 1 else by_data
+
+    def as_record(self) -> dict[str, Any]:
+        """Everything: settings, data sets, rows, measures, overlaps, what was published."""
+        return {
+            "neuralviz": __version__,
+            "settings": self.settings(),
+            "data": [self._data_record(number) for number in range(len(self.data))],
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """What was asked."""
+        return {
+            "measures": list(self.wanted) or "all",
+            "neighbours": self.k,
+            "bootstrap resamples": self.resamples,
+            "rows": [
+                {
+                    "label": row.label,
+                    "method": row.spec.method,
+                    "model": row.spec.model_id or {p.method: p.model_id for p in row.spec.parts},
+                    "options": {
+                        part.method: {name: _plain(value) for name, value in part.options}
+                        for part in row.spec.parts or (row.spec,)
+                    },
+                    "precision": row.precision or None,
+                }
+                for row in self.rows
+            ],
+        }
+
+    def csv(self) -> str:
+        """A line for every number: data, row, model, precision, measure, value, published."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["data", "method", "model", "precision", "measure", "value", "published",
+                         "published model"])  # fmt: skip
+        for (data, row), cell in sorted(self.cells.items()):
+            if cell.measured is None:
+                continue
+            known = self.published(data, row)
+            about = self.rows[row]
+            for name, value in _flat(cell.measured.as_json()):
+                theirs = _published_value(known, name)
+                writer.writerow([
+                    inert(self.data[data].name), about.label, inert(_models(about)),
+                    about.precision, name, value,
+                    "" if theirs is None else theirs, known.model if known and theirs else "",
+                ])  # fmt: skip
+        return file.getvalue()
+
+    def _of_data(self, data: int) -> dict[str, Any]:
+        return {
+            row.key: self._cell_json(data, at)
+            for at, row in enumerate(self.rows)
+            if (data, at) in self.cells
+        }
+
+    def _cell_json(self, data: int, row: int) -> dict[str, Any]:
+        cell = self.cells[data, row]
+        about = self.rows[row]
+        found: dict[str, Any] = {"model": _models(about)}
+        if about.precision:
+            found["precision"] = about.precision
+        if cell.n_rose:
+            found["loss_rose"] = cell.n_rose
+        if cell.measured is None:
+            return found | {"error": cell.error}
+        return found | cell.measured.as_json()
+
+    def _data_record(self, number: int) -> dict[str, Any]:
+        data = self.data[number]
+        record: dict[str, Any] = {
+            "name": data.name,
+            "kind": data.kind,
+            "about": data.describe(),
+            "digest": data.digest,
+            "notes": list(data.notes),
+            "results": self._of_data(number),
+        }
+        if isinstance(data, ScoredData):
+            record |= {"similar": data.similar, "dissimilar": data.dissimilar}
+        known = {row.key: self.published(number, at) for at, row in enumerate(self.rows)}
+        record["published"] = {key: asdict(one) for key, one in known.items() if one is not None}
+        compared = self.compared.get(number)
+        if compared is not None:
+            record["overlap"] = {
+                "rows": [self.rows[at].key for at in compared.rows],
+                "error": compared.error or None,
+                **{
+                    name: {
+                        "shared": one.shared.tolist(),
+                        "I": [
+                            [None if np.isnan(v) else v for v in line]
+                            for line in one.share.tolist()
+                        ],
+                    }
+                    for name, one in compared.overlaps.items()
+                },
+            }
+        return record
+
+
+def _models(row: Row) -> str:
+    return row.spec.model_id or " + ".join(part.model_id for part in row.spec.parts)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _number(value: float, digits: int) -> str:
+    return NONE if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _flat(found: Mapping[str, Any], before: str = "") -> Sequence[tuple[str, Any]]:
+    """Names and numbers, those of a mapping within behind a full stop; lists are left out."""
+    flat: list[tuple[str, Any]] = []
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            flat += _flat(value, f"{before}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            flat.append((before + name, value))
+    return flat
+
+
+def _published_value(known: Published | None, name: str) -> float | None:
+    if known is None:
+        return None
+    theirs = {"pairs.wrong": known.pairs, "triplets.wrong": known.triplets}
+    return theirs.get(name, getattr(known, name, None) if name in COEFFICIENTS else None)

@@ -1,0 +1,267 @@
+"""Figures of measured embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from neuralviz.plots.theme import (
+    BLUE,
+    SMALL_FONT_SIZE,
+    VERMILLION,
+    escape,
+    method_colour,
+    shorten,
+)
+
+MAX_BINS = 60
+ROW_HEIGHT = 40  # px
+_LABEL = 34  # characters
+
+
+def rows_height(n_rows: int) -> int:
+    """px for a figure with a line for each row."""
+    return 150 + ROW_HEIGHT * max(2, n_rows)
+
+
+def interval_figure(
+    labels: Sequence[str],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    title: str,
+    axis: str,
+    published: Sequence[tuple[float, str] | None] = (),
+) -> go.Figure:
+    """A dot with its interval for each row; a hollow diamond for what was published of it.
+
+    Args:
+        labels: of the rows, no two alike.
+        values: NaN where there is none.
+        intervals: lower and upper bound at 95 %; None where there is none.
+        title: of the figure.
+        axis: what the values are.
+        published: value and model; None where there is none.
+    """
+    names = [_label(label) for label in labels]
+    figure = go.Figure()
+    for place, (name, label, value, bounds) in enumerate(
+        zip(names, labels, values, intervals, strict=True)
+    ):
+        error = None
+        if bounds is not None:
+            error = {
+                "type": "data",
+                "symmetric": False,
+                "array": [bounds[1] - value],
+                "arrayminus": [value - bounds[0]],
+                "thickness": 2.5,
+                "width": 7,
+            }
+        told = "" if bounds is None else f"<br>95 %: {bounds[0]:.3f} … {bounds[1]:.3f}"
+        figure.add_scatter(
+            x=[value],
+            y=[name],
+            mode="markers",
+            marker={"size": 13, "color": method_colour(label)},
+            error_x=error,
+            showlegend=False,
+            hovertemplate=f"{name}: %{{x:.3f}}{told}<extra></extra>",
+            name=f"row {place}",
+        )
+    known = [
+        (name, *one)
+        for name, one in zip(names, published or [None] * len(names), strict=True)
+        if one
+    ]
+    if known:
+        figure.add_scatter(
+            x=[value for _, value, _ in known],
+            y=[name for name, _, _ in known],
+            customdata=[escape(model) for _, _, model in known],
+            mode="markers",
+            marker={
+                "size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}
+            },
+            name="as published, with another model: " + _models(known),
+            hovertemplate="published: %{x:.3f}<br>%{customdata}<extra></extra>",
+        )  # fmt: skip
+    figure.update_layout(
+        title=title,
+        xaxis={"title": axis, "nticks": 8},
+        yaxis={
+            "categoryorder": "array",
+            "categoryarray": names[::-1],
+            "showgrid": True,
+            "ticks": "",
+            "range": [-0.6, len(names) - 0.4],
+        },
+    )
+    return figure
+
+
+def error_figure(
+    labels: Sequence[str], errors: Sequence[float], strict: Sequence[float], title: str
+) -> go.Figure:
+    """The share of relations that each row breaks, as bars; without ties, a line in the bar.
+
+    Args:
+        labels: of the rows.
+        errors: shares, 0 … 1, ties broken.
+        strict: shares without ties.
+        title: of the figure.
+    """
+    names = [_label(label) for label in labels]
+    figure = go.Figure(
+        go.Bar(
+            x=np.asarray(errors) * 100,
+            y=names,
+            orientation="h",
+            marker={"color": [method_colour(label) for label in labels]},
+            text=[f"{error:.2%}" for error in errors],
+            textposition="auto",
+            textfont={"size": SMALL_FONT_SIZE},
+            insidetextfont={"color": "white"},
+            customdata=np.asarray(strict) * 100,
+            hovertemplate="%{y}: %{x:.4g} %<br>without ties %{customdata:.4g} %<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        title=title,
+        xaxis={"title": "broken, %", "rangemode": "tozero", "nticks": 6},
+        yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
+        bargap=0.3,
+    )
+    return figure
+
+
+def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figure:
+    """How products of what is alike and of what is not are spread.
+
+    Args:
+        same, diff: products, -1 … 1.
+        title: of the figure.
+    """
+    both = np.concatenate([same, diff])
+    low, high = (float(both.min()), float(both.max())) if len(both) else (0.0, 1.0)
+    n_bins = int(np.clip(np.sqrt(max(len(both), 1)), 12, MAX_BINS))
+    edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
+    figure = go.Figure()
+    for values, name, colour in ((diff, "different", BLUE), (same, "alike", VERMILLION)):
+        counts, _ = np.histogram(values, edges)
+        figure.add_bar(
+            x=(edges[:-1] + edges[1:]) / 2,
+            y=counts / max(1, len(values)) * 100,
+            width=np.diff(edges),
+            name=f"{name} ({len(values):,})",
+            marker={"color": colour, "opacity": 0.6, "line": {"width": 0}},
+            hovertemplate=f"{name}: %{{y:.2g}} %<br>around %{{x:.3f}}<extra></extra>",
+        )
+    figure.update_layout(
+        title=title,
+        barmode="overlay",
+        bargap=0,
+        xaxis={"title": "product", "nticks": 8},
+        yaxis={"title": "share, %"},
+    )
+    return figure
+
+
+def overlap_figure(
+    labels: Sequence[str], share: np.ndarray, shared: np.ndarray, title: str
+) -> go.Figure:
+    """The share of errors that two methods have in common, as a matrix (Eq. 3).
+
+    Args:
+        labels: of the rows.
+        share: [row, row] ``I``, 0 … 1; NaN where a row breaks nothing.
+        shared: [row, row] how many.
+        title: of the figure.
+    """
+    names = [_label(label) for label in labels]
+    figure = go.Figure(
+        go.Heatmap(
+            z=share,
+            x=names,
+            y=names,
+            zmin=0,
+            zmax=1,
+            colorbar={"title": {"text": "I"}},
+            text=[[f"{one:.2f}" if np.isfinite(one) else "" for one in line] for line in share],
+            texttemplate="%{text}",
+            textfont={"size": SMALL_FONT_SIZE},
+            customdata=shared,
+            hovertemplate="%{y}<br>%{x}<br>I %{z:.3f}, %{customdata:,} in common<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        title=title,
+        yaxis={"autorange": "reversed", "showgrid": False, "ticks": ""},
+        xaxis={"showgrid": False, "ticks": "", "tickangle": -35},
+    )
+    return figure
+
+
+def quality_figure(
+    qualities: Sequence[str],
+    matrices: Sequence[np.ndarray],
+    fixed: Sequence[tuple[np.ndarray, np.ndarray]],
+    title: str,
+    *,
+    is_ratio: bool = False,
+) -> go.Figure:
+    """A heatmap for each quality that varies, over the values of the two others (section 3.1).
+
+    Args:
+        qualities: names.
+        matrices: [fixed1, fixed2] tau-c, or ratios of two methods' tau-c.
+        fixed: values of the two others.
+        title: of the figure.
+        is_ratio: colours centred at 1, cut to 0.5 … 1.5.
+    """
+    figure = make_subplots(
+        cols=max(1, len(qualities)),
+        subplot_titles=[f"{escape(shorten(name, 20))} varies" for name in qualities],
+        horizontal_spacing=0.08,
+    )
+    for column, (matrix, (rows, columns)) in enumerate(zip(matrices, fixed, strict=True), 1):
+        # a diverging scale is centred at 0: ratios are drawn as what they are above 1
+        drawn = matrix - 1 if is_ratio else matrix
+        figure.add_trace(
+            go.Heatmap(
+                z=drawn,
+                x=[f"{value:g}" for value in columns],
+                y=[f"{value:g}" for value in rows],
+                coloraxis="coloraxis",
+                text=[[f"{v:.2f}" if np.isfinite(v) else "" for v in line] for line in matrix],
+                texttemplate="%{text}",
+                hovertemplate="others at %{y} and %{x}: %{text}<extra></extra>",
+            ),
+            row=1,
+            col=column,
+        )
+    known = np.concatenate([np.ravel(one) for one in matrices]) if matrices else np.zeros(1)
+    known = known[np.isfinite(known)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    scale = (
+        {"cmin": -0.5, "cmax": 0.5} if is_ratio else {"cmin": min(low, 0.0), "cmax": high or 1.0}
+    )
+    bar: dict[str, Any] = {"title": {"text": "ratio" if is_ratio else "tau-c"}}
+    if is_ratio:
+        bar |= {"tickvals": [-0.5, -0.25, 0, 0.25, 0.5],
+                "ticktext": ["≤ 0.5", "0.75", "1", "1.25", "≥ 1.5"]}  # fmt: skip
+    figure.update_layout(title=title, coloraxis={**scale, "colorbar": bar}, margin={"t": 90})
+    figure.update_xaxes(showgrid=False, ticks="", type="category")
+    figure.update_yaxes(showgrid=False, ticks="", type="category")
+    return figure
+
+
+def _label(label: str) -> str:
+    return escape(shorten(label, _LABEL))
+
+
+def _models(known: Sequence[tuple[str, float, str]]) -> str:
+    return ", ".join(dict.fromkeys(escape(model) for _, _, model in known))

@@ -1,0 +1,220 @@
+"""The widgets that say what is measured, on what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.embedders import METHODS, split_options
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.data import DataSet, ScoredData, read_data
+from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
+from neuralviz.models import BUNDLED, bundled
+from neuralviz.models.language_model import head_layers, layers_of
+from neuralviz.paths import sample_data
+from neuralviz.ui.method_choice import JOINED
+from neuralviz.ui.model_choice import LOADERS
+from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.precision import choose_precision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXAMPLES = {
+    "Groups that mean the same": "triplet_groups.csv",
+    "Scored pairs": "scored_pairs.csv",
+    "Topics": "topics.csv",
+}
+MAX_ROWS = 20_000
+OWN_METHODS = "Methods"
+FIRST_METHODS = ("mean", "sbert-wk", "neural")
+
+_read = st.cache_data(max_entries=8, show_spinner=False)(read_data)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What is to be measured.
+
+    Attributes:
+        data: a data set.
+        rows: ways to embed.
+        is_example: whether the data are those the page begins with.
+    """
+
+    data: DataSet
+    rows: tuple[Row, ...]
+    is_example: bool
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """All that the results depend on."""
+        return self.data.digest, *(f"{row.label} {row.spec.to_json()}" for row in self.rows)
+
+
+def choose() -> Chosen | None:
+    """Data and methods; None where something is missing or makes no sense, which is said."""
+    left, right = st.columns(2, gap="large")
+    with left:
+        data, is_example = _choose_data()
+    with right:
+        rows = _choose_rows()
+    if data is None or rows is None:
+        return None
+    st.caption(plain(f"{data.name}: {data.describe()}."))
+    for note in data.notes:
+        st.caption(plain(note))
+    return Chosen(data, rows, is_example)
+
+
+def _choose_data() -> tuple[DataSet | None, bool]:
+    source = st.segmented_control(
+        "Data",
+        ["Example", "Upload"],
+        default="Example",
+        required=True,
+        key="evaluation-source",
+        persist_state="session",
+    )
+    if source == "Example":
+        example = st.selectbox(
+            "Example",
+            list(EXAMPLES),
+            key="example",
+            bind="query-params",
+            label_visibility="collapsed",
+        )
+        name = EXAMPLES[example or next(iter(EXAMPLES))]
+        return _bounded(_read(name, (sample_data() / name).read_bytes())), True
+    file = st.file_uploader(
+        "A table",
+        type=["csv", "tsv", "jsonl", "json", "parquet", "xlsx"],
+        key="evaluation-file",
+        help="With the columns sentence1, sentence2 and score; or text and group; or text and "
+        "label; or original, generated, varies, value, fixed1 and fixed2. It stays on this "
+        "machine.",
+        label_visibility="collapsed",
+    )
+    if file is not None:
+        st.session_state["evaluation-kept"] = (file.name, file.getvalue())
+    if "evaluation-kept" not in st.session_state:
+        st.caption(
+            "Give a table with the columns sentence1, sentence2 and score; or text and group; or "
+            "text and label."
+        )
+        return None, False
+    roles = st.text_input(
+        "Columns, where they are called otherwise",
+        key="evaluation-roles",
+        placeholder="text1=question, score=rating",
+    )
+    try:
+        name, content = st.session_state["evaluation-kept"]
+        data = _read(name, content, _pairs(roles), max_rows=MAX_ROWS)
+        return _bounded(data), False
+    except NeuralvizError as error:
+        show_error(error)
+        return None, False
+
+
+def _bounded(data: DataSet) -> DataSet:
+    """Scored pairs with the bounds that are asked for."""
+    if not isinstance(data, ScoredData):
+        return data
+    row = st.container(horizontal=True)
+    similar = row.number_input(
+        "Similar from", value=data.similar, step=0.5, format="%g", key="similar",
+        bind="query-params", help="Pairs scored so or higher count as similar.",
+    )  # fmt: skip
+    dissimilar = row.number_input(
+        "Dissimilar to", value=data.dissimilar, step=0.5, format="%g", key="dissimilar",
+        bind="query-params", help="Pairs scored so or lower count as dissimilar.",
+    )  # fmt: skip
+    return replace(data, similar=similar, dissimilar=dissimilar)
+
+
+def _choose_rows() -> tuple[Row, ...] | None:
+    table = st.selectbox(
+        "Measure",
+        [OWN_METHODS, *EXPERIMENTS],
+        format_func=lambda name: name if name == OWN_METHODS else EXPERIMENTS[name].line,
+        key="experiment",
+        bind="query-params",
+        help="Methods of your choice, or one of the tables of the papers.",
+    )
+    methods: Sequence[str] = ()
+    if table == OWN_METHODS:
+        methods = st.multiselect(
+            "Methods",
+            [*METHODS, *JOINED],
+            default=list(FIRST_METHODS),
+            key="methods",
+            bind="query-params",
+            accept_new_options=True,
+            label_visibility="collapsed",
+            placeholder="Choose methods, or type names with a plus between them",
+        )
+    with st.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
+        precision = choose_precision("Precision", "precision", "exact")
+        options = st.text_input(
+            "Options",
+            key="options",
+            bind="query-params",
+            placeholder="epochs=5, mean.layer=all",
+            help="Of every method that has them; METHOD.NAME=VALUE is for one of them.",
+        )
+        model = st.text_input(
+            "Model",
+            key="evaluation-model",
+            bind="query-params",
+            placeholder="each method's own",
+            help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
+        )
+    try:
+        typed = _pairs(options)
+        model_id = (model or "").strip() or None
+        if table == OWN_METHODS and not methods:
+            st.caption("Choose a method.")
+            return None
+
+        def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
+            if table == OWN_METHODS:
+                return method_rows(methods, options, model_id)
+            return experiment_rows(table, options, model_id, _head_layers)
+
+        rows = rows_with(typed)
+        if precision != "exact" and any(row.spec.learns for row in rows):
+            rows = rows_with({"precision": precision} | typed)
+        return rows
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+
+
+def _head_layers(model_id: str) -> Sequence[str]:
+    """Of the bundled model without loading it."""
+    if model_id == BUNDLED:
+        shapes = bundled.shapes()
+        return head_layers(layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0])
+    return LOADERS["masked"](model_id).head_layers
+
+
+def _pairs(typed: str | None) -> dict[str, str]:
+    """``NAME=VALUE`` pairs with commas between them; a value may hold commas itself.
+
+    Raises:
+        SettingsError: it is no list of such pairs.
+    """
+    entries: list[str] = []
+    for part in (typed or "").split(","):
+        if "=" in part or not entries:
+            entries.append(part.strip())
+        else:
+            entries[-1] += "," + part
+    if entries == [""]:
+        return {}
+    if any("=" not in entry for entry in entries):
+        raise SettingsError("Options are written NAME=VALUE, with commas between them.")
+    return split_options(entries)

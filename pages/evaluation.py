@@ -1,0 +1,54 @@
+"""Evaluation: how good an embedding is, on labelled data, and where it goes wrong."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from neuralviz.ui.evaluation.choose import OWN_METHODS, choose
+from neuralviz.ui.evaluation.show import show
+from neuralviz.ui.page import page_header
+
+QUICK = 100  # texts of an example that is measured without being asked to
+
+page_header(
+    "Evaluation",
+    "Is an embedding any good? **Products of embeddings against what people said**: scores, groups "
+    "and labels, and where each method goes wrong.",
+    r"$$\text{broken:}\quad E_A\cdot E_B\le E_A\cdot E_C\qquad"
+    r"\text{in common:}\quad I=\frac{|T_1\cap T_2|}{\min(|T_1|,|T_2|)}$$"
+    "\n\nA and B are alike, C is not. $T_1$ and $T_2$ are the triplets that two methods break.",
+    "**Correlations** say whether products rise with people's scores; lines are intervals that "
+    "hold 95 % of bootstrap samples, so two methods whose lines overlap much may be equally good. "
+    "**Triplets** take an anchor, a text of its group and one of another group: broken when the "
+    "other one is nearer. **Pairs** take a similar and a dissimilar pair. Among what was "
+    "**published** the model is named: the bundled model is far smaller than BERT.",
+    "Neural embeddings, section 3 and Appendices C, G and H; SBERT-WK, Table VII and Figure 3; "
+    "alignment and uniformity: Wang & Isola 2020.",
+)
+
+chosen = choose()
+button, note = st.columns([1, 6], vertical_alignment="center")
+pressed = button.button(
+    "Evaluate", type="primary", icon=":material/play_arrow:", disabled=chosen is None,
+    width="stretch",
+)  # fmt: skip
+if chosen is not None:
+    is_quick = (
+        chosen.is_example
+        and len(chosen.data.texts) <= QUICK
+        and len(chosen.rows) <= 3
+        and st.session_state.get("experiment", OWN_METHODS) == OWN_METHODS
+        and all(part.model_id in ("bundled", "all-MiniLM-L6-v2")
+                for row in chosen.rows for part in row.spec.parts or (row.spec,))
+    )  # fmt: skip
+    asked = st.session_state.setdefault("evaluation-asked", [])
+    if (pressed or is_quick) and chosen.identity not in asked:
+        asked.append(chosen.identity)
+    if chosen.identity in asked:
+        show(chosen)
+    else:
+        n = len(chosen.data.texts)
+        note.caption(
+            f"{n:,} different texts by {len(chosen.rows)} methods. What is embedded is kept: "
+            "stopped and started again, it goes on where it was."
+        )

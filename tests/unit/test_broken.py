@@ -1,0 +1,213 @@
+"""Counts of broken relations against enumeration, one triplet after the other."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.evaluation import broken
+from neuralviz.evaluation.broken import (
+    TIE,
+    Grouping,
+    count_pairs,
+    count_triplets,
+    shared_pairs,
+    shared_triplets,
+    unit_rows,
+)
+
+
+def triplets_of(grouping: Grouping) -> list[tuple[int, int, int]]:
+    """All of them, as section 3.2 says it."""
+    n = len(grouping.group)
+    anchor = grouping.anchor
+    found = []
+    for a, b, c in itertools.product(range(n), repeat=3):
+        if anchor is not None and not (anchor[a] and not anchor[b] and not anchor[c]):
+            continue
+        if (
+            b == a
+            or grouping.group[b] != grouping.group[a]
+            or grouping.group[c] == grouping.group[a]
+        ):
+            continue
+        found.append((a, b, c))
+    return found
+
+
+def enumerated(vectors: np.ndarray, grouping: Grouping):
+    units = unit_rows(vectors)
+    wrong, strict, same, diff = set(), set(), [], []
+    for a, b, c in triplets_of(grouping):
+        alike, unlike = float(units[a] @ units[b]), float(units[a] @ units[c])
+        same.append(alike)
+        diff.append(unlike)
+        if alike - unlike < TIE:
+            wrong.add((a, b, c))
+        if unlike - alike >= TIE:
+            strict.add((a, b, c))
+    return wrong, strict, same, diff
+
+
+@st.composite
+def grouped(draw) -> tuple[np.ndarray, np.ndarray, Grouping]:
+    """Two methods' vectors, with many ties, and groups of any size."""
+    n = draw(st.integers(3, 14))
+    group = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+    anchor = None
+    if draw(st.booleans()):
+        anchor = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    values = st.lists(st.integers(-2, 2), min_size=3 * n, max_size=3 * n)
+    one, other = (np.array(draw(values), dtype=float).reshape(n, 3) for _ in range(2))
+    return one, other, Grouping(group, anchor)
+
+
+@settings(max_examples=300, deadline=None)
+@given(case=grouped(), block=st.sampled_from([1, 7, 1 << 22]))
+def test_triplets_are_those_of_enumeration(case, block: int) -> None:
+    one, other, grouping = case
+    first, second = enumerated(one, grouping), enumerated(other, grouping)
+    assert grouping.n_triplets == len(first[2])
+    before = broken._BLOCK
+    broken._BLOCK = block
+    try:
+        if not first[2]:
+            with pytest.raises(NeuralvizError):
+                count_triplets(one, grouping)
+            with pytest.raises(NeuralvizError):
+                shared_triplets([one, other], grouping)
+            return
+        counted = count_triplets(one, grouping)
+        overlap = shared_triplets([one, other], grouping)
+    finally:
+        broken._BLOCK = before
+    assert (counted.wrong, counted.wrong_strict) == (len(first[0]), len(first[1]))
+    assert counted.total == len(first[2])
+    assert counted.same == pytest.approx(np.mean(first[2]), abs=1e-12)
+    assert counted.diff == pytest.approx(np.mean(first[3]), abs=1e-12)
+    both = len(first[0] & second[0])
+    assert overlap.shared.tolist() == [[len(first[0]), both], [both, len(second[0])]]
+    fewer = min(len(first[0]), len(second[0]))
+    share = overlap.share[0, 1]
+    assert share == pytest.approx(both / fewer) if fewer else np.isnan(share)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), n_similar=st.integers(1, 9), n_dissimilar=st.integers(1, 9))
+def test_pairs_are_those_of_enumeration(data, n_similar: int, n_dissimilar: int) -> None:
+    def draw(n: int) -> np.ndarray:
+        return np.array(data.draw(st.lists(st.integers(-4, 4), min_size=n, max_size=n))) / 4
+
+    methods = [(draw(n_similar), draw(n_dissimilar)) for _ in range(2)]
+    sets = []
+    for alike, unlike in methods:
+        pairs = list(itertools.product(range(n_similar), range(n_dissimilar)))
+        wrong = {(i, j) for i, j in pairs if alike[i] - unlike[j] < TIE}
+        strict = {(i, j) for i, j in pairs if unlike[j] - alike[i] >= TIE}
+        counted = count_pairs(alike, unlike)
+        assert (counted.wrong, counted.wrong_strict) == (len(wrong), len(strict))
+        assert counted.total == len(pairs)
+        assert counted.same == pytest.approx(alike.mean())
+        assert counted.diff == pytest.approx(unlike.mean())
+        sets.append(wrong)
+    overlap = shared_pairs([a for a, _ in methods], [u for _, u in methods])
+    both = len(sets[0] & sets[1])
+    assert overlap.shared.tolist() == [[len(sets[0]), both], [both, len(sets[1])]]
+
+
+def test_rounding_is_a_tie_and_a_tie_is_broken() -> None:
+    alike, unlike = np.array([0.5]), np.array([0.5 + 5e-8])
+    for one, other in ((alike, unlike), (unlike, alike)):
+        counted = count_pairs(one, other)
+        assert (counted.wrong, counted.wrong_strict) == (1, 0)
+    assert count_pairs([0.5], [0.5 + 2e-7]).wrong_strict == 1
+    assert count_pairs([0.5 + 2e-7], [0.5]).wrong == 0
+
+
+def test_vectors_of_any_length_and_of_zeros() -> None:
+    grouping = Grouping(np.array([0, 0, 1, 1]))
+    vectors = np.array([[1, 0], [2, 0.1], [0, 1], [0.1, 3]])
+    plain = count_triplets(vectors, grouping)
+    scaled = count_triplets(vectors * np.array([[1e200], [1e-200], [7], [1]]), grouping)
+    assert plain.wrong == scaled.wrong == 0
+    assert plain.total == 8
+    nothing = count_triplets(np.zeros((4, 2)), grouping)
+    assert (nothing.wrong, nothing.wrong_strict) == (8, 0)
+
+
+@pytest.mark.parametrize(
+    ("group", "anchor", "said"),
+    [
+        ([0, 0, 0], None, "All texts are of one group"),
+        ([0, 1, 2], None, "one text only"),
+        ([0, 0, 1, 1], [True] * 4, "No anchor has another text"),
+        ([0, 0, 1, 1], [False] * 4, "No anchor has another text"),
+        ([0, 0, 0], [True, False, False], "All texts are of one group"),
+    ],
+)
+def test_data_without_triplets(group, anchor, said: str) -> None:
+    anchors = None if anchor is None else np.array(anchor)
+    with pytest.raises(NeuralvizError, match=said):
+        count_triplets(np.eye(len(group)), Grouping(np.array(group), anchors))
+
+
+def test_broken_vectors_are_refused() -> None:
+    vectors = np.eye(4)
+    vectors[1, 1] = np.nan
+    with pytest.raises(NeuralvizError, match="1 of 4 vectors"):
+        count_triplets(vectors, Grouping(np.array([0, 0, 1, 1])))
+    with pytest.raises(NeuralvizError, match="not finite"):
+        count_pairs([0.5, np.inf], [0.1])
+    with pytest.raises(NeuralvizError, match="no dissimilar pair"):
+        count_pairs([0.5], [])
+    with pytest.raises(NeuralvizError, match="no similar pair"):
+        count_pairs([], [0.5])
+
+
+def test_too_many_are_refused_in_words(monkeypatch) -> None:
+    grouping = Grouping(np.arange(40) // 2)
+    vectors = np.random.default_rng(0).normal(size=(40, 3))
+    monkeypatch.setattr(broken, "MAX_COMPARED", 100)
+    with pytest.raises(NeuralvizError, match="too many to compare one by one"):
+        shared_triplets([vectors, vectors], grouping)
+    with pytest.raises(NeuralvizError, match="too many to compare one by one"):
+        shared_pairs([vectors[:, 0]] * 2, [vectors[:, 1]] * 2)
+    monkeypatch.setattr(broken, "MAX_PRODUCTS", 100)
+    with pytest.raises(NeuralvizError, match="40 texts make too many triplets"):
+        count_triplets(vectors, grouping)
+
+
+def test_counting_can_be_stopped(monkeypatch) -> None:
+    vectors, grouping = np.random.default_rng(0).normal(size=(40, 3)), Grouping(np.arange(40) // 2)
+    monkeypatch.setattr(broken, "_BLOCK", 100)
+    asked = []
+    for work in (
+        lambda stop: count_triplets(vectors, grouping, should_stop=stop),
+        lambda stop: shared_triplets([vectors] * 2, grouping, should_stop=stop),
+        lambda stop: shared_pairs([vectors[:, 0]] * 2, [vectors[:, 1]] * 2, should_stop=stop),
+    ):
+        asked.clear()
+        with pytest.raises(Stopped):
+            work(lambda: asked.append(1) or len(asked) > 2)
+        assert len(asked) == 3
+
+
+def test_all_triplets_of_3949_texts_are_counted() -> None:
+    """The number that the paper has for ASSET; memory stays below that of all products."""
+    import tracemalloc
+
+    group = np.repeat(np.arange(359), 11)
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(359, 16))[group] + 0.8 * draw.normal(size=(3949, 16))
+    tracemalloc.start()
+    counted = count_triplets(vectors.astype(np.float32), Grouping(group))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert counted.total == 155_511_620
+    assert 0 < counted.wrong_strict <= counted.wrong < counted.total
+    assert peak < 3949**2 * 8

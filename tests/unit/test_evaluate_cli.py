@@ -1,0 +1,285 @@
+"""`neuralviz evaluate`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import neuralviz
+from neuralviz import cli
+from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.errors import ModelError
+from neuralviz.evaluation.broken import Grouping, count_triplets
+from neuralviz.evaluation.correlation import correlate
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+SENTENCES = [
+    ("A dog runs.", "The dog is running.", 5),
+    ("A cat sleeps.", "The cat is asleep.", 4.5),
+    ("Rates rose.", "Interest rates went up.", 4),
+    ("A dog runs.", "Rates rose.", 0),
+    ("The sun sets.", "A cat sleeps.", 1),
+    ("It rains.", "Bread is baked.", 2),
+    ("It rains.", "It is raining hard.", 3),
+]
+
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled: LanguageModel
+) -> Callable[..., Result]:
+    """Run the command in an empty folder, on the bundled model that all tests share."""
+    real = neuralviz.models.load_model
+    monkeypatch.setitem(
+        LOADERS, "masked", lambda name: bundled if name == "bundled" else real(name)
+    )
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    with Path("pairs.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("sentence1", "sentence2", "score"), *SENTENCES])
+    Path("groups.csv").write_text(
+        "text,group\nA dog runs.,d\nThe dog is running.,d\nRates rose.,r\nIt rains.,w\n"
+        "Interest rates went up.,r\n",
+        "utf-8",
+    )
+    return lambda *words: CliRunner().invoke(cli.app, ["evaluate", *words])
+
+
+def found(result: Result) -> dict:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_json_has_the_documented_shape_and_the_numbers_of_python(run) -> None:
+    printed = found(
+        run("--data", "pairs.csv", "--method", "mean", "--method", "cls", "--measure", "all",
+            "--json")
+    )  # fmt: skip
+    assert list(printed) == ["mean", "cls"]
+    embedder = make_embedder("mean")
+    texts = [text for a, b, _ in SENTENCES for text in (a, b)]
+    vectors = embedder.encode(texts).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1)[:, None]
+    scores = [score for *_, score in SENTENCES]
+    expected = correlate((vectors[::2] * vectors[1::2]).sum(axis=1), scores)
+    mean = printed["mean"]
+    for name in ("spearman", "kendall_c", "kendall_b"):
+        assert mean[name] == pytest.approx(getattr(expected, name), abs=1e-6)
+    assert mean["pairs"]["total"] == 3 * 3
+    triplets = count_triplets(vectors[:6], Grouping(np.array([0, 0, 1, 1, 2, 2])))
+    assert mean["triplets"]["wrong"] == triplets.wrong
+    assert mean["triplets"]["total"] == triplets.total == 6 * 4
+    assert mean["triplets"]["same"] == pytest.approx(triplets.same, abs=1e-6)
+    assert {"wrong", "wrong_strict", "total", "same", "diff"} <= set(mean["triplets"])
+
+
+def test_groups_give_triplets_and_standard_output_is_json_alone(run) -> None:
+    result = run("--data", "groups.csv", "--method", "mean", "--measure", "triplets", "--json")
+    assert list(found(result)["mean"]) == ["model", "triplets"]
+    assert "5 texts in 3 groups" in result.stderr
+
+
+def test_what_learns_is_exact_unless_asked_and_says_so(run) -> None:
+    words = ["--data", "groups.csv", "--method", "neural", "--option", "epochs=1", "--json"]
+    assert found(run(*words))["neural"]["precision"] == "exact"
+    printed = found(run(*words, "--option", "precision=fast"))
+    assert printed["neural"]["precision"] == "fast"
+
+
+def test_a_report_with_every_setting(run) -> None:
+    Path("evil.csv").write_text(
+        "text,group\n<script>alert(1)</script>,a\nb <i>,a\nc,=x\nd,=x\n", "utf-8"
+    )
+    result = run("--data", "evil.csv", "--data", "pairs.csv", "--method", "mean",
+                 "--method", "neural", "--option", "neural.epochs=2", "--option",
+                 "precision=fast", "-o", "out")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    report = Path("out/report.html").read_text("utf-8")
+    for said in ("neural, fast", "epochs 2", "all-MiniLM-L6-v2", "bundled", "evil.csv"):
+        assert said in report
+    assert "<script>alert" not in report
+    assert report.count("plotly.js v") <= 2  # the library is in it once
+    record = json.loads(Path("out/results.json").read_text("utf-8"))
+    assert [data["name"] for data in record["data"]] == ["evil.csv", "pairs.csv"]
+    assert record["settings"]["rows"][1]["options"]["neural"] == {"epochs": 2, "precision": "fast"}
+    overlap = record["data"][0]["overlap"]
+    assert overlap["rows"] == ["mean", "neural"]
+    with Path("out/results.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    spearman = [row for row in rows if row["measure"] == "spearman"]
+    assert [row["method"] for row in spearman] == ["mean", "neural, fast"]
+    expected = record["data"][1]["results"]["mean"]["spearman"]
+    assert float(spearman[0]["value"]) == pytest.approx(expected)
+
+
+def test_several_data_sets_are_named_in_the_json(run) -> None:
+    printed = found(
+        run("--data", "pairs.csv", "--data", "groups.csv", "--method", "mean", "--json")
+    )
+    assert list(printed) == ["pairs.csv", "groups.csv"]
+    assert "spearman" in printed["pairs.csv"]["mean"]
+
+
+def test_sample_data_by_name_and_roles(run) -> None:
+    printed = found(run("--data", "topics.csv", "--method", "mean", "--role", "label=form",
+                        "--limit", "60", "--json"))  # fmt: skip
+    assert printed["mean"]["neighbours"]["n"] == 60
+
+
+def test_an_undefined_correlation_is_said_and_no_number(run) -> None:
+    Path("equal.csv").write_text("sentence1,sentence2,score\na,b,5\nc,d,5\ne,f,5\n", "utf-8")
+    result = run("--data", "equal.csv", "--method", "mean", "--json")
+    assert result.exit_code == 1  # triplets there are, a correlation there is none
+    mean = json.loads(result.stdout)["mean"]
+    assert "NaN" not in result.stdout
+    assert mean.get("spearman") is None
+    assert mean["triplets"]["total"] == 6 * 4
+    assert "All scores are equal" in mean["failed"]["correlations"]
+    assert "All scores are equal" in result.stderr
+    result = run("--data", "equal.csv", "--method", "mean", "--measure", "correlations", "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+
+
+def test_a_method_that_fails_leaves_the_others(run, monkeypatch) -> None:
+    def broken(name: str) -> None:
+        raise ModelError(f"The model {name} is broken.")
+
+    monkeypatch.setitem(LOADERS, "masked", broken)
+    result = run("--data", "groups.csv", "--method", "neural", "--method", "mean", "--json")
+    assert result.exit_code == 1
+    printed = json.loads(result.stdout)
+    assert printed["neural"]["error"] == "The model bundled is broken."
+    assert printed["mean"]["triplets"]["total"] > 0
+    assert "neural, exact on groups.csv: The model bundled is broken." in result.stderr
+
+
+def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
+    from neuralviz.embedders.pooled import PooledEmbedder
+
+    real = PooledEmbedder._embed
+
+    def embed(self, read, should_stop):
+        vectors, loss = real(self, read, should_stop)
+        return (vectors * math.nan if self.name == "cls" else vectors), loss
+
+    monkeypatch.setattr(PooledEmbedder, "_embed", embed)
+    result = run("--data", "groups.csv", "--method", "mean", "--method", "cls", "--json")
+    assert result.exit_code == 1
+    assert "no finite number" in json.loads(result.stdout)["cls"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--data", "none.csv"], "none.csv cannot be read"),
+        (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "no method “wrong”"),
+        (["--data", "pairs.csv", "--measure", "speed"], "There is no measure “speed”"),
+        (["--data", "groups.csv", "--measure", "pairs"], "no columns to measure pairs on"),
+        (["--data", "pairs.csv", "--similar", "1"], "1 is not above 2"),
+        (["--data", "pairs.csv", "--similar", "nan"], "have to be numbers"),
+        (["--data", "pairs.csv", "--experiment", "wrong"], "no experiment “wrong”"),
+        (["--data", "pairs.csv", "--experiment", "layers", "--method", "mean"], "not both"),
+        (["--data", "pairs.csv", "--role", "score=none"], "no column “none”"),
+        (["--data", "one.csv"], "All texts are of one group"),
+        (["--data", "single.csv"], "one text only"),
+        (["--data", "words.csv"], "0 pairs"),
+        (["--data", "pairs.csv", "-o", "pairs.csv"], "is a file; give the name of a folder"),
+        (["--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--option", "epochs=2"],
+         "has an option “epochs”"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused_before_anything_is_embedded(run, words, said, monkeypatch) -> None:
+    Path("one.csv").write_text("text,group\na,x\nb,x\nc,x\n", "utf-8")
+    Path("single.csv").write_text("text,group\na,x\nb,y\nc,z\n", "utf-8")
+    Path("words.csv").write_text("sentence1,sentence2,score\na,b,high\nc,d,low\n", "utf-8")
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("something was embedded")
+
+    monkeypatch.setattr("neuralviz.evaluation.lab.embed_texts", never)
+    result = run(*words, "--json")
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr.replace("\n", " ")
+    assert result.stdout == ""
+
+
+def test_experiments_are_listed_and_run(run) -> None:
+    listed = run("--list").stdout
+    assert "blueprints" in listed
+    assert "Tables 9 to 12" in listed
+    words = ["--data", "groups.csv", "--option", "epochs=1", "--json"]
+    printed = found(run(*words, "--experiment", "layers", "--experiment", "blueprints"))
+    # the rows that both have are there once; their own epochs come before those asked for
+    assert list(printed) == [
+        "neural, 5 epochs", "neural-L0", "neural-L1", "neural-L2",
+        "neural-B0", "neural-B1", "neural-B2", "neural-B3",
+    ]  # fmt: skip
+
+
+def test_parts_of_sbert_wk_differ(run) -> None:
+    printed = found(run("--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--json"))
+    assert len({round(one["triplets"]["same"], 9) for one in printed.values()}) == 6
+
+
+PROGRAM = """
+import sys, time
+from neuralviz.embedders import pooled
+from neuralviz import cli
+real = pooled.PooledEmbedder._embed
+def embed(self, read, should_stop):
+    print("embedding", len(read), flush=True, file=sys.stderr)
+    time.sleep({pause})
+    return real(self, read, should_stop)
+pooled.PooledEmbedder._embed = embed
+cli.main()
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    texts = "".join(f"text number {n} of all,{n % 40}\n" for n in range(160))
+    (tmp_path / "many.csv").write_text("text,group\n" + texts, "utf-8")
+    environment = os.environ | {"NEURALVIZ_HOME": str(tmp_path / "home")}
+    words = ["evaluate", "--data", "many.csv", "--method", "mean", "--json"]
+
+    def start(pause: float) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(pause=pause), *words],
+            cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    killed = start(pause=3)
+    seen = 0
+    for line in killed.stderr:  # each batch takes longer than what is kept waits
+        seen += line.startswith("embedding")
+        if seen == 3:
+            time.sleep(0.2)
+            break
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    second = start(pause=0)
+    out, err = second.communicate(timeout=300)
+    assert second.returncode == 0, err
+    assert 0 < err.count("embedding") < 5  # of five batches
+    undisturbed = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(pause=0), *words],
+        cwd=tmp_path, env=environment | {"NEURALVIZ_HOME": str(tmp_path / "other")},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert json.loads(out) == json.loads(undisturbed.stdout)

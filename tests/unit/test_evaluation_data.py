@@ -1,0 +1,259 @@
+"""Reading labelled data, and measuring on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.data import (
+    GroupedData,
+    LabelledData,
+    ParaphraseData,
+    ScoredData,
+    read_data,
+)
+from neuralviz.evaluation.measures import check_measures, measure, overlaps
+
+PAIRS = "sentence1,sentence2,score\na b,a b,5\na b,a c,4.5\nd e,f g,1\nh,i,0\n"
+GROUPS = "text,group\na1,a\na2,a\nb1,b\nb2,b\nc1,c\n"
+LABELS = "text,label\na,x\nb,x\nc,y\nd,y\n"
+PHRASES = "original,generated,varies,value,fixed1,fixed2\n" + "".join(
+    f"o{i},g{i} {quality},{quality},{i / 4},0.1,{fixed}\n"
+    for quality in ("lexical", "semantic")
+    for fixed in (0.1, 0.9)
+    for i in range(4)
+)
+
+
+def read(content: str, roles=None, **options):
+    return read_data("d.csv", content.encode(), roles, **options)
+
+
+def test_pairs_have_their_texts_once() -> None:
+    data = read(PAIRS)
+    assert isinstance(data, ScoredData)
+    assert data.texts == ("a b", "d e", "h", "a c", "f g", "i")
+    assert [data.texts[i] for i in data.second] == ["a b", "a c", "f g", "i"]
+    assert data.measures == ("correlations", "pairs", "triplets", "uniformity")
+    assert data.describe() == ("4 scored pairs, 2 of them similar (≥ 4), 2 dissimilar (≤ 2)")
+    assert data.grouping.n_triplets == 4 * 2  # the same text twice counts twice
+
+
+def test_bounds_fit_scores_within_0_and_1() -> None:
+    data = read("a,b,score\nx,y,1\nx,z,0\nz,y,1\n")
+    assert (data.similar, data.dissimilar) == (0.8, 0.4)
+    data = read(PAIRS, similar=4.6, dissimilar=0.5)
+    assert (data.is_similar.sum(), data.is_dissimilar.sum()) == (1, 1)
+    with pytest.raises(SettingsError, match="1 is not above 2"):
+        read(PAIRS, similar=1, dissimilar=2)
+
+
+def test_groups_and_anchors() -> None:
+    data = read(GROUPS)
+    assert isinstance(data, GroupedData)
+    assert data.grouping.n_triplets == 4 * 1 * 3
+    with_roles = "text,group,role\nd,1,anchor\ns,1,\nt,1,summary\ne,2,Anchor\nu,2,summary\n"
+    data = read(with_roles)
+    assert data.grouping.anchor.tolist() == [True, False, False, True, False]
+    assert data.grouping.n_triplets == 2 * 1 + 1 * 2
+    assert "2 of them anchors: 4 triplets" in data.describe()
+
+
+def test_labels_and_paraphrases() -> None:
+    data = read(LABELS)
+    assert isinstance(data, LabelledData)
+    assert data.labels == ("x", "x", "y", "y")
+    data = read(PHRASES)
+    assert isinstance(data, ParaphraseData)
+    assert data.describe() == "16 generated phrases, varied in lexical, semantic"
+
+
+def test_roles_name_columns() -> None:
+    data = read(
+        "Q,A,rating\nx,y,5\nx,z,1\nz,y,3\n", {"text1": "q", "text2": "A", "score": "rating"}
+    )
+    assert isinstance(data, ScoredData)
+    data = read("id,text,topic,group\n1,x,t,g\n2,y,t,g\n3,z,u,h\n", {"label": "topic"})
+    assert isinstance(data, LabelledData)
+    with pytest.raises(SettingsError, match="There is no role “wrong”"):
+        read(PAIRS, {"wrong": "score"})
+    with pytest.raises(SettingsError, match="no column “none” for the role score"):
+        read(PAIRS, {"score": "none"})
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "said"),
+    [
+        ("", TextError, "d.csv"),
+        ("a,c\n1,2\n", TextError, "no columns that can be measured on"),
+        ("sentence1,sentence2,score\na,b,high\nc,d,low\ne,f,\n", TextError, "0 pairs"),
+        ("text,group\na,1\n", TextError, "1 text with a group"),
+        ("text,label\na,1\n", TextError, "1 text with a label"),
+        (PHRASES.splitlines()[0] + "\no,g,lexical,many,1,1\n", TextError, "0 texts generated"),
+    ],
+)
+def test_what_cannot_be_measured_on(content: str, error, said: str) -> None:
+    with pytest.raises(error, match=said):
+        read(content)
+
+
+def test_rows_without_a_score_are_left_out_with_a_note() -> None:
+    data = read(PAIRS + "x,y,high\n,z,3\n")
+    assert len(data.scores) == 4
+    assert any("“score” is no number" in note and "line 6" in note for note in data.notes)
+    assert any("is missing" in note for note in data.notes)
+
+
+def test_the_digest_is_of_everything_that_counts() -> None:
+    texts = [PAIRS, PAIRS.replace("4.5", "4.4"), GROUPS, GROUPS.replace("b2,b", "b2,a"), LABELS]
+    digests = [read(text).digest for text in texts] + [read(PAIRS, similar=3).digest]
+    assert len(set(digests)) == len(digests)
+    assert read(PAIRS).digest == digests[0]
+
+
+# --- measures ----------------------------------------------------------------------------------
+
+
+def drawn(data, seed: int = 0, dim: int = 5) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(len(data.texts), dim)).astype(np.float32)
+
+
+def many_pairs(n: int = 60) -> ScoredData:
+    rows = "".join(f"s{i},t{i},{i % 6}\n" for i in range(n))
+    return read("sentence1,sentence2,score\n" + rows)
+
+
+def test_all_measures_of_scored_pairs() -> None:
+    data = many_pairs()
+    vectors = drawn(data)
+    found = measure(data, vectors, resamples=200)
+    units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1)[:, None]
+    products = (units[data.first] * units[data.second]).sum(axis=1)
+    np.testing.assert_allclose(found.products, products, atol=1e-12)
+    from scipy import stats
+
+    c = found.correlations
+    assert c.spearman == pytest.approx(stats.spearmanr(products, data.scores).statistic)
+    assert c.pearson == pytest.approx(stats.pearsonr(products, data.scores).statistic)
+    for variant in "bc":
+        expected = stats.kendalltau(products, data.scores, variant=variant).statistic
+        assert getattr(c, f"kendall_{variant}") == pytest.approx(expected)
+    low, high = found.intervals.spearman
+    assert -1 <= low < c.spearman < high <= 1
+    assert found.pairs.total == 20 * 30
+    assert found.triplets.total == 40 * 38
+    alike = np.square(units[data.first] - units[data.second]).sum(axis=1)[data.is_similar]
+    assert found.uniformity.alignment == pytest.approx(alike.mean())
+    distances = ((units[:, None] - units[None]) ** 2).sum(axis=-1)
+    off = ~np.eye(len(units), dtype=bool)
+    assert found.uniformity.uniformity == pytest.approx(np.log(np.exp(-2 * distances[off]).mean()))
+    assert not found.failed
+    assert found.as_json()["triplets"]["total"] == 1520
+
+
+def test_an_interval_holds_what_it_says() -> None:
+    """Of 60 samples whose correlation is known, the 95 % intervals hold it in most."""
+    from neuralviz.evaluation.correlation import bootstrap
+
+    draw = np.random.default_rng(1)
+    held = 0
+    for seed in range(60):
+        x = draw.normal(size=80)
+        y = 0.6 * x + 0.8 * draw.normal(size=80)
+        low, high = bootstrap(x, y, resamples=200, seed=seed).pearson
+        held += low <= 0.6 <= high
+    assert held >= 48
+
+
+def test_equal_scores_have_no_correlation_and_say_so() -> None:
+    data = read("sentence1,sentence2,score\na,b,3\nc,d,3\ne,f,3\n")
+    with pytest.raises(NeuralvizError, match="All scores are equal"):
+        check_measures(data, ["correlations"])
+    found = measure(data, drawn(data), ["correlations"])
+    assert "All scores are equal" in found.failed["correlations"]
+    same = read(PAIRS)
+    found = measure(same, np.ones((len(same.texts), 2)), ["correlations", "pairs"])
+    assert "All products are equal" in found.failed["correlations"]
+    assert found.as_json()["spearman"] is None
+    assert (found.pairs.wrong, found.pairs.wrong_strict) == (4, 0)
+
+
+def test_a_measure_that_fails_leaves_the_others() -> None:
+    data = read("sentence1,sentence2,score\na,b,3\nc,d,2.5\ne,f,1\ng,h,3.5\n")
+    assert check_measures(data, []) == data.measures
+    found = measure(data, drawn(data), resamples=0)
+    assert found.correlations is not None
+    assert set(found.failed) == {"pairs", "triplets"}
+    assert "--similar" in found.failed["pairs"]
+
+
+def test_measures_that_the_data_are_not_made_for() -> None:
+    with pytest.raises(SettingsError, match="no columns to measure correlations on"):
+        check_measures(read(GROUPS), ["correlations"])
+    with pytest.raises(SettingsError, match="cannot be measured by neighbours"):
+        measure(read(GROUPS), np.eye(5), ["neighbours"])
+    for content, said in (
+        ("text,group\na,1\nb,1\nc,1\n", "All texts are of one group"),
+        ("text,group\na,1\nb,2\nc,3\n", "one text only"),
+        ("text,label\na,1\nb,1\nc,1\n", "All texts have the same label"),
+    ):
+        with pytest.raises(NeuralvizError, match=said):
+            check_measures(read(content), [])
+
+
+def test_vectors_that_do_not_fit() -> None:
+    data = read(GROUPS)
+    with pytest.raises(NeuralvizError, match="4 vectors for the 5 different texts"):
+        measure(data, np.eye(4))
+    with pytest.raises(NeuralvizError, match="1 of 5 vectors hold something"):
+        measure(data, np.where(np.eye(5) * np.arange(5) == 4, np.nan, 1.0))
+
+
+def test_neighbours_vote_on_labels() -> None:
+    rows = "".join(f"t{i},{'xyz'[i % 3]}\n" for i in range(30))
+    data = read("text,label\n" + rows)
+    vectors = np.eye(3)[np.arange(30) % 3] + 0.01 * drawn(data, dim=3)
+    found = measure(data, vectors, k=5)
+    assert found.neighbours.accuracy == 1
+    assert found.neighbours.k == 5
+    assert found.neighbours.baseline == pytest.approx(1 / 3)
+    assert found.uniformity.alignment < 0.01
+    assert found.same.min() > 0.9 > found.diff.max()
+
+
+def test_paraphrases_by_quality_and_fixed_values() -> None:
+    data = read(PHRASES)
+    vectors = np.zeros((len(data.texts), 2))
+    vectors[:, 0] = 1
+    for phrase, place in enumerate(data.generated):  # the product rises with the value
+        vectors[place] = [1, 1 - data.values[phrase]]
+    lexical, semantic = measure(data, vectors).paraphrases
+    assert (lexical.quality, semantic.quality) == ("lexical", "semantic")
+    assert lexical.fixed1.tolist() == [0.1]
+    assert lexical.fixed2.tolist() == [0.1, 0.9]
+    np.testing.assert_allclose(lexical.kendall_c, 1)
+    assert lexical.n.tolist() == [[4, 4]]
+
+
+def test_ratios_are_cut_and_left_out_where_they_say_nothing() -> None:
+    from neuralviz.evaluation.paraphrases import QualityMap, ratio
+
+    axis = np.array([0.1])
+    values = [np.array([[value]]) for value in (0.4, 0.8, 0.1, -0.2, np.nan)]
+    maps = [QualityMap("lexical", axis, axis, value, np.ones((1, 1))) for value in values]
+    assert ratio(maps[0], maps[1])[0, 0] == pytest.approx(0.5)
+    assert ratio(maps[1], maps[2])[0, 0] == 1.5
+    assert np.isnan(ratio(maps[0], maps[3])[0, 0])
+    assert np.isnan(ratio(maps[4], maps[0])[0, 0])
+
+
+def test_overlaps_of_pairs_and_triplets() -> None:
+    data = many_pairs()
+    found = overlaps(data, [drawn(data, 0), drawn(data, 1)])
+    assert set(found) == {"triplets", "pairs"}
+    for number in range(2):
+        counted = measure(data, drawn(data, number), resamples=0)
+        assert found["triplets"].shared[number, number] == counted.triplets.wrong
+        assert found["pairs"].shared[number, number] == counted.pairs.wrong
+    assert overlaps(read(LABELS), [np.eye(4)] * 2) == {}
