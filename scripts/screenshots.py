@@ -22,6 +22,7 @@ PAGES = {
     "micro_tuning": "",
     "compare": "compare",
     "corpus_map": "corpus_map",
+    "evaluation": "evaluation",
     "layers": "layers",
     "blueprints": "blueprints",
     "how_it_works": "how_it_works",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
     from neuralviz.evaluation.lab import Cell, Compared
+    from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
@@ -311,7 +312,7 @@ def _warn(label: str, data: DataSet, cell: Cell) -> None:
         say(f"{label} on {data.name}: {LossWarning(cell.n_rose, len(data.texts))}")
 
 
-def _write(results: Any, folder: Path) -> None:
+def _write(results: Results, folder: Path) -> None:
     from neuralviz.corpus.writing import write_text
     from neuralviz.plots.report import report_html
 
@@ -325,17 +326,17 @@ def _write(results: Any, folder: Path) -> None:
     write_text(folder / "report.html", report_html(results))
 
 
-def _show(results: Any) -> None:
-    """A table for each data set."""
+def _show(results: Results) -> None:
+    """For each data set a table a kind of measure: narrow enough for a terminal."""
     console = Console(highlight=False)
     for number, data in enumerate(results.data):
-        heads, lines = results.table(number)
-        table = Table(
-            box=None, pad_edge=False, title=Text(printable(data.name)), title_justify="left"
-        )
-        for place, head in enumerate(heads):
-            table.add_column(head, justify="left" if place == 0 else "right")
-        for line in lines:
-            table.add_row(*(Text(printable(cell)) for cell in line))
-        console.print(table)
-        console.print()
+        if len(results.data) > 1:
+            console.print(Text(printable(data.name), style="bold"))
+        for heads, lines in [*results.tables(number), *results.overlap_tables(number)]:
+            table = Table(box=None, pad_edge=False)
+            for place, head in enumerate(heads):
+                table.add_column(head, justify="left" if place == 0 else "right")
+            for line in lines:
+                table.add_row(*(Text(printable(cell)) for cell in line))
+            console.print(table)
+            console.print()

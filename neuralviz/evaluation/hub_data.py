@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.corpus.lines import tidy
+from neuralviz.corpus.lines import count, tidy
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.data import (
     MAX_ROWS,
@@ -98,8 +98,8 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         from datasets.exceptions import DatasetNotFoundError
     except ImportError as error:
         raise NeuralvizError(
-            "Data sets of the hub need the package “datasets”: pip install datasets. Or save the "
-            "data as a CSV and give that file."
+            "Data sets of the hub need the package “datasets”: pip install "
+            "'neuralviz[datasets]'. Or save the data as a CSV and give that file."
         ) from error
     try:
         return load_dataset(repo, config, split=split)
@@ -239,4 +239,4 @@ def _texts(values: Sequence[Any]) -> list[str]:
 
 
 def _left_out(n: int) -> tuple[str, ...]:
-    return (f"{n:,} rows were left out because a text or a score is missing.",) if n else ()
+    return (f"{count(n, 'row')} left out because a text or a score is missing.",) if n else ()

@@ -75,43 +75,82 @@ class Results:
 
     def table(self, data: int) -> tuple[list[str], list[list[str]]]:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
-        lines = [{"": row.label} | self._words(data, at) for at, row in enumerate(self.rows)]
-        heads = list(dict.fromkeys(head for line in lines for head in line))
-        return heads, [[line.get(head, NONE) for head in heads] for line in lines]
+        lines = []
+        for at, row in enumerate(self.rows):
+            line = {"": row.label}
+            for group, words in self._words(data, at).items():
+                line |= {f"{group} {head}".strip(): word for head, word in words.items()}
+            lines.append(line)
+        return _as_lines(lines)
 
-    def _words(self, data: int, row: int) -> dict[str, str]:
+    def tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
+        """The same in narrow tables, one for each kind of measure; its name heads the labels."""
+        words = [self._words(data, at) for at in range(len(self.rows))]
+        found = []
+        for group in dict.fromkeys(group for line in words for group in line):
+            lines = [
+                {group: row.label} | line.get(group, {})
+                for row, line in zip(self.rows, words, strict=True)
+            ]
+            found.append(_as_lines(lines))
+        return found
+
+    def overlap_tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
+        """Which share of what they break two rows have in common (Eq. 3), a table a measure."""
+        compared = self.compared.get(data)
+        if compared is None:
+            return []
+        labels = [self.rows[at].label for at in compared.rows]
+        return [
+            (
+                [f"{name} in common (I)", *labels],
+                [
+                    [label, *(_number(value, 2) for value in line)]
+                    for label, line in zip(labels, one.share, strict=True)
+                ],
+            )
+            for name, one in compared.overlaps.items()
+        ]
+
+    def _words(self, data: int, row: int) -> dict[str, dict[str, str]]:
+        """Of a cell, by kind of measure and head."""
         cell = self.cells.get((data, row))
         if cell is None:
             return {}
         if cell.measured is None:
-            return {"error": cell.error}
+            return {"": {"error": cell.error}}
         m = cell.measured
-        words: dict[str, str] = {}
+        words: dict[str, dict[str, str]] = {}
         if m.correlations is not None:
-            for name in COEFFICIENTS:
-                words[NAMES[name]] = _number(getattr(m.correlations, name), 3)
+            found = {NAMES[n]: _number(getattr(m.correlations, n), 3) for n in COEFFICIENTS}
             if m.intervals is not None:
                 low, high = m.intervals.spearman
-                words["Spearman 95 %"] = f"{low:.3f} … {high:.3f}"
+                found["Spearman 95 %"] = f"{low:.3f} … {high:.3f}"
+            words[""] = found
         for name, counted in (("pairs", m.pairs), ("triplets", m.triplets)):
             if counted is not None:
-                words[f"{name} broken"] = f"{counted.wrong:,} of {counted.total:,}"
-                words[f"{name} without ties"] = f"{counted.wrong_strict:,}"
-                words[f"{name} error"] = f"{counted.error:.2%}"
-                words[f"{name} same"] = f"{counted.same:.2f}"
-                words[f"{name} diff"] = f"{counted.diff:.2f}"
+                words[name] = {
+                    "broken": f"{counted.wrong:,} of {counted.total:,}",
+                    "without ties": f"{counted.wrong_strict:,}",
+                    "error": f"{counted.error:.2%}",
+                    "same": f"{counted.same:.2f}",
+                    "diff": f"{counted.diff:.2f}",
+                }
         if m.neighbours is not None:
             low, high = m.neighbours.interval
-            words[f"{m.neighbours.k}-NN accuracy"] = f"{m.neighbours.accuracy:.1%}"
-            words["95 %"] = f"{low:.1%} … {high:.1%}"
-            words["most frequent label"] = f"{m.neighbours.baseline:.1%}"
+            words[f"{m.neighbours.k}-NN"] = {
+                "accuracy": f"{m.neighbours.accuracy:.1%}",
+                "95 %": f"{low:.1%} … {high:.1%}",
+                "most frequent label": f"{m.neighbours.baseline:.1%}",
+            }
         if m.uniformity is not None:
-            if m.uniformity.alignment is not None:
-                words["alignment"] = f"{m.uniformity.alignment:.3f}"
-            words["uniformity"] = f"{m.uniformity.uniformity:.3f}"
+            aligned = m.uniformity.alignment
+            words["spread"] = {} if aligned is None else {"alignment": f"{aligned:.3f}"}
+            words["spread"]["uniformity"] = f"{m.uniformity.uniformity:.3f}"
         for one in m.paraphrases:
             known = one.kendall_c[np.isfinite(one.kendall_c)]
-            words[f"{one.quality}, mean tau-c"] = f"{known.mean():.3f}" if len(known) else NONE
+            told = f"{known.mean():.3f}" if len(known) else NONE
+            words.setdefault("mean tau-c", {})[f"{one.quality} varied"] = told
         return words
 
     def as_json(self) -> dict[str, Any]:
@@ -218,6 +257,12 @@ class Results:
                 },
             }
         return record
+
+
+def _as_lines(lines: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[str]]]:
+    """Heads as they first come, and the cells under them."""
+    heads = list(dict.fromkeys(head for line in lines for head in line))
+    return heads, [[line.get(head, NONE) for head in heads] for line in lines]
 
 
 def _models(row: Row) -> str:

@@ -147,7 +147,8 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
     """
     both = np.concatenate([same, diff])
     low, high = (float(both.min()), float(both.max())) if len(both) else (0.0, 1.0)
-    n_bins = int(np.clip(np.sqrt(max(len(both), 1)), 12, MAX_BINS))
+    fewer = min(len(same), len(diff))
+    n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     figure = go.Figure()
     for values, name, colour in ((diff, "different", BLUE), (same, "alike", VERMILLION)):

@@ -45,7 +45,7 @@ def report_html(results: Results) -> str:
     for number, data in enumerate(results.data):
         parts.append(f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>")
         parts += [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
-        parts.append(_table(*results.table(number)))
+        parts += [_table(*one) for one in results.tables(number)]
         parts += _failures(results, number)
         parts.append(_published(results, number))
         for figure, height in data_figures(results, number):

@@ -1,0 +1,83 @@
+"""The neural paper's ablations on STS-B test, with the bundled model, beside what it printed.
+
+    NEURALVIZ_DATA=… python benchmarks/ablations.py [--experiment outputs] [--precision fast]
+
+Vectors are kept as they come, by text and settings, where `neuralviz evaluate` keeps them: ended in
+any way, the same command goes on where it was. About an hour on two cores. Prints a table in
+markdown; published figures are of bert-base-uncased, a model five times as large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from neuralviz.embedders.registry import LOADERS
+from neuralviz.evaluation.data import read_data
+from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows
+from neuralviz.evaluation.lab import Cell, Lab, Progress
+from neuralviz.evaluation.published import Published, published
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--experiment", default="ablations", choices=EXPERIMENTS)
+    parser.add_argument("--precision", default="exact")
+    parser.add_argument("--limit", type=int, help="take the first so many pairs")
+    args = parser.parse_args()
+    folder = os.environ.get("NEURALVIZ_DATA")
+    if not folder:
+        sys.exit("This needs the STS benchmark: set NEURALVIZ_DATA to the folder that has stsb/.")
+    path = Path(folder) / "stsb" / "test.csv"
+    data = read_data(path.name, path, **({"max_rows": args.limit} if args.limit else {}))
+    loaders = {kind: cache(load) for kind, load in LOADERS.items()}
+    typed = {} if args.precision == "exact" else {"precision": args.precision}
+    rows = experiment_rows(
+        args.experiment, typed, None, lambda model_id: loaders["masked"](model_id).head_layers
+    )
+    print(f"STS-B test: {data.describe()}. Published: bert-base-uncased, in brackets.\n")
+    print("| method | Spearman | 95 % | tau-c | tau-b | pairs broken | triplets broken |")
+    print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    for event in Lab().run(rows, [data], loaders=loaders):
+        if isinstance(event, Progress):
+            show(rows, event)
+        elif isinstance(event, Cell):
+            row = rows[event.row]
+            print(line(row, event, published(data, row.published)), flush=True)
+
+
+def show(rows: tuple[Row, ...], progress: Progress) -> None:
+    """How far it is, on a terminal."""
+    if sys.stderr.isatty() and progress.row is not None:
+        label = rows[progress.row].label
+        print(f"\r{label}: {progress.done:,} of {progress.total:,}  ", end="", file=sys.stderr)
+
+
+def line(row: Row, cell: Cell, theirs: Published | None) -> str:
+    """A line of the table, ours before the paper's."""
+    measured = cell.measured
+    if measured is None or measured.correlations is None:
+        return f"| {row.label} | {cell.error} |"
+    found = measured.correlations
+    cells = [row.label]
+    for name in ("spearman", "kendall_c", "kendall_b"):
+        known = getattr(theirs, name, None)
+        cells.append(f"{getattr(found, name):.3f}" + (f" ({known:.3f})" if known else ""))
+        if name == "spearman" and measured.intervals is not None:
+            low, high = measured.intervals.spearman
+            cells.append(f"{low:.3f} … {high:.3f}")
+        elif name == "spearman":
+            cells.append("–")
+    for name in ("pairs", "triplets"):
+        counted, known = getattr(measured, name), getattr(theirs, name, None)
+        cells.append(f"{counted.wrong:,}" + (f" ({known:,})" if known else "") if counted else "–")
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

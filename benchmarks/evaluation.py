@@ -1,0 +1,90 @@
+"""How long measuring takes: triplets, what two methods break in common, all measures of STS-B.
+
+    NEURALVIZ_DATA=… python benchmarks/evaluation.py
+
+The first two are counted from given vectors of 3,949 texts in 359 groups of 11, the size of
+ASSET's test set, drawn at random so that some triplets are broken; with the memory that it adds.
+The last one embeds STS-B test by mean pooling and measures everything, bootstrap intervals
+included; it is left out where ``NEURALVIZ_DATA`` does not point at the data. Prints a table in
+markdown.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from neuralviz.evaluation.broken import Grouping, count_triplets, shared_triplets
+from neuralviz.evaluation.data import read_data
+from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.lab import Cell, Lab
+
+GROUPS, OF_GROUP, DIM = 359, 11, 384
+NOISE = (0.55, 0.7)  # of two methods, beside groups' vectors of length 1
+
+
+def main() -> None:
+    draw = np.random.default_rng(0)
+    group = np.repeat(np.arange(GROUPS), OF_GROUP)
+    centres = draw.normal(size=(GROUPS, DIM)) / np.sqrt(DIM)
+    methods = [
+        (centres[group] + by * draw.normal(size=(len(group), DIM)) * 4 / np.sqrt(DIM)).astype(
+            np.float32
+        )
+        for by in NOISE
+    ]
+    grouping = Grouping(group)
+    print(f"{platform.machine()}, {os.cpu_count()} cores\n")
+    print("| | seconds | added to memory, MB | |")
+    print("| --- | --- | --- | --- |")
+    row(
+        f"{grouping.n_triplets:,} triplets counted",
+        lambda: f"{count_triplets(methods[0], grouping).error:.1%} broken",
+    )
+    row(
+        "what two methods break in common",
+        lambda: f"I = {shared_triplets(methods, grouping).share[0, 1]:.2f}",
+    )
+    folder = os.environ.get("NEURALVIZ_DATA")
+    if folder and (Path(folder) / "stsb" / "test.csv").is_file():
+        row("STS-B test, mean pooling, all measures", lambda: stsb(Path(folder)))
+
+
+def row(name: str, work: Callable[[], str]) -> None:
+    """A line of the table."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    said = work()
+    seconds = time.perf_counter() - start
+    added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"| {name} | {seconds:.1f} | {added:,.0f} | {said} |", flush=True)
+
+
+def stsb(folder: Path) -> str:
+    """Embed and measure, with nothing kept from before."""
+    path = folder / "stsb" / "test.csv"
+    data = read_data(path.name, path)
+    with TemporaryDirectory() as kept:
+        cells = [
+            event
+            for event in Lab(Path(kept)).run(method_rows(["mean"], {}), [data])
+            if isinstance(event, Cell)
+        ]
+    measured = cells[0].measured
+    if measured is None or measured.correlations is None:
+        sys.exit(cells[0].error)
+    return f"Spearman {measured.correlations.spearman:.3f}"
+
+
+if __name__ == "__main__":
+    main()
