@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from neuralviz.evaluation.data import (
     grouped_data,
     scored_data,
 )
+from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 
 PREFIX = "hf:"
 
@@ -101,16 +103,37 @@ def _load(repo: str, config: str | None, split: str) -> Any:
             "Data sets of the hub need the package “datasets”: pip install "
             "'neuralviz[datasets]'. Or save the data as a CSV and give that file."
         ) from error
+    if not Path(repo).is_dir():
+        _ask_for(repo)
     try:
         return load_dataset(repo, config, split=split)
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
         raise NeuralvizError(
-            f"The data set {repo} cannot be had: there is no network, or no such data set on the "
-            "hub. Download it where there is a network, and give its folder, or a CSV."
+            f"The data set {repo} cannot be had: it is not on this machine, or not on the hub, or "
+            "the hub was lost on the way. Give a folder with a copy of it, or a CSV."
         ) from error
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else "no reason"
         raise NeuralvizError(f"The data set {repo} cannot be read: {reason}.") from error
+
+
+def _ask_for(repo: str) -> None:
+    """Find out in seconds, not in a row of retries, whether the hub can be reached.
+
+    Raises:
+        NeuralvizError: it cannot, and nobody said that a copy in the cache will do.
+    """
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return  # `datasets` takes what is in its cache
+    found = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
+    if isinstance(found, Exception):
+        raise NeuralvizError(
+            f"The data set {repo} cannot be had: there is no network, or no such data set on the "
+            "hub. Give a folder with a copy of it, or a CSV; with HF_HUB_OFFLINE=1 a copy that was "
+            "downloaded before is taken."
+        ) from found
 
 
 # --- formats: name, columns, similar, dissimilar, notes -> data -----------------------------------

@@ -8,13 +8,16 @@ import re
 import threading
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from huggingface_hub import HfApi
+
+T = TypeVar("T")
 NETWORK_SECONDS = 3.0
 _FILES = ("*.json", "*.txt", "*.model", "model*.safetensors")
 # of a folder of its own in a model of sentence-transformers
@@ -84,26 +87,10 @@ def _is_complete(folder: Path) -> bool:
 def _file_names(model_id: str) -> list[str]:
     """What is fetched of a model, weights last; none when it has no weights in safetensors.
 
-    Asked in a thread: neither looking up a name nor waiting for an answer may take for ever.
-
     Raises:
         ModelError: the hub does not answer in time, or has no such model.
     """
-    from huggingface_hub import HfApi, constants
-
-    answer: list[list[str] | Exception] = []
-
-    def ask() -> None:
-        try:
-            info = HfApi(endpoint=constants.ENDPOINT).model_info(model_id, timeout=NETWORK_SECONDS)
-            answer.append([sibling.rfilename for sibling in info.siblings or ()])
-        except Exception as error:  # handed over to the thread that waits
-            answer.append(error)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(NETWORK_SECONDS)
-    found = answer[0] if answer else TimeoutError()
+    found = ask_hub(lambda hub: hub.model_info(model_id, timeout=NETWORK_SECONDS))
     if isinstance(found, Exception):
         if any(_status(cause) is not None for cause in _causes(found)):
             raise _explained(model_id, found) from found
@@ -113,7 +100,7 @@ def _file_names(model_id: str) -> list[str]:
         ) from found
     names = [
         name
-        for name in found
+        for name in (sibling.rfilename for sibling in found.siblings or ())
         if _OF_A_MODULE.fullmatch(name)
         or ("/" not in name and any(fnmatch(name, pattern) for pattern in _FILES))
     ]
@@ -123,6 +110,27 @@ def _file_names(model_id: str) -> list[str]:
     others = [name for name in names if not name.endswith(".safetensors")]
     # files of the folder itself first: the folder of the first one is the model's
     return sorted([*others, *weights], key=lambda n: ("/" in n, n in weights, n)) if weights else []
+
+
+def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
+    """The hub's answer, or what went wrong; a `TimeoutError` when it does not answer in time.
+
+    Asked in a thread: neither looking up a name nor waiting for an answer may take for ever.
+    """
+    from huggingface_hub import HfApi, constants
+
+    answer: list[T | Exception] = []
+
+    def ask() -> None:
+        try:
+            answer.append(question(HfApi(endpoint=constants.ENDPOINT)))
+        except Exception as error:  # handed over to the thread that waits
+            answer.append(error)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(NETWORK_SECONDS)
+    return answer[0] if answer else TimeoutError()
 
 
 def _explained(model_id: str, error: Exception) -> ModelError:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from huggingface_hub import constants
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
@@ -103,13 +104,15 @@ def test_a_split_that_there_is_not(tmp_path: Path) -> None:
 
 
 def test_without_a_network_or_the_package_it_is_said(tmp_path, monkeypatch) -> None:
-    with pytest.raises(NeuralvizError, match="no network, or no such data set"):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(NeuralvizError, match="not on this machine"):
         load_hub_data(str(tmp_path / "nothing"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
 
     def offline(*_: object, **__: object) -> None:
         raise ConnectionError("Couldn't reach the hub (offline mode is enabled).")
 
-    monkeypatch.setattr("datasets.load_dataset", offline)
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", offline)
     with pytest.raises(NeuralvizError, match="stsb_multi_mt cannot be had: there is no network"):
         load_hub_data("hf:stsb")
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)

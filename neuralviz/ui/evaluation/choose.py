@@ -72,7 +72,7 @@ def choose() -> Chosen | None:
 def _choose_data() -> tuple[DataSet | None, bool]:
     source = st.segmented_control(
         "Data",
-        ["Example", "Upload"],
+        ["Example", "Upload", "Hub"],
         default="Example",
         required=True,
         key="evaluation-source",
@@ -88,6 +88,8 @@ def _choose_data() -> tuple[DataSet | None, bool]:
         )
         name = EXAMPLES[example or next(iter(EXAMPLES))]
         return _bounded(_read(name, (sample_data() / name).read_bytes())), True
+    if source == "Hub":
+        return _from_hub(), False
     file = st.file_uploader(
         "A table",
         type=["csv", "tsv", "jsonl", "json", "parquet", "xlsx"],
@@ -117,6 +119,35 @@ def _choose_data() -> tuple[DataSet | None, bool]:
     except NeuralvizError as error:
         show_error(error)
         return None, False
+
+
+def _from_hub() -> DataSet | None:
+    """A data set of the hub; None when none is named, or it cannot be had, which is said."""
+    name = st.text_input(
+        "Data set",
+        key="evaluation-hub",
+        bind="query-params",
+        placeholder="stsb, mrpc, asset, summeval, or ID:CONFIG:SPLIT",
+        help="Of the Hugging Face hub. It is downloaded when you press Enter; nothing of yours is "
+        "sent there.",
+        label_visibility="collapsed",
+    )
+    if not (name or "").strip():
+        st.caption("Name a data set; this needs a network.")
+        return None
+    try:
+        with st.spinner("Looking on the hub …"):
+            return _bounded(_load_hub_data(name.strip(), max_rows=MAX_ROWS))
+    except NeuralvizError as error:
+        show_error(error)
+        return None
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _load_hub_data(name: str, max_rows: int) -> DataSet:
+    from neuralviz.evaluation.hub_data import load_hub_data
+
+    return load_hub_data(name, max_rows=max_rows)
 
 
 def _bounded(data: DataSet) -> DataSet:
