@@ -49,6 +49,6 @@ if chosen is not None:
     else:
         n = len(chosen.data.texts)
         note.caption(
-            f"{n:,} different texts by {len(chosen.rows)} methods. What is embedded is kept: "
-            "stopped and started again, it goes on where it was."
+            f"{n:,} different texts by {len(chosen.rows)} method{'s' * (len(chosen.rows) != 1)}. "
+            "What is embedded is kept: stopped and started again, it goes on where it was."
         )

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -17,7 +18,7 @@ from rich.text import Text
 
 from neuralviz.cli.common import INTERRUPTED, app, count, precision_warnings_said, say, status
 from neuralviz.cli.vectors import MethodsModel, progress_bars
-from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, Stopped
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.terminal import printable
 
 if TYPE_CHECKING:
@@ -118,10 +119,15 @@ def evaluate(
     """
     from neuralviz.corpus.writing import check_folder
     from neuralviz.embedders import split_options
+    from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
 
     if method and experiment:
         raise SettingsError("Give methods or experiments, not both.")
     wanted = _wanted(measure or [])
+    if 0 < resamples < FEWEST_RESAMPLES:
+        raise SettingsError(
+            f"Intervals need at least {FEWEST_RESAMPLES} resamples; --resamples 0 leaves them out."
+        )
     if output is not None:
         check_folder(output)
     typed = split_options(option or [])
@@ -129,6 +135,9 @@ def evaluate(
     sets = [
         _read(name, split_options(role or []), similar, dissimilar, limit) for name in _once(data)
     ]
+    names = [one.name for one in sets]
+    if len(set(names)) < len(names):  # of one name in several folders
+        sets = [replace(one, name=name) for one, name in zip(sets, _once(data), strict=True)]
     for one in sets:
         _check(one, wanted)
     rows = _rows(method, experiment, typed, model, loaders)
@@ -189,18 +198,21 @@ def _read(
     for bound in (similar, dissimilar):
         if bound is not None and not math.isfinite(bound):
             raise SettingsError("The bounds of similar and dissimilar scores have to be numbers.")
-    bounds = {"similar": similar, "dissimilar": dissimilar}
     max_rows = MAX_ROWS if limit is None else limit
     if name.startswith(PREFIX):
         with status(f"Loading {name} …"):
-            data = load_hub_data(name, **bounds, max_rows=max_rows)
+            data = load_hub_data(
+                name, roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
+            )
     else:
         path = Path(name)
         sample = sample_data() / path.name
         if not path.exists() and path.name == name and sample.is_file():
             path = sample
         try:
-            data = read_data(path.name, path, roles, **bounds, max_rows=max_rows)
+            data = read_data(
+                path.name, path, roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
+            )
         except OSError as error:
             raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error
     for note in data.notes:
@@ -222,7 +234,7 @@ def _rows(
     model: str | None,
     loaders: Loaders,
 ) -> tuple[Row, ...]:
-    from neuralviz.evaluation.experiments import experiment_rows, method_rows
+    from neuralviz.evaluation.experiments import experiment_rows, method_rows, united
 
     if not experiments:
         return method_rows(methods or DEFAULT_METHODS, typed, model)
@@ -230,12 +242,8 @@ def _rows(
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
 
-    rows: dict[str, Row] = {}
-    for name in _once(experiments):
-        for row in experiment_rows(name, typed, model, head_layers):
-            if all(row.spec != known.spec for known in rows.values()):
-                rows.setdefault(row.label, row)
-    return tuple(rows.values())
+    tables = {name: experiment_rows(name, typed, model, head_layers) for name in _once(experiments)}
+    return united(tables)
 
 
 def _run(
@@ -263,8 +271,9 @@ def _run(
                     results = results.having(event)
         except (KeyboardInterrupt, Stopped):
             stopped = True
-    for cell in results.cells.values():
-        _warn(rows[cell.row].label, sets[cell.data], cell)
+    for number in range(len(sets)):
+        for sentence in results.sentences(number):
+            say(f"{sets[number].name}, {sentence}")
     if output is not None:
         _write(results, output)
     if as_json:
@@ -301,17 +310,6 @@ def _drawn(
         bars.update(task, completed=event.done, total=event.total or None)
 
 
-def _warn(label: str, data: DataSet, cell: Cell) -> None:
-    """What is to be minded in a cell, and why something is missing."""
-    if cell.error:
-        say(f"{label} on {data.name}: {cell.error}")
-    if cell.measured is not None:
-        for name, why in cell.measured.failed.items():
-            say(f"{label} on {data.name}, {name}: {why}")
-    if cell.n_rose:
-        say(f"{label} on {data.name}: {LossWarning(cell.n_rose, len(data.texts))}")
-
-
 def _write(results: Results, folder: Path) -> None:
     from neuralviz.corpus.writing import write_text
     from neuralviz.plots.report import report_html
@@ -335,7 +333,7 @@ def _show(results: Results) -> None:
         for heads, lines in [*results.tables(number), *results.overlap_tables(number)]:
             table = Table(box=None, pad_edge=False)
             for place, head in enumerate(heads):
-                table.add_column(head, justify="left" if place == 0 else "right")
+                table.add_column(Text(printable(head)), justify="left" if place == 0 else "right")
             for line in lines:
                 table.add_row(*(Text(printable(cell)) for cell in line))
             console.print(table)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from neuralviz.corpus.lines import tidy
+from neuralviz.corpus.lines import count, tidy
 from neuralviz.corpus.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
-from neuralviz.corpus.rows import UsableRows, usable_rows
+from neuralviz.corpus.rows import usable_rows
 from neuralviz.corpus.tables import Table, read_table
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.broken import Grouping
@@ -29,6 +29,7 @@ Measure = Literal["correlations", "pairs", "triplets", "neighbours", "uniformity
 MAX_ROWS = 2_000_000
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
 ANCHOR = "anchor"
+STS_TEST = "d904940cd4780dfd4645e54b"  # digest of the texts of the benchmark's test pairs
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
     "pairs": ("correlations", "pairs", "triplets", "uniformity"),
     "groups": ("triplets", "uniformity"),
@@ -64,18 +65,28 @@ class DataSet:
     Attributes:
         name: for people.
         texts: the different texts, in the order in which they first come.
-        notes: sentences on what was left out.
+        notes: sentences on what was left out, or not taken as it may have been meant.
+        columns: role to column, of the table that was read.
+        benchmark: the published data that these are, ``stsb``, ``mrpc`` or ``asset``; else empty.
     """
 
     name: str
     texts: tuple[str, ...]
     notes: tuple[str, ...] = field(default=(), kw_only=True)
+    columns: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    benchmark: str = field(default="", kw_only=True)
     kind: ClassVar[Kind] = "pairs"
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """What can be measured on it."""
         return MEASURES[self.kind]
+
+    @cached_property
+    def digest_of_texts(self) -> str:
+        """Hash of the different texts in their order."""
+        content = "\x1e".join(self.texts)
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
     @cached_property
     def digest(self) -> str:
@@ -161,13 +172,13 @@ class ScoredData(DataSet):
         if measure == "triplets" and n_similar < 2:
             return (
                 f"{n_similar} pair{'s' * (n_similar != 1)} score {self.similar:g} or more; "
-                "triplets need at least two. Set what counts as similar (--similar)."
+                "triplets need at least two. Choose another bound of what is similar."
             )
         if measure == "pairs" and not (n_similar and n_dissimilar):
             return (
                 f"{n_similar:,} pairs score {self.similar:g} or more and {n_dissimilar:,} score "
-                f"{self.dissimilar:g} or less; both are needed. Set what counts as similar and as "
-                "dissimilar (--similar, --dissimilar)."
+                f"{self.dissimilar:g} or less; both are needed. Choose other bounds of what is "
+                "similar and dissimilar."
             )
         return ""
 
@@ -189,13 +200,13 @@ class GroupedData(DataSet):
     kind: ClassVar[Kind] = "groups"
 
     def describe(self) -> str:
-        n_groups = len(np.unique(self.grouping.group))
         anchors = ""
         if self.grouping.anchor is not None:
             anchors = f", {int(self.grouping.anchor.sum()):,} of them anchors"
         return (
-            f"{len(self.rows):,} texts in {n_groups:,} groups{anchors}: "
-            f"{self.grouping.n_triplets:,} triplets"
+            f"{_many(len(self.rows), 'text')} in "
+            f"{_many(len(np.unique(self.grouping.group)), 'group')}{anchors}: "
+            f"{_many(self.grouping.n_triplets, 'triplet')}"
         )
 
     def problem(self, measure: Measure) -> str:
@@ -224,7 +235,7 @@ class LabelledData(DataSet):
     kind: ClassVar[Kind] = "labels"
 
     def describe(self) -> str:
-        return f"{len(self.rows):,} texts with {len(set(self.labels)):,} labels"
+        return f"{_many(len(self.rows), 'text')} with {_many(len(set(self.labels)), 'label')}"
 
     def problem(self, measure: Measure) -> str:
         if measure == "neighbours" and len(set(self.labels)) < 2:
@@ -256,7 +267,15 @@ class ParaphraseData(DataSet):
 
     def describe(self) -> str:
         names = ", ".join(dict.fromkeys(self.varies))
-        return f"{len(self.values):,} generated phrases, varied in {names}"
+        return f"{_many(len(self.values), 'generated phrase')}, varied in {names}"
+
+    def problem(self, measure: Measure) -> str:
+        cells = np.stack([_codes(self.varies), self.fixed1, self.fixed2], axis=1)
+        _, cell = np.unique(cells, axis=0, return_inverse=True)
+        for number in range(int(cell.max()) + 1):
+            if len(np.unique(self.values[cell.ravel() == number])) > 1:
+                return ""
+        return "In no cell does the value of a quality vary, so there is nothing to correlate with."
 
     def _contents(self) -> Iterable[object]:
         return (
@@ -288,14 +307,33 @@ def read_data(
         SettingsError: a role that there is not, or whose column there is not.
     """
     table = read_table(name, content, max_rows=max_rows)
+    return data_of(name, table, roles, similar=similar, dissimilar=dissimilar)
+
+
+def data_of(
+    name: str,
+    table: Table,
+    roles: Mapping[str, str] | None = None,
+    *,
+    similar: float | None = None,
+    dissimilar: float | None = None,
+) -> DataSet:
+    """`read_data` for a table that is read already."""
     kind, columns = find_roles(name, table.columns, roles or {})
     if kind == "pairs":
-        return _scored(name, table, columns, similar, dissimilar)
-    if kind == "groups":
-        return _grouped(name, table, columns)
-    if kind == "labels":
-        return _labelled(name, table, columns)
-    return _paraphrases(name, table, columns)
+        data: DataSet = _scored(name, table, columns, similar, dissimilar)
+        if data.digest_of_texts == STS_TEST:
+            data = replace(data, benchmark="stsb")
+    elif kind == "groups":
+        data = _grouped(name, table, columns)
+    elif kind == "labels":
+        data = _labelled(name, table, columns)
+    else:
+        data = _paraphrases(name, table, columns)
+    if kind != "pairs" and (similar is not None or dissimilar is not None):
+        note = f"{name} has no scores, so bounds of what is similar change nothing."
+        data = replace(data, notes=(*data.notes, note))
+    return replace(data, columns=columns)
 
 
 def find_roles(
@@ -313,7 +351,12 @@ def find_roles(
         SettingsError: a declared role or its column does not exist.
     """
     known = {role for of_kind in ROLES.values() for role in of_kind}
-    by_name = {column.strip().lower(): column for column in columns}
+    by_name: dict[str, str] = {}
+    for column in columns:
+        by_name.setdefault(column.strip().lower(), column)
+    twice = [column for column in roles.values() if list(roles.values()).count(column) > 1]
+    if twice:
+        raise SettingsError(f"The column “{twice[0][:40]}” cannot have two roles at once.")
     for role, column in roles.items():
         if role not in known:
             raise SettingsError(
@@ -397,9 +440,29 @@ def grouped_data(
             "three. " + " ".join(notes)
         )
     different, at = distinct(texts)
-    _, group = np.unique(np.array(groups, dtype=object).astype(str), return_inverse=True)
     anchor = None if anchors is None else np.array(anchors, dtype=bool)
-    return GroupedData(name, different, at, Grouping(group, anchor), notes=notes)
+    return GroupedData(name, different, at, Grouping(_codes(groups), anchor), notes=notes)
+
+
+def labelled_data(
+    name: str, texts: Sequence[str], labels: Sequence[str], *, notes: tuple[str, ...] = ()
+) -> LabelledData:
+    """Texts with labels from columns; the same text with the same label counts once.
+
+    Raises:
+        TextError: there are fewer than two.
+    """
+    once = list(dict.fromkeys(zip(texts, labels, strict=True)))
+    if len(once) < 2:
+        raise TextError(
+            f"{name} has {_many(len(once), 'text')} with a label; at least 2 are needed. "
+            + " ".join(notes)
+        )
+    if len(once) < len(texts):
+        rows = count(len(texts) - len(once), "row")
+        notes += (f"{rows} left out because text and label came before.",)
+    different, at = distinct([text for text, _ in once])
+    return LabelledData(name, different, at, tuple(label for _, label in once), notes=notes)
 
 
 def distinct(texts: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
@@ -427,21 +490,23 @@ def _scored(
 def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData:
     rows = usable_rows(table, (columns["text"], columns["group"]))
     texts, groups = rows.texts
-    anchors = None
+    anchors, notes = None, rows.notes
     if "role" in columns:
         roles = [tidy(table.column(columns["role"])[place]).lower() for place in rows.places]
         if ANCHOR in roles:
             anchors = [role == ANCHOR for role in roles]
-    return grouped_data(name, texts, groups, anchors, notes=rows.notes)
+        else:
+            notes += (
+                f"The column “{columns['role'][:40]}” says of no text that it is an {ANCHOR}, so "
+                "every text is one.",
+            )
+    return grouped_data(name, texts, groups, anchors, notes=notes)
 
 
 def _labelled(name: str, table: Table, columns: Mapping[str, str]) -> LabelledData:
     rows = usable_rows(table, (columns["text"], columns["label"]))
     texts, labels = rows.texts
-    if len(texts) < 2:
-        raise _too_few(name, rows, "with a label")
-    different, at = distinct(texts)
-    return LabelledData(name, different, at, labels, notes=rows.notes)
+    return labelled_data(name, texts, labels, notes=rows.notes)
 
 
 def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> ParaphraseData:
@@ -452,18 +517,22 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
     )
     original, generated, varies = rows.texts
     if len(original) < 2:
-        raise _too_few(name, rows, "generated from an original")
+        raise TextError(
+            f"{name} has {_many(len(original), 'text')} generated from an original; at least 2 are "
+            "needed. " + " ".join(rows.notes)
+        )
     texts, at = distinct([*original, *generated])
     n = len(original)
     return ParaphraseData(name, texts, at[:n], at[n:], varies, *rows.numbers, notes=rows.notes)
 
 
-def _too_few(name: str, rows: UsableRows, what: str) -> TextError:
-    n = len(rows.places)
-    return TextError(
-        f"{name} has {n} text{'s' * (n != 1)} {what}; at least 2 are needed. "
-        + " ".join(rows.notes)
-    )
+def _codes(names: Sequence[str]) -> np.ndarray:
+    """[name] numbers, the same for the same name."""
+    return distinct(names)[1]
+
+
+def _many(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def _listed(columns: Sequence[str]) -> str:

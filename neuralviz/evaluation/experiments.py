@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.embedders.registry import METHODS, embedder_spec, embedder_specs
+from neuralviz.embedders.registry import JOIN, METHODS, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
@@ -70,6 +70,23 @@ def method_rows(
     )
 
 
+def united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
+    """The rows of several experiments, each once; namesakes are told apart by their experiment.
+
+    Args:
+        tables: by name of the experiment.
+    """
+    rows: list[Row] = []
+    for name, of_table in tables.items():
+        for row in of_table:
+            if any(row.spec == known.spec for known in rows):
+                continue
+            if any(row.label == known.label or row.key == known.key for known in rows):
+                row = replace(row, label=f"{row.label} ({name})", key=f"{row.key} ({name})")
+            rows.append(row)
+    return tuple(rows)
+
+
 def _is_as_published(spec: EmbedderSpec) -> bool:
     """Whether nothing but the precision and the model is other than the paper's."""
     return {name for name, _ in spec.options} <= {"precision", "tolerance"}
@@ -98,10 +115,11 @@ def experiment_rows(
         )
     rows = EXPERIMENTS[name].rows(typed, model_id, head_layers)
     used = {
-        option.name
+        name
         for row in rows
         for part in row.spec.parts or (row.spec,)
         for option in METHODS[part.method].options
+        for name in (option.name, f"{part.method}.{option.name}")
     }
     for option in typed:
         if option not in used:
@@ -119,12 +137,28 @@ def _row(
     model_id: str | None,
     published: str = "",
 ) -> Row:
-    """A row whose own options come before those that go to all."""
-    has = {o.name for name in method.split("+") for o in METHODS[name.strip()].options}
-    given = {name: value for name, value in typed.items() if name in has}
+    """A row with options of its own, and those of all that its method has.
+
+    Raises:
+        SettingsError: an option that the row sets itself is among those of all.
+    """
+    given = {}
+    for option, value in typed.items():
+        of, dot, name = option.rpartition(".")
+        if dot and of not in method.split(JOIN):
+            continue
+        takers = [of] if dot else method.split(JOIN)
+        if not any(name in {one.name for one in METHODS[taker].options} for taker in takers):
+            continue
+        if name in own:
+            raise SettingsError(f"The experiment sets {name} itself; leave that option out.")
+        given[option] = value
     spec = embedder_spec(method, given | dict(own), model_id)
     said = method_label(spec).removeprefix(spec.method)
-    return Row(label + said, spec, label + said.replace(", exact", ""), published)
+    changed = {option.rpartition(".")[2] for option in given} - {"precision", "tolerance"}
+    return Row(
+        label + said, spec, label + said.replace(", exact", ""), "" if changed else published
+    )
 
 
 def _layers(

@@ -3,32 +3,25 @@
 ``ID[:CONFIG[:SPLIT]]``, where the id is one of the names in `KNOWN`, or any on the hub, or a folder
 with a copy in the same format. The formats that are understood: pairs with a score (the STS
 benchmark), pairs with a label 1 or 0 (MRPC), originals with lists of simplifications (ASSET),
-documents with lists of summaries (SummEval), texts with a label, texts with a group.
+documents with lists of summaries (SummEval), and the columns that a file may have.
 No code of a data set is ever run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from neuralviz.corpus.lines import count, tidy
-from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.data import (
-    MAX_ROWS,
-    DataSet,
-    LabelledData,
-    distinct,
-    grouped_data,
-    scored_data,
-)
+from neuralviz.corpus.lines import tidy
+from neuralviz.corpus.tables import Table
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.data import MAX_ROWS, DataSet, GroupedData, data_of, grouped_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 
 PREFIX = "hf:"
+_SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences
 
 
 @dataclass(frozen=True)
@@ -52,6 +45,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 def load_hub_data(
     name: str,
+    roles: Mapping[str, str] | None = None,
     *,
     similar: float | None = None,
     dissimilar: float | None = None,
@@ -61,37 +55,43 @@ def load_hub_data(
 
     Args:
         name: ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it.
+        roles: as of `read_data`.
         similar, dissimilar: as of `read_data`.
         max_rows: those behind are left out, with a note.
 
     Raises:
         NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
-        TextError: its format is none of those understood.
+        TextError: its format is none of those understood, or too little of it can be used.
+        SettingsError: as of `read_data`.
     """
-    repo, config, split = _parts(name.removeprefix(PREFIX))
+    repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
     rows = _load(repo, config, split)
     notes: tuple[str, ...] = ()
     if len(rows) > max_rows:
         rows = rows.select(range(max_rows))
-        notes = (f"Only the first {max_rows:,} rows of {repo} are taken.",)
+        notes, benchmark = (f"Only the first {max_rows:,} rows of {repo} are taken.",), ""
     columns = {column: rows[column] for column in rows.column_names}
-    read = _reader(columns)
-    if read is None:
-        found = ", ".join(f"“{column}”" for column in columns)
-        raise TextError(
-            f"{repo} has the columns {found}, of which nothing can be measured; save what you need "
-            "as a CSV with sentence1, sentence2 and score, or text and group."
-        )
-    return read(f"{repo}:{split}", columns, similar, dissimilar, notes)
+    label = f"{repo}:{split}"
+    data: DataSet | None = _of_lists(label, columns)
+    if data is None:
+        roles = {} if roles is None else dict(roles)
+        scores = [one for one in _SCORES if one in columns]
+        if {"sentence1", "sentence2"} <= columns.keys() and scores:
+            roles.setdefault("score", scores[0])
+        data = data_of(label, _as_table(columns), roles, similar=similar, dissimilar=dissimilar)
+    return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
 
 
-def _parts(name: str) -> tuple[str, str | None, str]:
+def _parts(name: str) -> tuple[str, str | None, str, str]:
+    """Id, config and split, and the benchmark that they are, if it is one that was published."""
     repo, _, rest = name.partition(":")
     config, _, split = rest.partition(":")
     known = KNOWN.get(repo.lower())
     if known is not None:
-        return known.repo, config or known.config, split or known.split
-    return repo, config or None, split or "test"
+        is_published = config in ("", known.config) and split in ("", known.split)
+        benchmark = repo.lower() if is_published else ""
+        return known.repo, config or known.config, split or known.split, benchmark
+    return repo, config or None, split or "test", ""
 
 
 def _load(repo: str, config: str | None, split: str) -> Any:
@@ -136,130 +136,39 @@ def _ask_for(repo: str) -> None:
         ) from found
 
 
-# --- formats: name, columns, similar, dissimilar, notes -> data -----------------------------------
-
-_Read = Callable[[str, Columns, float | None, float | None, tuple[str, ...]], DataSet]
+# --- formats -------------------------------------------------------------------------------------
 
 
-def _reader(columns: Columns) -> _Read | None:
-    """What reads such columns; None when nothing does."""
-    has = {name.lower() for name in columns}
-    if {"sentence1", "sentence2"} <= has and has & _SCORES:
-        return _pairs
-    if {"original", "simplifications"} <= has:
-        return _simplifications
-    if "text" in has and has & {"human_summaries", "machine_summaries"}:
-        return _summaries
-    if {"text", "group"} <= has:
-        return _groups
-    if {"text", "label"} <= has:
-        return _labels
-    return None
+def _as_table(columns: Columns) -> Table:
+    """Columns as a table from a file would have them, each value as a person would write it."""
+    values = [["" if one is None else str(one) for one in column] for column in columns.values()]
+    n_rows = len(values[0]) if values else 0
+    return Table(tuple(columns), tuple(values), range(1, n_rows + 1), unit="row")
 
 
-_SCORES = {"score", "similarity_score", "similarity", "label"}
+def _of_lists(name: str, columns: Columns) -> GroupedData | None:
+    """A text with a list of texts in each row, which are a group; None for other columns.
 
-
-def _pairs(
-    name: str,
-    columns: Columns,
-    similar: float | None,
-    dissimilar: float | None,
-    notes: tuple[str, ...],
-) -> DataSet:
-    score = next(
-        one for one in ("similarity_score", "score", "similarity", "label") if one in columns
-    )
-    first, second = (_texts(columns[one]) for one in ("sentence1", "sentence2"))
-    scores = np.array(columns[score], dtype=np.float64)
-    good = np.array([bool(a and b) for a, b in zip(first, second, strict=True)]) & np.isfinite(
-        scores
-    )
-    at = np.flatnonzero(good)
-    return scored_data(
-        name,
-        [first[i] for i in at],
-        [second[i] for i in at],
-        scores[at],
-        similar=similar,
-        dissimilar=dissimilar,
-        notes=notes + _left_out(len(scores) - len(at)),
-    )
-
-
-def _simplifications(
-    name: str,
-    columns: Columns,
-    similar: float | None,
-    dissimilar: float | None,
-    notes: tuple[str, ...],
-) -> DataSet:
-    texts, groups = [], []
-    for number, (original, simple) in enumerate(
-        zip(columns["original"], columns["simplifications"], strict=True)
-    ):
-        of_group = [text for text in _texts([original, *simple]) if text]
-        texts += of_group
-        groups += [str(number)] * len(of_group)
-    return grouped_data(name, texts, groups, notes=notes)
-
-
-def _summaries(
-    name: str,
-    columns: Columns,
-    similar: float | None,
-    dissimilar: float | None,
-    notes: tuple[str, ...],
-) -> DataSet:
-    """Documents are the anchors; the machine's summaries, or people's, are the rest."""
-    which = "machine_summaries" if "machine_summaries" in columns else "human_summaries"
+    An original is one of its group; a document is the anchor of its summaries, those that machines
+    wrote, or people where there are none.
+    """
+    found = next(((a, b) for a, b in _LISTS if a in columns and b in columns), None)
+    if found is None:
+        return None
+    first, rest = found
     texts, groups, anchors = [], [], []
-    for number, (document, summaries) in enumerate(
-        zip(columns["text"], columns[which], strict=True)
-    ):
-        for place, text in enumerate(_texts([document, *summaries])):
-            if text:
-                texts.append(text)
+    for number, (one, others) in enumerate(zip(columns[first], columns[rest], strict=True)):
+        for place, text in enumerate([one, *(others or ())]):
+            readable = "" if text is None else tidy(str(text))
+            if readable:
+                texts.append(readable)
                 groups.append(str(number))
                 anchors.append(place == 0)
-    return grouped_data(name, texts, groups, anchors, notes=notes)
+    return grouped_data(name, texts, groups, None if first == "original" else anchors)
 
 
-def _groups(
-    name: str,
-    columns: Columns,
-    similar: float | None,
-    dissimilar: float | None,
-    notes: tuple[str, ...],
-) -> DataSet:
-    texts = _texts(columns["text"])
-    at = [i for i, text in enumerate(texts) if text]
-    groups = [str(columns["group"][i]) for i in at]
-    left_out = _left_out(len(texts) - len(at))
-    return grouped_data(name, [texts[i] for i in at], groups, notes=notes + left_out)
-
-
-def _labels(
-    name: str,
-    columns: Columns,
-    similar: float | None,
-    dissimilar: float | None,
-    notes: tuple[str, ...],
-) -> DataSet:
-    texts = _texts(columns["text"])
-    at = [i for i, text in enumerate(texts) if text]
-    if len(at) < 2:
-        raise TextError(f"{name} has {len(at)} texts with a label; at least 2 are needed.")
-    different, places = distinct([texts[i] for i in at])
-    labels = tuple(str(columns["label"][i]) for i in at)
-    return LabelledData(
-        name, different, places, labels, notes=notes + _left_out(len(texts) - len(at))
-    )
-
-
-def _texts(values: Sequence[Any]) -> list[str]:
-    return [tidy(str(value)) if value is not None else "" for value in values]
-
-
-def _left_out(n: int) -> tuple[str, ...]:
-    return (f"{count(n, 'row')} left out because a text or a score is missing.",) if n else ()
+_LISTS = (
+    ("original", "simplifications"),
+    ("text", "machine_summaries"),
+    ("text", "human_summaries"),
+)

@@ -17,6 +17,7 @@ import numpy as np
 from neuralviz.corpus.database import Database
 from neuralviz.corpus.embedding import embed_texts
 from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors, text_keys
+from neuralviz.embedders.base import rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.measures import Measured, measure, overlaps
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
 
-MAX_OVERLAPPED = 8  # methods of which is told what they break in common
+MAX_OVERLAPPED = 12  # rows of which is told what they break in common
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ class Cell:
         data, row: numbers.
         measured: what was; None when it failed as a whole.
         error: why it failed; empty when it did not.
-        n_rose: texts whose loss rose while they were learnt.
+        n_rose: texts whose loss rose while they were learnt, or ceased to be a number.
         dim: values of a vector.
     """
 
@@ -83,13 +84,15 @@ class Compared:
         data: number.
         rows: numbers, in the order of the matrices.
         overlaps: by measure.
-        error: why there is none, or a part of it.
+        failed: measure to why there is none.
+        left_out: rows that are finished, and not compared, because there are so many.
     """
 
     data: int
     rows: tuple[int, ...]
     overlaps: Mapping[Measure, Overlap] = field(default_factory=dict)
-    error: str = ""
+    failed: Mapping[Measure, str] = field(default_factory=dict)
+    left_out: int = 0
 
 
 Event = Progress | Cell | Compared
@@ -142,7 +145,6 @@ class Lab:
             there are two rows or more, what they break in common.
 
         Raises:
-            StoreError: the vectors cannot be kept.
             Stopped: ``should_stop`` said so while something was measured.
         """
         embedders: dict[int, KeptEmbedder] = {}
@@ -163,7 +165,7 @@ class Lab:
                     return
                 if cell.measured is not None:
                     finished.append(at)
-            finished = sorted(finished)[:MAX_OVERLAPPED]
+            finished.sort()
             if len(finished) > 1 and {"triplets", "pairs"} & set(wanted or one.measures):
                 yield Progress(number, None, "comparing")
                 yield self._compare(number, finished, one, wanted, embedders, should_stop)
@@ -200,9 +202,14 @@ class Lab:
             measured = measure(
                 data, vectors, wanted, k=k, resamples=resamples, should_stop=should_stop
             )
-            yield Cell(*place, measured, n_rose=progress.n_rose, dim=kept.dim)
+            losses = self.vectors.losses(kept, text_keys(data.texts))
+            yield Cell(*place, measured, n_rose=int(rose(losses).sum()), dim=kept.dim)
         except NeuralvizError as error:
             yield Cell(*place, None, error=str(error))
+        except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
+            reason = f"{type(error).__name__}: {error}".rstrip(": ")[:300]
+            said = f"Something went wrong that was not foreseen ({reason})."
+            yield Cell(*place, None, error=said)
 
     def _compare(
         self,
@@ -213,12 +220,10 @@ class Lab:
         embedders: Mapping[int, KeptEmbedder],
         should_stop: ShouldStop,
     ) -> Compared:
-        try:
-            vectors = [self.vectors_of(embedders[at], data.texts) for at in finished]
-            found = overlaps(data, vectors, wanted, should_stop=should_stop)
-        except NeuralvizError as error:
-            return Compared(number, tuple(finished), error=str(error))
-        return Compared(number, tuple(finished), found)
+        rows = tuple(finished[:MAX_OVERLAPPED])
+        vectors = [self.vectors_of(embedders[at], data.texts) for at in rows]
+        found, failed = overlaps(data, vectors, wanted, should_stop=should_stop)
+        return Compared(number, rows, found, failed, len(finished) - len(rows))
 
 
 def _explain(text: str, embedder: Embedder, error: TextError) -> TextError:

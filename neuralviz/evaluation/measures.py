@@ -32,6 +32,7 @@ from neuralviz.evaluation.data import (
     Measure,
     ParaphraseData,
     ScoredData,
+    distinct,
 )
 from neuralviz.evaluation.neighbourhoods import K, KnnAccuracy, knn_accuracy
 from neuralviz.evaluation.paraphrases import QualityMap, quality_maps
@@ -58,6 +59,7 @@ class Measured:
         uniformity: alignment and uniformity.
         paraphrases: a map of tau-c for each quality.
         failed: measure to why there is none.
+        notes: what is to be minded besides.
         products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
         same, diff: products of what is alike and what is not, a sample where there are many.
     """
@@ -70,6 +72,7 @@ class Measured:
     uniformity: Uniformity | None = None
     paraphrases: tuple[QualityMap, ...] = ()
     failed: dict[Measure, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     products: np.ndarray = field(default_factory=lambda: np.zeros(0))
     same: np.ndarray = field(default_factory=lambda: np.zeros(0))
     diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -99,6 +102,8 @@ class Measured:
             found["paraphrases"] = [_map_json(one) for one in self.paraphrases]
         if self.failed:
             found["failed"] = dict(self.failed)
+        if self.notes:
+            found["notes"] = list(self.notes)
         return found
 
 
@@ -183,7 +188,7 @@ def overlaps(
     wanted: Sequence[Measure] = (),
     *,
     should_stop: ShouldStop = lambda: False,
-) -> dict[Measure, Overlap]:
+) -> tuple[dict[Measure, Overlap], dict[Measure, str]]:
     """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
 
     Args:
@@ -191,25 +196,34 @@ def overlaps(
         vectors: by method [text, dim] of ``data.texts``.
         wanted, should_stop: as of `measure`.
 
+    Returns:
+        The overlaps; and, where there is none because there are too many relations to be compared
+        one by one, why.
+
     Raises:
-        NeuralvizError: there are too many relations to be compared one by one.
+        NeuralvizError: a vector is not finite.
         Stopped: ``should_stop`` said so.
     """
     chosen = [name for name in wanted or data.measures if not data.problem(name)]
     units = [unit_rows(of_method) for of_method in vectors]
     found: dict[Measure, Overlap] = {}
-    if "triplets" in chosen and isinstance(data, ScoredData | GroupedData):
-        rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-        of_rows = [of_method[rows] for of_method in units]
-        found["triplets"] = shared_triplets(of_rows, data.grouping, should_stop=should_stop)
-    if "pairs" in chosen and isinstance(data, ScoredData):
-        products = [_pair_products(of_method, data.first, data.second) for of_method in units]
-        found["pairs"] = shared_pairs(
-            [one[data.is_similar] for one in products],
-            [one[data.is_dissimilar] for one in products],
-            should_stop=should_stop,
-        )
-    return found
+    failed: dict[Measure, str] = {}
+    for name in chosen:
+        try:
+            if name == "triplets" and isinstance(data, ScoredData | GroupedData):
+                rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
+                of_rows = [of_method[rows] for of_method in units]
+                found[name] = shared_triplets(of_rows, data.grouping, should_stop=should_stop)
+            elif name == "pairs" and isinstance(data, ScoredData):
+                products = [_pair_products(one, data.first, data.second) for one in units]
+                found[name] = shared_pairs(
+                    [one[data.is_similar] for one in products],
+                    [one[data.is_dissimilar] for one in products],
+                    should_stop=should_stop,
+                )
+        except NeuralvizError as error:
+            failed[name] = str(error)
+    return found, failed
 
 
 def _products(data: DataSet, units: np.ndarray) -> Measured:
@@ -221,20 +235,22 @@ def _products(data: DataSet, units: np.ndarray) -> Measured:
         )
     if isinstance(data, ParaphraseData):
         return Measured(products=_pair_products(units, data.original, data.generated))
-    rows, group = _groups_of(data)
+    rows, group, anchor = _groups_of(data)
+    alike, unlike = _alike(group, anchor), _unlike(group, anchor)
+    if len(alike) > DRAWN_PRODUCTS:
+        few = np.random.default_rng(0).choice(len(alike), DRAWN_PRODUCTS, replace=False)
+        alike = alike[few]
     return Measured(
-        same=_pair_products(units[rows], *_drawn_pairs(group, alike=True).T),
-        diff=_pair_products(units[rows], *_drawn_pairs(group, alike=False).T),
+        same=_pair_products(units[rows], *alike.T), diff=_pair_products(units[rows], *unlike.T)
     )
 
 
-def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray]:
-    """Places of texts, and the number of the group that each is in."""
+def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Places of texts, the number of the group that each is in, and which of them are anchors."""
     if isinstance(data, GroupedData):
-        return data.rows, data.grouping.group
+        return data.rows, data.grouping.group, data.grouping.anchor
     if isinstance(data, LabelledData):
-        _, group = np.unique(np.array(data.labels, dtype=object).astype(str), return_inverse=True)
-        return data.rows, group
+        return data.rows, distinct(data.labels)[1], None
     raise TypeError(type(data).__name__)
 
 
@@ -247,20 +263,39 @@ def _pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> 
     return out
 
 
-def _drawn_pairs(group: np.ndarray, *, alike: bool) -> np.ndarray:
-    """[pair, 2] different texts of one group, or of two; at most `DRAWN_PRODUCTS`, drawn evenly."""
-    draw = np.random.default_rng(0)
+def _unlike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
+    """[pair, 2] texts of two groups, the first an anchor: all, or `DRAWN_PRODUCTS` of them."""
     n = len(group)
-    if alike:
-        pairs = _alike(group)
-        few = draw.choice(len(pairs), min(len(pairs), DRAWN_PRODUCTS), replace=False)
-        return pairs[few]
-    pairs = draw.integers(n, size=(2 * DRAWN_PRODUCTS, 2))
-    return pairs[group[pairs[:, 0]] != group[pairs[:, 1]]][:DRAWN_PRODUCTS]
+    first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
+    second = np.arange(n) if anchor is None else np.flatnonzero(~anchor)
+    if len(first) * len(second) <= 4 * DRAWN_PRODUCTS:
+        pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
+    else:
+        draw = np.random.default_rng(0)
+        shape = 4 * DRAWN_PRODUCTS
+        pairs = np.stack([draw.choice(first, shape), draw.choice(second, shape)], axis=1)
+    pairs = pairs[group[pairs[:, 0]] != group[pairs[:, 1]]]
+    if anchor is None:  # each two texts once
+        pairs = np.sort(pairs, axis=1)
+    pairs = np.unique(pairs, axis=0)
+    if len(pairs) <= DRAWN_PRODUCTS:
+        return pairs
+    return pairs[np.random.default_rng(0).choice(len(pairs), DRAWN_PRODUCTS, replace=False)]
 
 
-def _alike(group: np.ndarray) -> np.ndarray:
-    """[pair, 2] all pairs of one group; `MAX_ALIKE` drawn where there are more."""
+def _alike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
+    """[pair, 2] all pairs of one group; `MAX_ALIKE` drawn where there are more.
+
+    Where there are anchors, those of an anchor and another text.
+    """
+    if anchor is not None:
+        others = np.flatnonzero(~anchor)
+        others = others[np.argsort(group[others], kind="stable")]
+        first = np.searchsorted(group[others], group, "left")
+        size = np.where(anchor, np.searchsorted(group[others], group, "right") - first, 0)
+        anchors = np.repeat(np.arange(len(group)), size)
+        within = np.arange(len(anchors)) - np.repeat(np.cumsum(size) - size, size)
+        return np.stack([anchors, others[first[anchors] + within]], axis=1)
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group)
     starts = np.cumsum(sizes) - sizes
@@ -291,12 +326,15 @@ def _correlations(
     if undefined:
         failed: dict[Measure, str] = found.failed | {"correlations": undefined}
         return replace(found, correlations=known, failed=failed)
-    intervals = None
-    if resamples:
-        intervals = bootstrap(
-            found.products, data.scores, resamples=resamples, should_stop=should_stop
+    if not resamples:
+        return replace(found, correlations=known)
+    intervals = bootstrap(found.products, data.scores, resamples=resamples, should_stop=should_stop)
+    notes = found.notes
+    if intervals is None:
+        notes += (
+            f"{known.n:,} pairs are too many to be drawn again often: there are no intervals.",
         )
-    return replace(found, correlations=known, intervals=intervals)
+    return replace(found, correlations=known, intervals=intervals, notes=notes)
 
 
 def _pairs(
@@ -328,8 +366,8 @@ def _uniformity(
     if isinstance(data, ScoredData):
         alike = np.stack([data.first, data.second], axis=1)[data.is_similar]
     else:
-        rows, group = _groups_of(data)
-        alike = rows[_alike(group)]
+        rows, group, anchor = _groups_of(data)
+        alike = rows[_alike(group, anchor)]
     return replace(found, uniformity=alignment_and_uniformity(units, alike))
 
 
@@ -337,6 +375,10 @@ def _paraphrases(
     found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
 ) -> Measured:
     maps = quality_maps(found.products, data.varies, data.values, data.fixed1, data.fixed2)
+    if not any(np.isfinite(one.kendall_c).any() for one in maps):
+        raise NeuralvizError(
+            "In no cell is there a correlation: the method finds all phrases equally near."
+        )
     return replace(found, paraphrases=maps)
 
 

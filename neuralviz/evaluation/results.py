@@ -12,12 +12,17 @@ import numpy as np
 
 from neuralviz import __version__
 from neuralviz.corpus.writing import inert
+from neuralviz.embedders.registry import METHODS
+from neuralviz.errors import LossWarning
+from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import Measure, ScoredData
 from neuralviz.evaluation.lab import Cell, Compared
 from neuralviz.evaluation.published import Published, published
+from neuralviz.micro_tuning.settings import is_fast
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.registry import EmbedderSpec
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.experiments import Row
     from neuralviz.evaluation.measures import Measured
@@ -69,9 +74,40 @@ class Results:
         cell = self.cells.get((data, row))
         return None if cell is None else cell.measured
 
+    def finished(self, data: int) -> list[tuple[int, str, Measured]]:
+        """Row, its label and what was measured of those that are finished."""
+        found = ((at, row.label, self.measured(data, at)) for at, row in enumerate(self.rows))
+        return [(at, label, one) for at, label, one in found if one is not None]
+
+    def sentences(self, data: int) -> list[str]:
+        """What is to be minded of a data set's cells, and why something is missing."""
+        said = []
+        for at, row in enumerate(self.rows):
+            cell = self.cells.get((data, at))
+            if cell is None:
+                continue
+            if cell.error:
+                said.append(f"{row.label}: {cell.error}")
+            if cell.measured is not None:
+                failed = cell.measured.failed.items()
+                said += [f"{row.label}, {name}: {why}" for name, why in failed]
+                said += [f"{row.label}: {note}" for note in cell.measured.notes]
+            if cell.n_rose:
+                said.append(f"{row.label}: {LossWarning(cell.n_rose, len(self.data[data].texts))}")
+        compared = self.compared.get(data)
+        if compared is not None:
+            said += [f"{name} in common: {why}" for name, why in compared.failed.items()]
+            if compared.left_out:
+                said.append(
+                    f"what is broken in common is told of the first {len(compared.rows)} methods; "
+                    f"{compared.left_out} more are not compared."
+                )
+        return said
+
     def published(self, data: int, row: int) -> Published | None:
         """What the paper has for a cell."""
-        return published(self.data[data], self.rows[row].published)
+        about = self.rows[row]
+        return published(self.data[data], about.published, about.spec.model_id)
 
     def table(self, data: int) -> tuple[list[str], list[list[str]]]:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
@@ -167,19 +203,20 @@ class Results:
         }
 
     def settings(self) -> dict[str, Any]:
-        """What was asked."""
+        """What was asked, defaults included."""
         return {
             "measures": list(self.wanted) or "all",
             "neighbours": self.k,
             "bootstrap resamples": self.resamples,
+            "bootstrap seed": 0,
+            "tie": TIE,
             "rows": [
                 {
                     "label": row.label,
                     "method": row.spec.method,
                     "model": row.spec.model_id or {p.method: p.model_id for p in row.spec.parts},
                     "options": {
-                        part.method: {name: _plain(value) for name, value in part.options}
-                        for part in row.spec.parts or (row.spec,)
+                        part.method: all_options(part) for part in row.spec.parts or (row.spec,)
                     },
                     "precision": row.precision or None,
                 }
@@ -194,18 +231,30 @@ class Results:
         writer.writerow(["data", "method", "model", "precision", "measure", "value", "published",
                          "published model"])  # fmt: skip
         for (data, row), cell in sorted(self.cells.items()):
-            if cell.measured is None:
-                continue
             known = self.published(data, row)
             about = self.rows[row]
-            for name, value in _flat(cell.measured.as_json()):
+            found = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
+            for name, value in [*_flat(found), *self._shares(data, row)]:
                 theirs = _published_value(known, name)
                 writer.writerow([
                     inert(self.data[data].name), about.label, inert(_models(about)),
-                    about.precision, name, value,
+                    about.precision, inert(name), value,
                     "" if theirs is None else theirs, known.model if known and theirs else "",
                 ])  # fmt: skip
         return file.getvalue()
+
+    def _shares(self, data: int, row: int) -> list[tuple[str, float]]:
+        """What a row breaks in common with others, by name."""
+        compared = self.compared.get(data)
+        if compared is None or row not in compared.rows:
+            return []
+        own = compared.rows.index(row)
+        return [
+            (f"{name}.I with {self.rows[other].label}", float(one.share[own, place]))
+            for name, one in compared.overlaps.items()
+            for place, other in enumerate(compared.rows)
+            if other != row and np.isfinite(one.share[own, place])
+        ]
 
     def _of_data(self, data: int) -> dict[str, Any]:
         return {
@@ -233,6 +282,7 @@ class Results:
             "kind": data.kind,
             "about": data.describe(),
             "digest": data.digest,
+            "columns": dict(data.columns),
             "notes": list(data.notes),
             "results": self._of_data(number),
         }
@@ -244,7 +294,7 @@ class Results:
         if compared is not None:
             record["overlap"] = {
                 "rows": [self.rows[at].key for at in compared.rows],
-                "error": compared.error or None,
+                "failed": dict(compared.failed),
                 **{
                     name: {
                         "shared": one.shared.tolist(),
@@ -277,13 +327,35 @@ def _number(value: float, digits: int) -> str:
     return NONE if np.isnan(value) else f"{value:.{digits}f}"
 
 
-def _flat(found: Mapping[str, Any], before: str = "") -> Sequence[tuple[str, Any]]:
-    """Names and numbers, those of a mapping within behind a full stop; lists are left out."""
+def all_options(spec: EmbedderSpec) -> dict[str, Any]:
+    """What a method's options are, those left at their defaults included."""
+    typed = dict(spec.options)
+    found: dict[str, Any] = {}
+    for option in METHODS[spec.method].options:
+        value = typed.get(option.name, option.default)
+        if option.name != "tolerance" or is_fast(str(found.get("precision", ""))):
+            found[option.name] = _plain(value)
+    return found
+
+
+def _flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    """Names and what they stand for, those of a mapping within behind a full stop."""
     flat: list[tuple[str, Any]] = []
     for name, value in found.items():
-        if isinstance(value, Mapping):
+        if name == "paraphrases":
+            flat += [
+                (f"{one['quality']}.kendall_c at {a:g}, {b:g}", one["kendall_c"][i][j])
+                for one in value
+                for i, a in enumerate(one["fixed1"])
+                for j, b in enumerate(one["fixed2"])
+            ]
+        elif isinstance(value, Mapping):
             flat += _flat(value, f"{before}{name}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, tuple):  # an interval
+            flat += [(f"{before}{name}.low", value[0]), (f"{before}{name}.high", value[1])]
+        elif isinstance(value, str):
+            flat.append((before + name, inert(value)))
+        elif isinstance(value, int | float):
             flat.append((before + name, value))
     return flat
 

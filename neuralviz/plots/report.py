@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
 import plotly.graph_objects as go
 
+from neuralviz import __version__
+from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
-from neuralviz.evaluation.data import ParaphraseData, ScoredData
-from neuralviz.evaluation.paraphrases import ratio
-from neuralviz.evaluation.results import NAMES
-from neuralviz.plots.evaluation import (
-    error_figure,
-    interval_figure,
-    overlap_figure,
-    product_histogram,
-    quality_figure,
-    rows_height,
+from neuralviz.plots.evaluation import rows_height
+from neuralviz.plots.results import (
+    broken_figure,
+    common_figures,
+    correlation_figure,
+    histograms,
+    quality_figures,
 )
 from neuralviz.plots.theme import style
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
 
 MAX_HISTOGRAMS = 4
-OVERLAP_OF: dict[Measure, str] = {"triplets": "triplets", "pairs": "pairs of pairs"}
 _STYLE = """
 body{font:17px/1.5 'Source Sans 3','Helvetica Neue',Arial,sans-serif;color:#1f2328;background:#fff;
 max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}h1{margin-bottom:.2rem}h2{margin-top:2.6rem}
@@ -45,8 +42,10 @@ def report_html(results: Results) -> str:
     for number, data in enumerate(results.data):
         parts.append(f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>")
         parts += [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
+        read = "; ".join(f"{role} is “{column}”" for role, column in data.columns.items())
+        parts.append(f"<p class='note'>Digest {data.digest}. {escape(read)}</p>")
         parts += [_table(*one) for one in results.tables(number)]
-        parts += _failures(results, number)
+        parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
         parts.append(_published(results, number))
         for figure, height in data_figures(results, number):
             page = style(go.Figure(figure), dark=False)
@@ -69,81 +68,18 @@ def report_html(results: Results) -> str:
 
 def data_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
     """Figures of a data set with their heights in px."""
-    rows = [at for at in range(len(results.rows)) if results.measured(number, at)]
-    labels = [results.rows[at].label for at in rows]
-    yield from _correlation_figures(results, number, rows, labels)
-    for name in ("pairs", "triplets"):
-        counted = [(at, getattr(results.measured(number, at), name)) for at in rows]
-        known = [(results.rows[at].label, one) for at, one in counted if one is not None]
-        if known:
-            errors = [one.error for _, one in known]
-            strict = [one.wrong_strict / one.total for _, one in known]
-            title = f"{name.capitalize()} broken, of {known[0][1].total:,}"
-            figure = error_figure([label for label, _ in known], errors, strict, title)
-            yield figure, rows_height(len(known))
-    compared = results.compared.get(number)
-    if compared is not None:
-        names = [results.rows[at].label for at in compared.rows]
-        for measure, one in compared.overlaps.items():
-            title = f"Broken {OVERLAP_OF[measure]} in common"
-            yield overlap_figure(names, one.share, one.shared, title), 180 + 60 * len(names)
-    for at in rows[:MAX_HISTOGRAMS]:
-        measured = results.measured(number, at)
-        assert measured is not None
-        if len(measured.same) and len(measured.diff):
-            title = f"Products by {escape(results.rows[at].label)}"
-            yield product_histogram(measured.same, measured.diff, title), 380
-    if isinstance(results.data[number], ParaphraseData):
-        yield from _quality_figures(results, number, rows)
-
-
-def _correlation_figures(
-    results: Results, number: int, rows: Sequence[int], labels: Sequence[str]
-) -> Iterable[tuple[go.Figure, int]]:
-    if not isinstance(results.data[number], ScoredData):
-        return
-    found = [results.measured(number, at) for at in rows]
-    if not any(one is not None and one.correlations is not None for one in found):
-        return
     for name in COEFFICIENTS[:2]:
-        values = [
-            np.nan if one is None or one.correlations is None else getattr(one.correlations, name)
-            for one in found
-        ]
-        intervals = [
-            None if one is None or one.intervals is None else getattr(one.intervals, name)
-            for one in found
-        ]
-        theirs = [results.published(number, at) for at in rows]
-        known = [
-            None if one is None or getattr(one, name) is None else (getattr(one, name), one.model)
-            for one in theirs
-        ]
-        figure = interval_figure(
-            labels, values, intervals, f"{NAMES[name]} of products and scores", NAMES[name], known
-        )
-        yield figure, rows_height(len(labels))
-
-
-def _quality_figures(
-    results: Results, number: int, rows: Sequence[int]
-) -> Iterable[tuple[go.Figure, int]]:
-    first = None
-    for at in rows:
-        measured = results.measured(number, at)
-        if measured is None or not measured.paraphrases:
-            continue
-        maps = measured.paraphrases
-        names = [one.quality for one in maps]
-        fixed = [(one.fixed1, one.fixed2) for one in maps]
-        label = escape(results.rows[at].label)
-        yield quality_figure(names, [m.kendall_c for m in maps], fixed, f"tau-c, {label}"), 420
-        if first is None:
-            first = (label, maps)
-            continue
-        ratios = [ratio(one, other) for one, other in zip(first[1], maps, strict=True)]
-        title = f"tau-c of {first[0]} by that of {label}"
-        yield quality_figure(names, ratios, fixed, title, is_ratio=True), 420
+        if found := correlation_figure(results, number, name):
+            yield found[0], rows_height(found[1])
+    for name in ("pairs", "triplets"):
+        if found := broken_figure(results, number, name):
+            yield found[0], rows_height(found[1])
+    for _, figure, n_rows in common_figures(results, number):
+        yield figure, 180 + 60 * n_rows
+    for _, figure in islice(histograms(results, number), MAX_HISTOGRAMS):
+        yield figure, 380
+    for _, _, figure in quality_figures(results, number):
+        yield figure, 420
 
 
 def _about(results: Results) -> str:
@@ -167,10 +103,11 @@ def _about(results: Results) -> str:
     asked = measures if isinstance(measures, str) else ", ".join(measures)
     return (
         "<h1>Evaluation</h1>"
-        f"<p class='note'>neuralviz {escape(results.as_record()['neuralviz'])}; measures: "
+        f"<p class='note'>neuralviz {escape(__version__)}; measures: "
         f"{escape(asked)}; {settings['neighbours']} neighbours; {settings['bootstrap resamples']} "
-        f"bootstrap resamples. {done} Products that differ by less than 1e-7 are ties, and a tie "
-        "counts as broken.</p>" + _table(["method", "model", "precision", "options"], rows)
+        f"bootstrap resamples, seed 0. {done} Products that differ by less than {TIE:g} are ties, "
+        "and a tie counts as broken.</p>"
+        + _table(["method", "model", "precision", "options"], rows)
     )
 
 
@@ -193,22 +130,6 @@ def _published(results: Results, number: int) -> str:
     heads = ["method", "model", "Spearman", "tau-c", "tau-b", "pairs broken", "triplets broken",
              "paper"]  # fmt: skip
     return "<h3>As published, with the model that was measured there</h3>" + _table(heads, lines)
-
-
-def _failures(results: Results, number: int) -> list[str]:
-    said = []
-    for at, row in enumerate(results.rows):
-        cell = results.cells.get((number, at))
-        if cell is None:
-            continue
-        reasons = [cell.error] if cell.error else []
-        if cell.measured is not None:
-            reasons += [f"{name}: {why}" for name, why in cell.measured.failed.items()]
-        said += [f"<p class='note'>{escape(row.label)}: {escape(why)}</p>" for why in reasons]
-    compared = results.compared.get(number)
-    if compared is not None and compared.error:
-        said.append(f"<p class='note'>{escape(compared.error)}</p>")
-    return said
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -102,29 +102,86 @@ def test_what_learns_is_exact_unless_asked_and_says_so(run) -> None:
 
 
 def test_a_report_with_every_setting(run) -> None:
-    Path("evil.csv").write_text(
-        "text,group\n<script>alert(1)</script>,a\nb <i>,a\nc,=x\nd,=x\n", "utf-8"
+    evil = "<img src=x> & [red].csv"
+    rows = "".join(
+        f"o{i},g{i} {kind},{kind},{i},1,1\n" for kind in ("=x", "<i>[/red]x") for i in range(4)
     )
-    result = run("--data", "evil.csv", "--data", "pairs.csv", "--method", "mean",
+    Path(evil).write_text(f"original,generated,varies,value,fixed1,fixed2\n{rows}", "utf-8")
+    result = run("--data", evil, "--data", "pairs.csv", "--method", "mean",
+                 "--method", "neural", "--option", "neural.epochs=2", "--option",
+                 "precision=fast", "--role", "score=score", "-o", "out")  # fmt: skip
+    assert result.exit_code == 2  # a role that one of the tables does not have
+    result = run("--data", evil, "--data", "pairs.csv", "--method", "mean",
                  "--method", "neural", "--option", "neural.epochs=2", "--option",
                  "precision=fast", "-o", "out")  # fmt: skip
     assert result.exit_code == 0, result.output
+    assert "<i>[/red]x varied" in result.stdout
     report = Path("out/report.html").read_text("utf-8")
-    for said in ("neural, fast", "epochs 2", "all-MiniLM-L6-v2", "bundled", "evil.csv"):
+    for said in ("neural, fast", "epochs 2", "learning_rate 0.01", "tolerance 0.005",
+                 "all-MiniLM-L6-v2", "bundled", "&lt;img src=x&gt; &amp; [red].csv"):  # fmt: skip
         assert said in report
-    assert "<script>alert" not in report
-    assert report.count("plotly.js v") <= 2  # the library is in it once
+    assert "<img src" not in report
+    assert "<i>[" not in report
+    assert report.count("! For license information") <= 1  # plotly.js is in it once
+    assert report.count("plotly.js v") >= 1
     record = json.loads(Path("out/results.json").read_text("utf-8"))
-    assert [data["name"] for data in record["data"]] == ["evil.csv", "pairs.csv"]
-    assert record["settings"]["rows"][1]["options"]["neural"] == {"epochs": 2, "precision": "fast"}
-    overlap = record["data"][0]["overlap"]
-    assert overlap["rows"] == ["mean", "neural"]
+    assert [data["name"] for data in record["data"]] == [evil, "pairs.csv"]
+    options = record["settings"]["rows"][1]["options"]["neural"]
+    assert (options["epochs"], options["precision"]) == (2, "fast")
+    assert options["blueprints"] == "(2, 1), (1, 1), (1, 2), (1, 3)"
+    assert record["data"][1]["overlap"]["rows"] == ["mean", "neural"]
     with Path("out/results.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    spearman = [row for row in rows if row["measure"] == "spearman"]
-    assert [row["method"] for row in spearman] == ["mean", "neural, fast"]
+        lines = list(csv.DictReader(file))
+    spearman = [line for line in lines if line["measure"] == "spearman"]
+    assert [line["method"] for line in spearman] == ["mean", "neural, fast"]
     expected = record["data"][1]["results"]["mean"]["spearman"]
     assert float(spearman[0]["value"]) == pytest.approx(expected)
+    names = {line["measure"] for line in lines}
+    assert {"'=x.kendall_c at 1, 1", "intervals.spearman.low", "pairs.total"} <= names
+    assert not [cell for line in lines for cell in line.values() if cell.startswith("=")]
+
+
+def test_files_of_one_name_are_told_apart(run) -> None:
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "d.csv").write_text(f"text,group\n{folder},1\nb,1\nc,2\n", "utf-8")
+    printed = found(run("--data", "a/d.csv", "--data", "b/d.csv", "--method", "mean", "--json"))
+    assert list(printed) == ["a/d.csv", "b/d.csv"]
+
+
+def test_a_loss_that_rose_is_said_again(run) -> None:
+    words = ["--data", "groups.csv", "--method", "neural", "--option", "learning_rate=5", "--json"]
+    for _ in range(2):  # the second time everything is found
+        result = run(*words)
+        assert json.loads(result.stdout)["neural"]["loss_rose"] == 5
+        assert "The loss of 5 of 5 texts rose" in result.stderr
+
+
+def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
+    monkeypatch.setattr("neuralviz.evaluation.broken.MAX_COMPARED", 10)
+    words = ["--data", "pairs.csv", "--method", "mean", "--method", "cls", "-o", "out"]
+    result = run(*words)
+    assert result.exit_code == 0
+    assert "triplets in common: 24 triplets are too many" in result.stderr
+    assert "pairs in common (I)" in result.stdout  # 9 of them are compared
+
+
+def test_memory_that_runs_out_costs_one_cell(run, monkeypatch) -> None:
+    from neuralviz.embedders.pooled import PooledEmbedder
+
+    real = PooledEmbedder._embed
+
+    def embed(self, read, should_stop):
+        if self.name == "cls":
+            raise RuntimeError("out of memory")
+        return real(self, read, should_stop)
+
+    monkeypatch.setattr(PooledEmbedder, "_embed", embed)
+    result = run("--data", "groups.csv", "--method", "cls", "--method", "mean", "--json")
+    assert result.exit_code == 1
+    printed = json.loads(result.stdout)
+    assert "RuntimeError: out of memory" in printed["cls"]["error"]
+    assert printed["mean"]["triplets"]["total"] > 0
 
 
 def test_several_data_sets_are_named_in_the_json(run) -> None:
@@ -166,7 +223,7 @@ def test_a_method_that_fails_leaves_the_others(run, monkeypatch) -> None:
     printed = json.loads(result.stdout)
     assert printed["neural"]["error"] == "The model bundled is broken."
     assert printed["mean"]["triplets"]["total"] > 0
-    assert "neural, exact on groups.csv: The model bundled is broken." in result.stderr
+    assert "groups.csv, neural, exact: The model bundled is broken." in result.stderr
 
 
 def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
@@ -199,6 +256,9 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
         (["--data", "one.csv"], "All texts are of one group"),
         (["--data", "single.csv"], "one text only"),
         (["--data", "words.csv"], "0 pairs"),
+        (["--data", "pairs.csv", "--resamples", "100"], "at least 200 resamples"),
+        (["--data", "pairs.csv", "--role", "text1=score", "--role", "text2=score"],
+         "cannot have two roles"),
         (["--data", "pairs.csv", "-o", "pairs.csv"], "is a file; give the name of a folder"),
         (["--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--option", "epochs=2"],
          "has an option “epochs”"),
@@ -223,13 +283,51 @@ def test_experiments_are_listed_and_run(run) -> None:
     listed = run("--list").stdout
     assert "blueprints" in listed
     assert "Tables 9 to 12" in listed
-    words = ["--data", "groups.csv", "--option", "epochs=1", "--json"]
+    words = ["--data", "groups.csv", "--option", "precision=fast", "--json"]
     printed = found(run(*words, "--experiment", "layers", "--experiment", "blueprints"))
-    # the rows that both have are there once; their own epochs come before those asked for
-    assert list(printed) == [
-        "neural, 5 epochs", "neural-L0", "neural-L1", "neural-L2",
-        "neural-B0", "neural-B1", "neural-B2", "neural-B3",
-    ]  # fmt: skip
+    assert list(printed) == [  # the row that both have is there once
+        "neural, 5 epochs, fast",
+        *(f"neural-L{n}, fast" for n in range(3)),
+        *(f"neural-B{n}, fast" for n in range(4)),
+    ]
+
+
+def test_rows_of_several_experiments_are_all_there() -> None:
+    from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, united
+
+    tables = {name: experiment_rows(name, {}, None, lambda _: ("a", "b")) for name in EXPERIMENTS}
+    for name, rows in tables.items():
+        assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows), name
+    specs = {row.spec for rows in tables.values() for row in rows}
+    for order in (list(tables), list(reversed(tables))):
+        rows = united({name: tables[name] for name in order})
+        assert {row.spec for row in rows} == specs
+        assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows)
+
+
+def test_options_of_experiments(run) -> None:
+    from neuralviz.evaluation.experiments import experiment_rows
+
+    def rows(name: str, **typed: str):
+        options = {key.replace("__", "."): value for key, value in typed.items()}
+        return experiment_rows(name, options, None, lambda _: ("a", "b"))
+
+    joined = rows("joined", neural__epochs="1")
+    assert dict(joined[0].spec.options) == {"epochs": 1}
+    assert joined[0].published == ""  # no longer what the paper measured
+    assert joined[1].published == "mean"
+    assert rows("joined", precision="fast")[0].published == "neural"
+    assert [row.published for row in rows("learning-rate", epochs="5")] == [""] * 6
+    result = run("--data", "pairs.csv", "--experiment", "layers", "--option", "epochs=1")
+    assert result.exit_code == 2
+    assert "The experiment sets epochs itself" in result.stderr
+
+
+def test_parts_have_one_list() -> None:
+    from neuralviz.embedders.registry import SBERT_WK_PARTS
+    from neuralviz.layers.sbert_wk import PARTS
+
+    assert set(SBERT_WK_PARTS) == set(PARTS)
 
 
 def test_parts_of_sbert_wk_differ(run) -> None:

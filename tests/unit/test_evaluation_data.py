@@ -58,6 +58,9 @@ def test_groups_and_anchors() -> None:
     assert data.grouping.anchor.tolist() == [True, False, False, True, False]
     assert data.grouping.n_triplets == 2 * 1 + 1 * 2
     assert "2 of them anchors: 4 triplets" in data.describe()
+    data = read("text,group,role\nd,1,document\ns,1,summary\ne,2,\n")
+    assert data.grouping.anchor is None
+    assert "says of no text that it is an anchor" in data.notes[0]
 
 
 def test_labels_and_paraphrases() -> None:
@@ -76,6 +79,8 @@ def test_roles_name_columns() -> None:
     assert isinstance(data, ScoredData)
     data = read("id,text,topic,group\n1,x,t,g\n2,y,t,g\n3,z,u,h\n", {"label": "topic"})
     assert isinstance(data, LabelledData)
+    with pytest.raises(SettingsError, match="two roles at once"):
+        read(PAIRS, {"text1": "score", "text2": "score"})
     with pytest.raises(SettingsError, match="There is no role “wrong”"):
         read(PAIRS, {"wrong": "score"})
     with pytest.raises(SettingsError, match="no column “none” for the role score"):
@@ -185,7 +190,7 @@ def test_a_measure_that_fails_leaves_the_others() -> None:
     found = measure(data, drawn(data), resamples=0)
     assert found.correlations is not None
     assert set(found.failed) == {"pairs", "triplets"}
-    assert "--similar" in found.failed["pairs"]
+    assert "Choose other bounds" in found.failed["pairs"]
 
 
 def test_measures_that_the_data_are_not_made_for() -> None:
@@ -208,6 +213,69 @@ def test_vectors_that_do_not_fit() -> None:
         measure(data, np.eye(4))
     with pytest.raises(NeuralvizError, match="1 of 5 vectors hold something"):
         measure(data, np.where(np.eye(5) * np.arange(5) == 4, np.nan, 1.0))
+
+
+def test_products_and_alignment_are_of_anchors_with_others() -> None:
+    """Documents at one end, summaries at another: nothing is alike but anchors and others are."""
+    rows = "".join(
+        f"d{i},{i},anchor\n" + "".join(f"s{i}.{k},{i},\n" for k in range(3)) for i in range(4)
+    )
+    data = read("text,group,role\n" + rows)
+    vectors = np.array([[1.0, 0] if text[0] == "d" else [0, 1] for text in data.texts])
+    found = measure(data, vectors)
+    assert (found.triplets.same, found.triplets.diff) == (0, 0)
+    assert (len(found.same), len(found.diff)) == (12, 36)
+    assert not found.same.any()
+    assert not found.diff.any()
+    assert found.uniformity.alignment == pytest.approx(2)
+
+
+def test_each_pair_is_drawn_once() -> None:
+    data = read(GROUPS)
+    found = measure(data, drawn(data))
+    assert (len(found.same), len(found.diff)) == (2, 8)
+    assert len(np.unique(found.diff)) == 8
+
+
+def test_long_names_of_groups_cost_no_memory() -> None:
+    import tracemalloc
+
+    rows = "".join(f"t{i},{i // 2 if i else 'x' * 20_000}\n" for i in range(2000))
+    tracemalloc.start()
+    read("text,group\n" + rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30e6
+
+
+def test_the_same_text_with_the_same_label_counts_once() -> None:
+    data = read("text,label\na,x\na,x\na,y\nb,y\n")
+    assert len(data.rows) == 3
+    assert "1 row was left out because text and label came before" in data.notes[0]
+
+
+def test_paraphrases_in_which_nothing_varies() -> None:
+    data = read("original,generated,varies,value,fixed1,fixed2\no,g,q,1,1,1\no,h,q,1,1,1\n")
+    with pytest.raises(NeuralvizError, match="In no cell does the value"):
+        check_measures(data, [])
+    data = read(PHRASES)
+    found = measure(data, np.ones((len(data.texts), 2)))
+    assert "In no cell is there a correlation" in found.failed["paraphrases"]
+
+
+def test_what_was_published_is_of_these_data_alone() -> None:
+    from dataclasses import replace
+
+    from neuralviz.evaluation.published import published
+
+    data = many_pairs()
+    assert published(data, "neural") is None
+    sts = replace(data, benchmark="stsb")
+    assert published(sts, "neural").model == "bert-base-uncased"
+    assert published(sts, "mean", "all-MiniLM-L6-v2").triplets == 945
+    assert published(sts, "mean", "sentence-transformers/all-mpnet-base-v2").spearman == 0.834
+    assert published(replace(data, benchmark="mrpc"), "neural-B3").triplets == 2334
+    assert published(sts, "") is None
 
 
 def test_neighbours_vote_on_labels() -> None:
@@ -250,10 +318,11 @@ def test_ratios_are_cut_and_left_out_where_they_say_nothing() -> None:
 
 def test_overlaps_of_pairs_and_triplets() -> None:
     data = many_pairs()
-    found = overlaps(data, [drawn(data, 0), drawn(data, 1)])
+    found, failed = overlaps(data, [drawn(data, 0), drawn(data, 1)])
+    assert not failed
     assert set(found) == {"triplets", "pairs"}
     for number in range(2):
         counted = measure(data, drawn(data, number), resamples=0)
         assert found["triplets"].shared[number, number] == counted.triplets.wrong
         assert found["pairs"].shared[number, number] == counted.pairs.wrong
-    assert overlaps(read(LABELS), [np.eye(4)] * 2) == {}
+    assert overlaps(read(LABELS), [np.eye(4)] * 2) == ({}, {})

@@ -9,7 +9,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import DataSet, ScoredData, read_data
+from neuralviz.evaluation.data import SIMILAR, DataSet, ScoredData, read_data
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
@@ -57,8 +57,12 @@ class Chosen:
 def choose() -> Chosen | None:
     """Data and methods; None where something is missing or makes no sense, which is said."""
     left, right = st.columns(2, gap="large")
+    data, is_example = None, False
     with left:
-        data, is_example = _choose_data()
+        try:
+            data, is_example = _choose_data()
+        except NeuralvizError as error:
+            show_error(error)
     with right:
         rows = _choose_rows()
     if data is None or rows is None:
@@ -112,17 +116,12 @@ def _choose_data() -> tuple[DataSet | None, bool]:
         key="evaluation-roles",
         placeholder="text1=question, score=rating",
     )
-    try:
-        name, content = st.session_state["evaluation-kept"]
-        data = _read(name, content, _pairs(roles), max_rows=MAX_ROWS)
-        return _bounded(data), False
-    except NeuralvizError as error:
-        show_error(error)
-        return None, False
+    name, content = st.session_state["evaluation-kept"]
+    return _bounded(_read(name, content, _pairs(roles), max_rows=MAX_ROWS)), False
 
 
 def _from_hub() -> DataSet | None:
-    """A data set of the hub; None when none is named, or it cannot be had, which is said."""
+    """A data set of the hub; None when none is named."""
     name = st.text_input(
         "Data set",
         key="evaluation-hub",
@@ -135,12 +134,9 @@ def _from_hub() -> DataSet | None:
     if not (name or "").strip():
         st.caption("Name a data set; this needs a network.")
         return None
-    try:
-        with st.spinner("Looking on the hub …"):
-            return _bounded(_load_hub_data(name.strip(), max_rows=MAX_ROWS))
-    except NeuralvizError as error:
-        show_error(error)
-        return None
+    with st.spinner("Looking on the hub …"):
+        data = _load_hub_data(name.strip(), max_rows=MAX_ROWS)
+    return _bounded(data)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -155,12 +151,13 @@ def _bounded(data: DataSet) -> DataSet:
     if not isinstance(data, ScoredData):
         return data
     row = st.container(horizontal=True)
+    scale = "" if data.similar == SIMILAR else "-of-1"  # other scores, other bounds
     similar = row.number_input(
-        "Similar from", value=data.similar, step=0.5, format="%g", key="similar",
+        "Similar from", value=data.similar, step=0.5, format="%g", key=f"similar{scale}",
         bind="query-params", help="Pairs scored so or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
-        "Dissimilar to", value=data.dissimilar, step=0.5, format="%g", key="dissimilar",
+        "Dissimilar to", value=data.dissimilar, step=0.5, format="%g", key=f"dissimilar{scale}",
         bind="query-params", help="Pairs scored so or lower count as dissimilar.",
     )  # fmt: skip
     return replace(data, similar=similar, dissimilar=dissimilar)

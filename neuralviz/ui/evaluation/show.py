@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,31 +12,31 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.correlation import COEFFICIENTS
-from neuralviz.evaluation.data import ParaphraseData, ScoredData
+from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.lab import Lab, Progress
-from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.results import NAMES, NONE, Results
-from neuralviz.plots.evaluation import (
-    error_figure,
-    interval_figure,
-    overlap_figure,
-    product_histogram,
-    quality_figure,
-    rows_height,
-)
+from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.report import OVERLAP_OF, report_html
-from neuralviz.plots.theme import shorten
+from neuralviz.plots.report import report_html
+from neuralviz.plots.results import (
+    broken_figure,
+    common_figures,
+    correlation_figure,
+    histograms,
+    quality_figures,
+)
+from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.page import plain
 from neuralviz.ui.work import show_work, work_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from neuralviz.embedders.base import ShouldStop
     from neuralviz.evaluation.measures import Measured
+    from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 
 WORST = 20
@@ -131,20 +132,8 @@ def _table(results: Results) -> None:
     frame = pd.DataFrame(lines, columns=["method", *heads[1:]])
     pinned = {"method": st.column_config.TextColumn(pinned=True)}
     st.dataframe(frame, hide_index=True, key="evaluation-table", column_config=pinned)
-    for at, row in enumerate(results.rows):
-        cell = results.cells.get((0, at))
-        if cell is None:
-            continue
-        if cell.error:
-            st.error(plain(f"{row.label}: {cell.error}"))
-        if cell.measured is not None:
-            for name, why in cell.measured.failed.items():
-                st.warning(plain(f"{row.label}, {name}: {why}"))
-        if cell.n_rose:
-            st.warning(
-                plain(f"{row.label}: the loss of {cell.n_rose:,} texts rose; the learning rate is "
-                      "too high.")
-            )  # fmt: skip
+    for sentence in results.sentences(0):
+        st.warning(plain(sentence))
     known = [(row, results.published(0, at)) for at, row in enumerate(results.rows)]
     theirs = [
         {
@@ -169,12 +158,6 @@ def _table(results: Results) -> None:
     )
 
 
-def _measured(results: Results) -> list[tuple[int, str, Measured]]:
-    """Row, label and measures of what is finished."""
-    found = ((at, row.label, results.measured(0, at)) for at, row in enumerate(results.rows))
-    return [(at, label, one) for at, label, one in found if one is not None]
-
-
 def _correlations(results: Results) -> None:
     names = {NAMES[name]: name for name in COEFFICIENTS}
     chosen = st.segmented_control(
@@ -182,70 +165,57 @@ def _correlations(results: Results) -> None:
         bind="query-params",
     )  # fmt: skip
     name = names[chosen or "Spearman"]
-    known = [(at, label, one) for at, label, one in _measured(results) if one.correlations]
-    values = [getattr(one.correlations, name) for _, _, one in known]
-    bounds = [getattr(one.intervals, name) if one.intervals else None for _, _, one in known]
-    theirs = [results.published(0, at) for at, _, _ in known]
-    figure = interval_figure(
-        [label for _, label, _ in known],
-        values,
-        bounds,
-        "Agreement of products with scores",
-        chosen or "Spearman",
-        [
-            None if one is None or getattr(one, name, None) is None
-            else (getattr(one, name), one.model)
-            for one in theirs
-        ],
-    )  # fmt: skip
+    found = correlation_figure(results, 0, name)
+    if found is None:
+        return
+    figure, n_rows = found
     show_figure(
         figure,
         key="evaluation-correlations",
-        numbers=pd.DataFrame(
-            {
-                "method": [label for _, label, _ in known],
-                chosen or "Spearman": values,
-                "low": [b[0] if b else np.nan for b in bounds],
-                "high": [b[1] if b else np.nan for b in bounds],
-            }
-        ),
+        numbers=lambda: _intervals(results, name),
         name="correlations",
-        height=rows_height(len(known)),
+        height=rows_height(n_rows),
+    )
+
+
+def _intervals(results: Results, name: str) -> pd.DataFrame:
+    known = [(label, one) for _, label, one in results.finished(0) if one.correlations]
+    nowhere = (np.nan, np.nan)
+    bounds = [getattr(one.intervals, name) if one.intervals else nowhere for _, one in known]
+    return pd.DataFrame(
+        {
+            "method": [label for label, _ in known],
+            NAMES[name]: [getattr(one.correlations, name) for _, one in known],
+            "low": [low for low, _ in bounds],
+            "high": [high for _, high in bounds],
+        }
     )
 
 
 def _errors(results: Results) -> None:
     for name in ("pairs", "triplets"):
-        counted = [(label, getattr(one, name)) for _, label, one in _measured(results)]
-        known = [(label, one) for label, one in counted if one is not None]
-        if not known:
+        found = broken_figure(results, 0, name)
+        if found is None:
             continue
-        errors = [one.error for _, one in known]
-        strict = [one.wrong_strict / one.total for _, one in known]
-        figure = error_figure(
-            [label for label, _ in known], errors, strict,
-            f"{name.capitalize()} broken, of {known[0][1].total:,}",
-        )  # fmt: skip
+        figure, n_rows = found
         show_figure(
             figure,
             key=f"evaluation-{name}",
-            numbers=pd.DataFrame(
-                {
-                    "method": [label for label, _ in known],
-                    "wrong": [one.wrong for _, one in known],
-                    "wrong_strict": [one.wrong_strict for _, one in known],
-                    "total": [one.total for _, one in known],
-                    "same": [one.same for _, one in known],
-                    "diff": [one.diff for _, one in known],
-                }
-            ),
+            numbers=partial(_counts, results, name),
             name=f"{name}-broken",
-            height=rows_height(len(known)),
+            height=rows_height(n_rows),
         )
 
 
+def _counts(results: Results, name: str) -> pd.DataFrame:
+    counted = [(label, getattr(one, name)) for _, label, one in results.finished(0)]
+    return pd.DataFrame(
+        {"method": label, **asdict(one)} for label, one in counted if one is not None
+    )
+
+
 def _pick(results: Results, key: str) -> tuple[str, Measured]:
-    known = _measured(results)
+    known = results.finished(0)
     labels = [label for _, label, _ in known]
     label = st.selectbox("Method", labels, key=key) or labels[0]
     return label, next(one for _, name, one in known if name == label)
@@ -270,7 +240,11 @@ def _pair_by_pair(results: Results) -> None:
     )
     show_figure(
         scatter_figure(
-            one.products, data.scores, sentences, None, f"Score and product, {label}: {told}"
+            one.products,
+            data.scores,
+            sentences,
+            None,
+            f"Score and product, {escape(label)}: {told}",
         ),
         key="evaluation-scatter",
         numbers=table,
@@ -295,43 +269,42 @@ def _pair_by_pair(results: Results) -> None:
 
 
 def _alike_and_different(results: Results) -> None:
-    known = [(at, label, one) for at, label, one in _measured(results) if len(one.same)]
-    for column, (at, label, one) in zip(
-        [c for _ in range(0, len(known), 2) for c in st.columns(2)], known, strict=False
-    ):
-        with column:
+    places = (place for _ in results.rows for place in st.columns(2))
+    for at, figure in histograms(results, 0):
+        with next(places):
             show_figure(
-                product_histogram(one.same, one.diff, f"Products by {label}"),
+                figure,
                 key=f"evaluation-histogram-{at}",
-                numbers=pd.DataFrame(
-                    {
-                        "kind": ["alike"] * len(one.same) + ["different"] * len(one.diff),
-                        "product": np.concatenate([one.same, one.diff]),
-                    }
-                ),
+                numbers=partial(_products, results, at),
                 name="products",
                 height=360,
             )
-    st.caption("The less the two overlap, the better products tell alike from different.")
+    st.caption(
+        "The less the two overlap, the better products tell alike from different. Where there are "
+        "many pairs, 20,000 of each kind are drawn."
+    )
+
+
+def _products(results: Results, row: int) -> pd.DataFrame:
+    one = results.measured(0, row)
+    same, diff = (np.zeros(0), np.zeros(0)) if one is None else (one.same, one.diff)
+    kinds = ["alike"] * len(same) + ["different"] * len(diff)
+    return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
 def _in_common(results: Results) -> None:
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
-    if compared.error:
-        st.warning(plain(compared.error))
-    for name, one in compared.overlaps.items():
-        frame = pd.DataFrame(one.share, columns=labels)
+    for name, figure, n_rows in common_figures(results, 0):
+        frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
         frame.insert(0, "method", labels)
-        with swiped(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+        with swiped(f"evaluation-overlap-{name}-wide", 320 + 60 * n_rows):
             show_figure(
-                overlap_figure(
-                    labels, one.share, one.shared, f"Broken {OVERLAP_OF[name]} in common"
-                ),
+                figure,
                 key=f"evaluation-overlap-{name}",
                 numbers=frame,
                 name=f"{name}-in-common",
-                height=220 + 64 * len(labels),
+                height=220 + 64 * n_rows,
             )
     st.caption(
         "The share of the broken ones that two methods have in common, of the fewer of the two "
@@ -340,40 +313,27 @@ def _in_common(results: Results) -> None:
 
 
 def _paraphrases(results: Results) -> None:
-    known = [(label, one) for _, label, one in _measured(results) if one.paraphrases]
-    first = known[0]
-    for number, (label, one) in enumerate(known):
-        maps = one.paraphrases
-        names = [m.quality for m in maps]
-        fixed = [(m.fixed1, m.fixed2) for m in maps]
-        figure = quality_figure(names, [m.kendall_c for m in maps], fixed, f"tau-c by {label}")
-        with swiped(f"evaluation-paraphrases-{number}-wide", 320 * len(maps)):
+    for at, kind, figure in quality_figures(results, 0):
+        one = results.measured(0, at)
+        maps = () if one is None else one.paraphrases
+        with swiped(f"evaluation-{kind}-{at}-wide", 320 * len(maps)):
             show_figure(
                 figure,
-                key=f"evaluation-paraphrases-{number}",
-                numbers=pd.DataFrame(
-                    {"quality": m.quality, "fixed1": a, "fixed2": b, "tau-c": m.kendall_c[i, j],
-                     "n": m.n[i, j]}
-                    for m in maps for i, a in enumerate(m.fixed1) for j, b in enumerate(m.fixed2)
-                ),
-                name="paraphrases",
+                key=f"evaluation-{kind}-{at}",
+                numbers=partial(_maps, maps) if kind == "tau-c" else None,
+                name=f"paraphrases-{kind}",
                 height=420,
-            )  # fmt: skip
-        if number:
-            ratios = [ratio(a, b) for a, b in zip(first[1].paraphrases, maps, strict=True)]
-            title = f"tau-c by {first[0]}, over that by {label}"
-            with swiped(f"evaluation-ratio-{number}-wide", 320 * len(maps)):
-                show_figure(
-                    quality_figure(names, ratios, fixed, title, is_ratio=True),
-                    key=f"evaluation-ratio-{number}",
-                    numbers=None,
-                    name="ratio",
-                    height=420,
-                )
-    if isinstance(results.data[0], ParaphraseData):
-        st.caption(
-            "One quality of similarity varies, the two others are fixed at the values shown."
-        )
+            )
+    st.caption("One quality of similarity varies, the two others are fixed at the values shown.")
+
+
+def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"quality": m.quality, "fixed1": a, "fixed2": b, "tau-c": m.kendall_c[i, j], "n": m.n[i, j]}
+        for m in maps
+        for i, a in enumerate(m.fixed1)
+        for j, b in enumerate(m.fixed2)
+    )
 
 
 def _take_away(results: Results) -> None:
