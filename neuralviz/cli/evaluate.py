@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
+MANY_LEARNT = 300  # texts that a model is tuned on, each by its own
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 MeasureName = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "all"
@@ -261,6 +262,12 @@ def _run(
     from neuralviz.evaluation.lab import Lab
     from neuralviz.evaluation.results import Results
 
+    n_learnt = sum(row.spec.learns for row in rows) * sum(len(one.texts) for one in sets)
+    if n_learnt > MANY_LEARNT:
+        say(
+            "Learning the texts may take minutes. Ctrl-C ends it and keeps what is finished; the "
+            "same command goes on from there."
+        )
     results = Results(tuple(rows), tuple(sets), tuple(wanted), neighbours, resamples)
     stopped = False
     with progress_bars() as bars, precision_warnings_said():
