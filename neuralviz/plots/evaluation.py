@@ -16,6 +16,7 @@ from neuralviz.plots.theme import (
     escape,
     method_colour,
     shorten,
+    symmetric_range,
 )
 
 MAX_BINS = 60
@@ -46,7 +47,7 @@ def interval_figure(
         axis: what the values are.
         published: value and model; None where there is none.
     """
-    names = [_label(label) for label in labels]
+    names = _names(labels)
     figure = go.Figure()
     for place, (name, label, value, bounds) in enumerate(
         zip(names, labels, values, intervals, strict=True)
@@ -114,7 +115,7 @@ def error_figure(
         strict: shares without ties.
         title: of the figure.
     """
-    names = [_label(label) for label in labels]
+    names = _names(labels)
     figure = go.Figure(
         go.Bar(
             x=np.asarray(errors) * 100,
@@ -182,7 +183,7 @@ def overlap_figure(
         shared: [row, row] how many.
         title: of the figure.
     """
-    names = [_label(label) for label in labels]
+    names = _names(labels)
     figure = go.Figure(
         go.Heatmap(
             z=share,
@@ -244,24 +245,33 @@ def quality_figure(
             row=1,
             col=column,
         )
-    known = np.concatenate([np.ravel(one) for one in matrices]) if matrices else np.zeros(1)
+    known = np.concatenate([np.zeros(1), *(np.ravel(one) for one in matrices)])
     known = known[np.isfinite(known)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    scale = (
-        {"cmin": -0.5, "cmax": 0.5} if is_ratio else {"cmin": min(low, 0.0), "cmax": high or 1.0}
-    )
+    if is_ratio:
+        low, high = -0.5, 0.5
+    elif known.min() < 0:
+        low, high = symmetric_range(known)
+    else:
+        low, high = 0.0, float(known.max()) or 1.0
     bar: dict[str, Any] = {"title": {"text": "ratio" if is_ratio else "tau-c"}}
     if is_ratio:
         bar |= {"tickvals": [-0.5, -0.25, 0, 0.25, 0.5],
                 "ticktext": ["≤ 0.5", "0.75", "1", "1.25", "≥ 1.5"]}  # fmt: skip
-    figure.update_layout(title=title, coloraxis={**scale, "colorbar": bar}, margin={"t": 90})
+    figure.update_layout(
+        title=title, coloraxis={"cmin": low, "cmax": high, "colorbar": bar}, margin={"t": 90}
+    )
     figure.update_xaxes(showgrid=False, ticks="", type="category")
     figure.update_yaxes(showgrid=False, ticks="", type="category")
     return figure
 
 
-def _label(label: str) -> str:
-    return escape(shorten(label, _LABEL))
+def _names(labels: Sequence[str]) -> list[str]:
+    """Labels as short as there is room for, no two alike."""
+    names: list[str] = []
+    for label in labels:
+        name = escape(shorten(label, _LABEL))
+        names.append(name if name not in names else f"{name} · {len(names) + 1}")
+    return names
 
 
 def _models(known: Sequence[tuple[str, float, str]]) -> str:

@@ -1,0 +1,431 @@
+"""Figures of measured embeddings, and the report: values, escaping, and what is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from plotly.offline import get_plotlyjs
+
+from neuralviz import __version__
+from neuralviz.embedders import METHODS, embedder_spec
+from neuralviz.evaluation.broken import Overlap
+from neuralviz.evaluation.data import (
+    DataSet,
+    LabelledData,
+    ParaphraseData,
+    ScoredData,
+    grouped_data,
+    scored_data,
+)
+from neuralviz.evaluation.experiments import Row, method_rows
+from neuralviz.evaluation.lab import Cell, Compared
+from neuralviz.evaluation.measures import Measured, measure, overlaps
+from neuralviz.evaluation.results import Results
+from neuralviz.plots import evaluation as plots
+from neuralviz.plots.report import MAX_HISTOGRAMS, data_figures, report_html
+from neuralviz.plots.theme import BLUE, VERMILLION
+
+EVIL = "<script>alert(1)</script> & <b>bold</b>"
+ESCAPED = "&lt;script&gt;alert(1)&lt;/sc"
+
+
+def vectors_of(data: DataSet, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(len(data.texts), 8))
+
+
+def filled(rows: Sequence[Row], *data: DataSet, resamples: int = 200) -> Results:
+    """Results of random vectors: a cell for each row and data set, and what they share."""
+    results = Results(tuple(rows), data, resamples=resamples)
+    for number, one in enumerate(data):
+        vectors = [vectors_of(one, at) for at in range(len(rows))]
+        for at in range(len(rows)):
+            measured = measure(one, vectors[at], resamples=resamples)
+            results = results.having(Cell(number, at, measured))
+        if len(rows) > 1:
+            found, failed = overlaps(one, vectors)
+            results = results.having(Compared(number, tuple(range(len(rows))), found, failed))
+    return results
+
+
+def few_pairs(name: str = "few.csv") -> ScoredData:
+    scores = np.array([5, 4.5, 4, 3, 2, 1, 0, 2.5])
+    return scored_data(name, [f"dog {i}" for i in range(8)], [f"cat {i}" for i in range(8)], scores)
+
+
+def pairs_like_the_benchmark(benchmark: str = "stsb") -> ScoredData:
+    """As many pairs of each kind as the papers' data have, of texts that mean nothing."""
+    scores = np.full(1379, 3.0)
+    scores[:338] = 4.5
+    scores[-534:] = 1.0
+    first, second = ([f"{side} {i}" for i in range(1379)] for side in ("one", "other"))
+    data = scored_data("numbers.csv", first, second, scores)
+    return replace(data, benchmark="stsb" if n_similar == 338 else "")
+
+
+def titles(results: Results) -> list[str]:
+    return [figure.layout.title.text for figure, _ in data_figures(results, 0)]
+
+
+def words_of(figure: go.Figure) -> str:
+    return as_read(figure.to_json(validate=False))
+
+
+def as_read(text: str) -> str:
+    """What a browser reads in a script."""
+    return re.sub(r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), text)
+
+
+# --- intervals ---------------------------------------------------------------------------------
+
+
+def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
+    figure = plots.interval_figure(
+        ["mean", "neural, exact"], [0.5, 0.25], [(0.4, 0.7), None], "Title", "Spearman"
+    )
+    mean, neural = figure.data
+    assert (mean.x, mean.y) == ((0.5,), ("mean",))
+    assert mean.x[0] + mean.error_x.array[0] == pytest.approx(0.7)
+    assert mean.x[0] - mean.error_x.arrayminus[0] == pytest.approx(0.4)
+    assert "0.400 … 0.700" in mean.hovertemplate
+    assert neural.error_x.array is None
+    assert "95 %" not in neural.hovertemplate
+    assert (mean.marker.color, neural.marker.color) == (BLUE, VERMILLION)
+    assert figure.layout.xaxis.title.text == "Spearman"
+    assert figure.layout.yaxis.categoryarray == ("neural, exact", "mean")  # the first on top
+
+
+def test_what_was_published_names_its_model_and_is_no_line_of_its_own() -> None:
+    published = [(0.8, "a <b>model</b>"), None, (0.6, "a <b>model</b>")]
+    rows = ["mean", "cls", "neural"]
+    figure = plots.interval_figure(rows, [0.5, 0.4, 0.3], [None] * 3, "", "", published)
+    diamonds = figure.data[-1]
+    assert diamonds.x == (0.8, 0.6)
+    assert diamonds.y == ("mean", "neural")
+    assert diamonds.name == "as published, with another model: a &lt;b&gt;model&lt;/b&gt;"
+    assert set(diamonds.customdata) == {"a &lt;b&gt;model&lt;/b&gt;"}
+    assert (
+        len(plots.interval_figure(rows, [0.5, 0.4, 0.3], [None] * 3, "", "", [None] * 3).data) == 3
+    )
+
+
+def test_a_row_without_a_value_keeps_its_line() -> None:
+    figure = plots.interval_figure(["mean", "cls"], [np.nan, 0.1], [None, None], "", "")
+    assert np.isnan(figure.data[0].x[0])
+    assert figure.layout.yaxis.categoryarray == ("cls", "mean")
+    assert figure.layout.yaxis.range == (-0.6, 1.6)
+
+
+@pytest.mark.parametrize("labels", [[], ["mean"]])
+def test_intervals_and_errors_of_one_row_or_none(labels: list[str]) -> None:
+    n = len(labels)
+    figure = plots.interval_figure(labels, [0.5] * n, [None] * n, "", "")
+    assert len(figure.data) == n
+    (bars,) = plots.error_figure(labels, [0.5] * n, [0.25] * n, "").data
+    assert list(bars.x) == [50] * n
+    assert plots.rows_height(n) == plots.rows_height(2) < plots.rows_height(3)
+
+
+def test_labels_are_escaped_in_every_figure() -> None:
+    one = np.ones((1, 1))
+    for figure in (
+        plots.interval_figure([EVIL], [0.5], [None], "", ""),
+        plots.error_figure([EVIL], [0.5], [0.25], ""),
+        plots.overlap_figure([EVIL], one, one, ""),
+    ):
+        assert "<script" not in words_of(figure)
+        assert figure.data[0].y[0].startswith(ESCAPED)
+    varied = plots.quality_figure([EVIL], [one], [(np.ones(1), np.ones(1))], "")
+    assert "<script" not in words_of(varied)
+    assert "&lt;script&gt;" in varied.layout.annotations[0].text
+
+
+def test_rows_whose_labels_begin_alike_do_not_lie_on_each_other() -> None:
+    joined = "neural+mean+sbert-wk+sep+last+cls"
+    labels = [row.label for row in method_rows([joined, f"{joined}-diff"], {})]
+    assert len(set(labels)) == 2
+    figure = plots.interval_figure(labels, [0.5, 0.4], [None] * 2, "", "")
+    assert figure.data[0].y != figure.data[1].y
+
+
+# --- errors, products, errors in common --------------------------------------------------------
+
+
+def test_bars_are_shares_in_percent_and_name_what_ties_take() -> None:
+    (bars,) = plots.error_figure(["mean", "neural, fast"], [0.125, 0.5], [0.1, 0.25], "T").data
+    assert list(bars.x) == [12.5, 50]
+    assert list(bars.customdata) == [10, 25]
+    assert list(bars.text) == ["12.50%", "50.00%"]
+    assert list(bars.marker.color) == [BLUE, VERMILLION]
+
+
+def test_both_histograms_have_the_same_bins_and_all_of_their_values() -> None:
+    draw = np.random.default_rng(0)
+    same, diff = draw.uniform(0.2, 0.9, 30), draw.uniform(-0.4, 0.5, 2000)
+    different, alike = plots.product_histogram(same, diff, "").data
+    assert different.name == "different (2,000)"
+    assert alike.name == "alike (30)"
+    np.testing.assert_allclose(different.x, alike.x)
+    assert sum(different.y) == pytest.approx(100)
+    assert sum(alike.y) == pytest.approx(100)
+    assert max(alike.x) <= same.max()
+    assert min(different.x) >= diff.min()
+    assert 16 <= len(alike.x) <= plots.MAX_BINS
+
+
+@pytest.mark.parametrize(
+    ("same", "diff"), [([], []), ([0.5], []), ([], [0.5]), ([0.5], [0.5]), ([1.0] * 40, [1.0] * 9)]
+)
+def test_a_histogram_of_next_to_nothing(same: list[float], diff: list[float]) -> None:
+    different, alike = plots.product_histogram(np.array(same), np.array(diff), "").data
+    assert sum(alike.y) == pytest.approx(100 if same else 0)
+    assert sum(different.y) == pytest.approx(100 if diff else 0)
+    assert np.isfinite(alike.x).all()
+
+
+def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
+    overlap = Overlap(np.array([[4, 1, 0], [1, 2, 0], [0, 0, 0]]), 9)
+    (cells,) = plots.overlap_figure(["a", "b", "c"], overlap.share, overlap.shared, "").data
+    assert list(cells.text) == [["1.00", "0.50", ""], ["0.50", "1.00", ""], ["", "", ""]]
+    assert (cells.zmin, cells.zmax) == (0, 1)
+    assert cells.customdata[0][1] == 1
+    assert np.isnan(cells.z[2][2])
+
+
+def test_errors_in_common_of_no_rows() -> None:
+    (cells,) = plots.overlap_figure([], np.zeros((0, 0)), np.zeros((0, 0)), "").data
+    assert len(cells.x) == 0
+
+
+# --- controlled paraphrases --------------------------------------------------------------------
+
+
+def test_a_heatmap_for_each_quality_with_its_values_written() -> None:
+    tau = [np.array([[0.2, np.nan], [0.4, 0.8]]), np.array([[0.1]])]
+    fixed = [(np.array([0.25, 0.5]), np.array([1.0, 2.0])), (np.ones(1), np.ones(1))]
+    figure = plots.quality_figure(["form", "meaning"], tau, fixed, "T")
+    assert [note.text for note in figure.layout.annotations] == ["form varies", "meaning varies"]
+    first, second = figure.data
+    assert list(first.text) == [["0.20", ""], ["0.40", "0.80"]]
+    assert (first.x, first.y) == (("1", "2"), ("0.25", "0.5"))
+    assert second.z[0][0] == 0.1
+    assert {first.coloraxis, second.coloraxis} == {"coloraxis"}
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 0.8)
+
+
+def test_ratios_are_drawn_from_1_and_written_as_they_are() -> None:
+    ratios = [np.array([[1.5, 0.5, np.nan]])]
+    figure = plots.quality_figure(["form"], ratios, [(np.ones(1), np.arange(3))], "", is_ratio=True)
+    assert list(figure.data[0].z[0][:2]) == [0.5, -0.5]
+    assert list(figure.data[0].text) == [["1.50", "0.50", ""]]
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-0.5, 0.5)
+    assert figure.layout.coloraxis.colorbar.ticktext[2] == "1"
+
+
+def test_no_qualities_and_none_that_is_known() -> None:
+    assert not plots.quality_figure([], [], [], "").data
+    unknown = plots.quality_figure(
+        ["form"], [np.full((1, 2), np.nan)], [(np.ones(1), np.arange(2))], ""
+    )
+    assert list(unknown.data[0].text) == [["", ""]]
+    assert unknown.layout.coloraxis.cmin < unknown.layout.coloraxis.cmax
+
+
+def test_signed_values_are_centred_at_0() -> None:
+    axis = plots.quality_figure(
+        ["form"], [np.array([[-0.2, 0.8]])], [(np.ones(1), np.arange(2))], ""
+    ).layout.coloraxis
+    assert axis.cmin == -axis.cmax
+
+
+def test_colours_have_a_range_where_all_values_are_the_same() -> None:
+    for value in (-0.75, 0.0, 0.75):
+        axis = plots.quality_figure(
+            ["form"], [np.full((1, 2), value)], [(np.ones(1), np.arange(2))], ""
+        ).layout.coloraxis
+        assert axis.cmin < axis.cmax, value
+
+
+# --- all figures of a data set -----------------------------------------------------------------
+
+
+def test_scored_pairs_have_their_figures_in_order() -> None:
+    results = filled(method_rows(["mean", "neural"], {}), few_pairs())
+    assert titles(results) == [
+        "Spearman of products and scores",
+        "tau-c of products and scores",
+        "Pairs broken, of 9",
+        "Triplets broken, of 24",
+        "Broken pairs of pairs in common",
+        "Broken triplets in common",
+        "Products by mean",
+        "Products by neural, exact",
+    ]
+    first = next(iter(data_figures(results, 0)))[0]
+    measured = results.measured(0, 0)
+    assert measured is not None
+    assert first.data[0].x[0] == measured.correlations.spearman
+    low, high = measured.intervals.spearman
+    assert first.data[0].x[0] + first.data[0].error_x.array[0] == pytest.approx(high)
+    assert first.data[0].x[0] - first.data[0].error_x.arrayminus[0] == pytest.approx(low)
+
+
+def test_equal_scores_have_no_figure_but_a_reason() -> None:
+    data = scored_data("same.csv", list("abcd"), list("efgh"), np.full(4, 3.0))
+    results = filled(method_rows(["mean"], {}), data)
+    assert titles(results) == []
+    assert "mean, correlations: All scores are equal" in report_html(results)
+
+
+def test_equal_products_have_no_interval_and_an_empty_place() -> None:
+    data = few_pairs()
+    same = Cell(0, 0, measure(data, np.ones((len(data.texts), 4)), resamples=200))
+    results = Results(method_rows(["mean"], {}), (data,)).having(same)
+    spearman = next(iter(data_figures(results, 0)))[0]
+    assert np.isnan(spearman.data[0].x[0])
+    assert spearman.data[0].error_x.array is None
+    assert "All products are equal" in report_html(results)
+
+
+def test_a_row_that_failed_is_in_no_figure() -> None:
+    rows = method_rows(["mean", "cls"], {})
+    results = filled(rows[:1], few_pairs())
+    results = Results(rows, results.data, cells=results.cells)
+    results = results.having(Cell(0, 1, None, error=f"It has no model {EVIL}."))
+    for figure, _ in data_figures(results, 0):
+        assert "cls" not in words_of(figure)
+    report = report_html(results)
+    assert "cls: It has no model &lt;script&gt;" in report
+    assert EVIL not in report
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
+    rows = method_rows(["mean"], {})[:n_rows]
+    results = Results(rows, (few_pairs(),))
+    assert titles(results) == []
+    report = report_html(results)
+    assert f"0 of {n_rows} cells are finished" in report
+    assert "Plotly" not in report
+    assert report.endswith("</html>")
+
+
+def test_histograms_are_drawn_of_the_first_methods_only() -> None:
+    rows = method_rows(["mean", "cls", "sep", "last", "sbert-wk", "avg"], {})
+    data = grouped_data("groups.csv", list("abcd"), list("1122"))
+    found = [title for title in titles(filled(rows, data)) if title.startswith("Products by")]
+    assert found == [f"Products by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
+
+
+def paraphrases(quality: str = "form") -> ParaphraseData:
+    values = np.array([0.1, 0.5, 0.9, 0.1, 0.5, 0.9])
+    return ParaphraseData(
+        "p.csv", ("o", *"abcdef"), np.zeros(6, dtype=int), np.arange(1, 7), (quality,) * 6, values,
+        np.repeat([0.2, 0.8], 3), np.full(6, 0.5),
+    )  # fmt: skip
+
+
+def test_paraphrases_have_a_map_for_each_method_and_its_ratio_to_the_first() -> None:
+    results = filled(method_rows(["mean", "cls", "sep"], {}), paraphrases())
+    assert titles(results) == [
+        "tau-c by mean",
+        "tau-c by cls",
+        "tau-c by mean, over that by cls",
+        "tau-c by sep",
+        "tau-c by mean, over that by sep",
+    ]
+
+
+# --- the report --------------------------------------------------------------------------------
+
+
+def test_the_report_needs_no_network_and_has_the_library_once() -> None:
+    groups = grouped_data("groups.csv", list("abcd"), list("1122"))
+    report = report_html(filled(method_rows(["mean", "cls"], {}), few_pairs(), groups))
+    assert report.count(get_plotlyjs()) == 1
+    rest = report.replace(get_plotlyjs(), "")
+    assert rest.count("Plotly.newPlot") == 8 + 4
+    assert "src=" not in rest
+    assert "href=" not in rest
+    assert rest.count("<h2>") == 2
+
+
+def test_the_report_has_every_setting() -> None:
+    typed = {
+        "neural.epochs": "3", "precision": "fast", "tolerance": "0.02",
+        "neural.layers": "last_block", "sbert-wk.window": "4", "sbert-wk.model": "some/encoder",
+        "learning_rate": "0.02",
+    }  # fmt: skip
+    rows = method_rows(["neural", "sbert-wk", "neural+mean"], typed)
+    results = Results(rows, (few_pairs(),), wanted=("pairs", "triplets"), k=7, resamples=321)
+    report = report_html(results)
+    for said in (
+        f"neuralviz {__version__}", "measures: pairs, triplets", "7 neighbours",
+        "321 bootstrap resamples", "0 of 3 cells", "epochs 3", "layers last_block",
+        "learning_rate 0.02", "precision fast", "tolerance 0.02", "window 4", "some/encoder",
+        "neural.epochs 3", "bundled + all-MiniLM-L6-v2", "fast (tolerance 0.02)",
+        "8 scored pairs, 3 of them similar (≥ 4), 3 dissimilar (≤ 2)",
+    ):  # fmt: skip
+        assert said in report, said
+    defaults = report_html(Results(method_rows(["mean"], {}), (few_pairs(),)))
+    assert "<td>layer last; special_tokens yes</td>" in defaults
+
+
+def test_the_reports_tables_have_the_numbers() -> None:
+    results = filled(method_rows(["mean"], {}), few_pairs())
+    measured = results.measured(0, 0)
+    assert measured is not None
+    report = report_html(results)
+    assert f"<td>{measured.correlations.spearman:.3f}</td>" in report
+    assert f"<td>{measured.pairs.wrong} of 9</td>" in report
+    assert f"<td>{measured.triplets.error:.2%}</td>" in report
+
+
+def test_what_was_published_stands_beside_with_its_model() -> None:
+    rows = method_rows(["mean", "neural", "sbert-wk"], {})
+    results = filled(rows, pairs_like_the_benchmark(), resamples=0)
+    report = report_html(results)
+    assert "1,379 scored pairs, 338 of them similar (≥ 4), 534 dissimilar (≤ 2)" in report
+    published = report.split("As published, with the model that was measured there")[1]
+    table = published.split("</table>")[0]
+    neural = "<td>neural, exact</td><td>bert-base-uncased</td><td>0.658</td>"
+    assert f"{neural}<td>0.478</td><td>0.482</td><td>17,893</td><td>455</td>" in table
+    assert "<td>mean</td><td>all-MiniLM-L6-v2</td><td>0.820</td>" in table
+    assert "<td>7,216</td><td>945</td>" in table
+    assert "sbert-wk" not in table
+    spearman = next(iter(data_figures(results, 0)))[0]
+    assert spearman.data[-1].x == (0.820, 0.658)
+    assert spearman.data[-1].name.endswith("all-MiniLM-L6-v2, bert-base-uncased")
+    assert spearman.data[0].error_x.array is None  # no resamples, no interval
+
+
+def test_nothing_was_published_of_other_data_or_other_settings() -> None:
+    unknown = Results(method_rows(["mean", "neural"], {}), (pairs_like_the_benchmark(""),))
+    assert "As published" not in report_html(unknown)
+    other = Results(method_rows(["neural"], {"epochs": "3"}), (pairs_like_the_benchmark(),))
+    assert "As published" not in report_html(other)
+    fast = Results(method_rows(["neural"], {"precision": "fast"}), (pairs_like_the_benchmark(),))
+    assert "As published" in report_html(fast)
+
+
+def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
+    row = Row(EVIL, embedder_spec("mean", {"model": EVIL}), EVIL)
+    scored = few_pairs(EVIL)
+    labelled = LabelledData(EVIL, ("a", "b", "c"), np.arange(3), (EVIL,) * 3, notes=(EVIL,))
+    results = filled([row], scored, labelled, paraphrases(EVIL))
+    results = results.having(Compared(0, (0,), failed={"pairs": EVIL}))
+    failed = Measured(failed={"pairs": EVIL})
+    results = results.having(Cell(1, 0, failed))
+    report = report_html(results)
+    rest = as_read(report.replace(get_plotlyjs(), ""))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
+    assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
+    assert "tau-c by &lt;script&gt;" in rest
+    assert "Products by &lt;script&gt;" in rest
+    assert "<script>alert" not in rest
+    assert "<b>" not in rest
