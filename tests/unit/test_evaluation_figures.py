@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,7 +12,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from neuralviz import __version__
-from neuralviz.embedders import METHODS, embedder_spec
+from neuralviz.embedders import embedder_spec
 from neuralviz.evaluation.broken import Overlap
 from neuralviz.evaluation.data import (
     DataSet,
@@ -65,7 +64,7 @@ def pairs_like_the_benchmark(benchmark: str = "stsb") -> ScoredData:
     scores[-534:] = 1.0
     first, second = ([f"{side} {i}" for i in range(1379)] for side in ("one", "other"))
     data = scored_data("numbers.csv", first, second, scores)
-    return replace(data, benchmark="stsb" if n_similar == 338 else "")
+    return replace(data, benchmark=benchmark)
 
 
 def titles(results: Results) -> list[str]:
