@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.ui.evaluation.choose import OWN_METHODS, choose
-from neuralviz.ui.evaluation.show import show
+from neuralviz.ui.evaluation.show import forget_failed, show
 from neuralviz.ui.page import page_header
 
 QUICK = 100  # texts of an example that is measured without being asked to
@@ -41,6 +41,8 @@ if chosen is not None:
         and all(part.model_id in ("bundled", "all-MiniLM-L6-v2")
                 for row in chosen.rows for part in row.spec.parts or (row.spec,))
     )  # fmt: skip
+    if pressed:
+        forget_failed(chosen)
     asked = st.session_state.setdefault("evaluation-asked", [])
     if (pressed or is_quick) and chosen.identity not in asked:
         asked.append(chosen.identity)

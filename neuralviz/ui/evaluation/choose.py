@@ -29,6 +29,7 @@ EXAMPLES = {
 }
 MAX_ROWS = 20_000
 OWN_METHODS = "Methods"
+LEAVING_LAYERS = ("layers", "ablations")  # tables whose rows are made from the layers of a model
 FIRST_METHODS = ("mean", "sbert-wk", "neural")
 
 _read = st.cache_data(max_entries=8, show_spinner=False)(read_data)
@@ -114,6 +115,7 @@ def _choose_data() -> tuple[DataSet | None, bool]:
     roles = st.text_input(
         "Columns, where they are called otherwise",
         key="evaluation-roles",
+        persist_state="session",
         placeholder="text1=question, score=rating",
     )
     name, content = st.session_state["evaluation-kept"]
@@ -200,12 +202,20 @@ def _choose_rows() -> tuple[Row, ...] | None:
             placeholder="each method's own",
             help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
         )
+    from neuralviz.models.shared import is_loaded
+
     try:
         typed = _pairs(options)
         model_id = (model or "").strip() or None
         if table == OWN_METHODS and not methods:
             st.caption("Choose a method.")
             return None
+
+        masked = model_id or BUNDLED
+        if table in LEAVING_LAYERS and masked != BUNDLED and not is_loaded(masked):
+            st.caption("This table needs the names of the model's layers.")
+            if not st.button(plain(f"Load {masked[:60]}")):
+                return None
 
         def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
             if table == OWN_METHODS:

@@ -29,10 +29,10 @@ from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.page import plain
-from neuralviz.ui.work import show_work, work_on
+from neuralviz.ui.work import Work, show_work, work_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from neuralviz.embedders.base import ShouldStop
     from neuralviz.evaluation.measures import Measured
@@ -61,6 +61,17 @@ def show(chosen: Chosen) -> None:
     """Measure, and show what is there; the last results stay while others are not asked for."""
     work = work_on("evaluation", chosen.identity, lambda stop: _fill(chosen, stop))
     show_work("evaluation", chosen.identity, work, _progress, _show)
+
+
+def forget_failed(chosen: Chosen) -> None:
+    """Have what failed or was stopped done again; what is embedded is found."""
+    works: dict[Hashable, Work[Filling]] = st.session_state.get("evaluation-works", {})
+    work = works.get(chosen.identity)
+    if work is None or not work.job.is_over:
+        return
+    cells = () if work.latest is None else work.latest.results.cells.values()
+    if work.job.status != "done" or any(cell.measured is None for cell in cells):
+        del works[chosen.identity]
 
 
 def _fill(chosen: Chosen, should_stop: ShouldStop) -> Iterator[Filling]:
@@ -122,7 +133,7 @@ def _has(results: Results, view: str) -> bool:
         "Errors": any(one.pairs or one.triplets for one in found),
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
         "Alike and different": any(len(one.same) and len(one.diff) for one in found),
-        "Errors in common": bool(results.compared),
+        "Errors in common": any(one.overlaps for one in results.compared.values()),
         "Controlled paraphrases": any(one.paraphrases for one in found),
     }[view]
 

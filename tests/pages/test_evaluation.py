@@ -1,0 +1,802 @@
+"""The evaluation page without a browser: what is measured by itself, uploads, refusals, Stop."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from plotly.offline import get_plotlyjs
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.embedders import make_embedder
+from neuralviz.errors import ModelError, NeuralvizError
+from neuralviz.evaluation import hub_data, lab
+from neuralviz.evaluation.data import DataSet, read_data
+from neuralviz.evaluation.experiments import EXPERIMENTS
+from neuralviz.evaluation.measures import measure
+from neuralviz.plots.report import report_html
+from neuralviz.ui.model_choice import LOADERS
+
+ROOT = Path(__file__).parents[2]
+PAGE = str(ROOT / "pages" / "evaluation.py")
+SCORED = "a,b,score\n" + "".join(f"A dog {i},A cat {i * 7 % 5},{i / 2}\n" for i in range(10))
+GROUPS = "text,group\nA dog.,d\nThe dog.,d\nIt rains.,r\nRain falls.,r\nIt is raining.,r\n"
+ANCHORS = (
+    "text,group,role\nA long text on a dog.,d,anchor\nA dog.,d,\nThe dog.,d,\n"
+    "A long text on rain.,r,anchor\nIt rains.,r,\nRain falls.,r,\n"
+)
+LABELS = "text,topic\n" + "".join(f"{'dog' if i % 2 else 'rain'} {i},{i % 2}\n" for i in range(14))
+PARAPHRASES = "original,generated,varies,value,fixed1,fixed2\n" + "".join(
+    f"A dog {o},A dog {o} {value} {one},{quality},{value},{one},0.5\n"
+    for o in "xy" for value in (0.1, 0.5, 0.9) for one in (0.2, 0.8)
+    for quality in ("form", "meaning")
+)  # fmt: skip
+EVIL = "<script>window.x=1</script> **dog** $x$"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled) -> Path:
+    """Vectors of each test lie in a folder of its own; the model is there before the clock runs."""
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def opened():
+    """``opened(methods=["mean"])``: the page at an address; its work ends with the test.
+
+    It begins with an example that waits for the button, unless the address says otherwise.
+    """
+    pages: list[AppTest] = []
+
+    def at(**query: str | list[str]) -> AppTest:
+        page = AppTest.from_file(PAGE, default_timeout=90)
+        pages.append(page)
+        for name, value in ({"example": "Scored pairs"} | query).items():
+            page.query_params[name.replace("_", "-")] = value
+        return page.run()
+
+    yield at
+    for page in pages:
+        for work in works(page):
+            work.job.stop()
+            assert work.job.wait(60)
+
+
+@pytest.fixture
+def page(opened) -> AppTest:
+    return opened(methods=["mean", "cls"])
+
+
+def works(page: AppTest) -> list:
+    known = "evaluation-works" in page.session_state
+    return list(page.session_state["evaluation-works"].values()) if known else []
+
+
+def results(page: AppTest):
+    return works(page)[-1].latest.results
+
+
+def finish(page: AppTest) -> AppTest:
+    assert works(page)[-1].job.wait(90), "the work takes too long"
+    return page.run()
+
+
+def upload(page: AppTest, content: str | bytes, name: str = "own.csv") -> AppTest:
+    content = content.encode() if isinstance(content, str) else content
+    page.session_state["evaluation-kept"] = (name, content)  # as the uploader leaves it
+    return page.segmented_control(key="evaluation-source").set_value("Upload").run()
+
+
+def button(page: AppTest, label: str = "Evaluate"):
+    return next(one for one in page.button if one.label == label)
+
+
+def evaluate(page: AppTest) -> AppTest:
+    assert not button(page).disabled, said(page)
+    button(page).click().run()
+    return finish(page)
+
+
+def said(page: AppTest) -> str:
+    """Errors, warnings and captions, without the backslashes that keep markup from working."""
+    kinds = (page.error, page.warning, page.info, page.caption)
+    return " ".join(one.value for kind in kinds for one in kind).replace("\\", "")
+
+
+def views(page: AppTest) -> list[str]:
+    known = [one for one in page.segmented_control if one.key == "view"]
+    return list(known[0].options) if known else []
+
+
+def drawn(page: AppTest, view: str = "") -> list[dict]:
+    """The figures that are shown, of a view if it is named."""
+    if view:
+        page.segmented_control(key="view").set_value(view).run()
+        assert not page.exception
+    parts = [element.proto.bytes.split(b"\n", 1)[1] for element in page.get("bidi_component")]
+    return [json.loads(part) for part in parts]
+
+
+def titles(page: AppTest, view: str = "") -> list[str]:
+    return [figure["layout"]["title"]["text"] for figure in drawn(page, view)]
+
+
+def table(page: AppTest) -> pd.DataFrame:
+    return page.dataframe[0].value.set_index("method")
+
+
+def test_the_page_loads_without_torch() -> None:
+    script = (
+        "import sys\n"
+        "import neuralviz.ui.evaluation.choose, neuralviz.ui.evaluation.show\n"
+        "assert 'torch' not in sys.modules and 'scipy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
+
+
+# --- examples ----------------------------------------------------------------------------------
+
+
+def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
+    page = opened(example="Groups that mean the same")
+    assert not page.exception
+    (work,) = works(page)
+    assert not work.job.is_over
+    while work.latest is None:
+        time.sleep(0.01)
+    known = work.latest.results
+    assert [row.label for row in known.rows] == ["mean", "sbert-wk", "neural, exact"]
+    assert all(row.spec.options == () for row in known.rows)
+    assert "82 texts in 30 groups: 11,856 triplets" in said(page)
+
+
+def test_the_example_is_measured_and_has_its_views(opened) -> None:
+    page = finish(opened(example="Groups that mean the same", options="epochs=1"))
+    assert not page.exception
+    assert not page.error
+    assert works(page)[-1].job.status == "done"
+    assert "246 texts by all methods" in said(page)
+    assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
+    assert table(page)["triplets broken"].str.endswith(" of 11,856").all()
+    assert views(page) == ["Errors", "Alike and different", "Errors in common"]
+    (errors,) = drawn(page, "Errors")
+    broken = [results(page).measured(0, at).triplets.error for at in range(3)]
+    assert titles(page) == ["Triplets broken, of 11,856"]
+    assert 0 < min(broken) < max(broken) < 0.3
+    assert errors["data"][0]["text"] == [f"{share:.2%}" for share in broken]
+    assert titles(page, "Alike and different") == [
+        "Products by mean", "Products by sbert-wk", "Products by neural, exact"
+    ]  # fmt: skip
+    (common,) = drawn(page, "Errors in common")
+    assert len(common["data"][0]["x"]) == 3
+    assert [one.label for one in page.get("download_button")][-3:] == [
+        "Report (HTML)", "Results (CSV)", "Results (JSON)"
+    ]  # fmt: skip
+
+
+def test_another_example_waits_for_the_button(opened) -> None:
+    page = opened(methods=["mean"])
+    assert not works(page)
+    assert not drawn(page)
+    assert "300 scored pairs, 87 of them similar (≥ 4), 128 dissimilar (≤ 2)" in said(page)
+    assert "599 different texts by 1 method" in said(page)
+    evaluate(page)
+    assert not page.exception
+    assert not page.error
+    row = table(page).loc["mean"]
+    low, high = map(float, row["Spearman 95 %"].split(" … "))
+    assert low < float(row["Spearman"]) < high
+    assert float(row["Spearman"]) > 0.2
+    assert row["pairs broken"].endswith(f" of {87 * 128:,}")
+    assert row["triplets broken"].endswith(f" of {174 * 172:,}")
+    assert views(page) == ["Correlations", "Errors", "Pair by pair", "Alike and different"]
+    for name in ("tau-c", "tau-b", "Pearson", "Spearman"):
+        page.segmented_control(key="coefficient").set_value(name).run()
+        (figure,) = drawn(page)
+        assert figure["data"][0]["x"][0] == pytest.approx(float(row[name]), abs=5e-4)
+    assert titles(page, "Errors") == ["Pairs broken, of 11,136", "Triplets broken, of 29,928"]
+    (scatter,) = drawn(page, "Pair by pair")
+    assert len(scatter["data"][0]["customdata"]) == 300
+    assert len(page.dataframe[-1].value) == 20
+    assert titles(page, "Alike and different") == ["Products by mean"]
+    assert "Published" not in said(page)
+
+
+def test_examples_with_labels_can_be_chosen(opened) -> None:
+    page = opened(methods=["mean"])
+    page.selectbox(key="example").set_value("Topics").run()
+    assert "480 texts with 10 labels" in said(page)
+    assert not button(page).disabled
+    assert not works(page)
+
+
+# --- uploads -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "about", "column", "found"),
+    [
+        (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)", "Spearman 95 %",
+         ["Correlations", "Errors", "Pair by pair", "Alike and different", "Errors in common"]),
+        (GROUPS, "5 texts in 2 groups: 18 triplets", "triplets without ties",
+         ["Errors", "Alike and different", "Errors in common"]),
+        (ANCHORS, "6 texts in 2 groups, 2 of them anchors: 8 triplets", "triplets error",
+         ["Errors", "Alike and different", "Errors in common"]),
+        (LABELS, "14 texts with 2 labels", "10-NN accuracy", ["Alike and different"]),
+        (PARAPHRASES, "24 generated phrases, varied in form, meaning", "mean tau-c form varied",
+         ["Controlled paraphrases"]),
+    ],
+    ids=["scored pairs", "groups", "anchors", "labels", "paraphrases"],
+)  # fmt: skip
+def test_a_table_of_ones_own(
+    page: AppTest, content: str, about: str, column: str, found: list[str]
+) -> None:
+    upload(page, content)
+    assert f"own.csv: {about}." in said(page)
+    assert not works(page)
+    evaluate(page)
+    assert not page.exception
+    assert not page.error
+    assert not page.warning
+    assert list(table(page).index) == ["mean", "cls"]
+    assert table(page)[column].ne("–").all()
+    assert views(page) == found
+    for view in found:
+        assert drawn(page, view)
+
+
+def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
+    evaluate(upload(page, SCORED))
+    data = read_data("own.csv", SCORED.encode())
+    for at, name in enumerate(("mean", "cls")):
+        expected = measure(data, make_embedder(name).encode(list(data.texts)), resamples=0)
+        found = results(page).measured(0, at)
+        np.testing.assert_allclose(found.products, expected.products, atol=1e-6)
+        assert found.correlations.kendall_c == pytest.approx(expected.correlations.kendall_c)
+        assert found.pairs.wrong == expected.pairs.wrong
+        assert found.triplets.wrong == expected.triplets.wrong
+
+
+def test_ratios_of_paraphrases_are_of_the_first_method(page: AppTest) -> None:
+    evaluate(upload(page, PARAPHRASES))
+    assert titles(page) == ["tau-c by mean", "tau-c by cls", "tau-c by mean, over that by cls"]
+
+
+def test_columns_can_be_named(page: AppTest) -> None:
+    upload(page, SCORED.replace("a,b,score", "question,answer,rating"))
+    assert "has no columns that can be measured on" in page.error[0].value
+    assert button(page).disabled
+    field = page.text_input(key="evaluation-roles")
+    field.set_value("text1=question, text2=answer, score=rating").run()
+    assert not page.error
+    assert "10 scored pairs" in said(page)
+    assert not button(page).disabled
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("question", "written NAME=VALUE"),
+        ("who=question", "There is no role “who”"),
+        ("text1=nobody", "has no column “nobody”"),
+        ("text1=a, text1=b", "given twice"),
+    ],
+)
+def test_roles_that_make_no_sense(page: AppTest, typed: str, says: str) -> None:
+    upload(page, SCORED)
+    page.text_input(key="evaluation-roles").set_value(typed).run()
+    assert not page.exception
+    assert says in said(page)
+    assert page.text_input(key="evaluation-roles").value == typed
+    assert button(page).disabled
+
+
+def test_roles_stay_while_the_example_is_looked_at(page: AppTest) -> None:
+    upload(page, SCORED)
+    page.text_input(key="evaluation-roles").set_value("text1=a").run()
+    page.segmented_control(key="evaluation-source").set_value("Example").run()
+    page.segmented_control(key="evaluation-source").set_value("Upload").run()
+    assert page.text_input(key="evaluation-roles").value == "text1=a"
+
+
+def test_bounds_say_what_is_similar(page: AppTest) -> None:
+    evaluate(upload(page, SCORED))
+    assert results(page).measured(0, 0).pairs.total == 2 * 5
+    page.number_input(key="similar").set_value(3.0).run()
+    page.number_input(key="dissimilar").set_value(1.0).run()
+    assert len(works(page)) == 1  # the button is waited for
+    assert not drawn(page)
+    assert "4 of them similar (≥ 3), 3 dissimilar (≤ 1)" in said(page)
+    evaluate(page)
+    assert results(page).measured(0, 0).pairs.total == 4 * 3
+    assert len(works(page)) == 2
+
+
+def test_bounds_the_wrong_way_round_get_a_sentence(page: AppTest) -> None:
+    upload(page, SCORED)
+    page.number_input(key="similar").set_value(1.0).run()
+    assert not page.exception
+    assert "have to score more than dissimilar ones; 1 is not above 2" in said(page)
+    assert page.number_input(key="similar").value == 1.0
+    assert button(page).disabled
+
+
+def test_bounds_the_wrong_way_round_with_an_example_get_a_sentence(page: AppTest) -> None:
+    page.number_input(key="similar").set_value(1.0).run()
+    assert not page.exception
+    assert "have to score more than dissimilar ones" in said(page)
+
+
+def test_scores_from_0_to_1_have_bounds_of_their_own(page: AppTest) -> None:
+    assert page.number_input(key="similar").value == 4
+    upload(page, "a,b,score\n" + "".join(f"dog {i},cat {i},{i / 9}\n" for i in range(10)))
+    assert [field.value for field in page.number_input] == pytest.approx([0.8, 0.4])
+    assert "2 of them similar (≥ 0.8), 4 dissimilar (≤ 0.4)" in said(page)
+
+
+def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def load(name: str, max_rows: int) -> DataSet:
+        asked.append(name)
+        if name == "no/such":
+            raise NeuralvizError(f"The data set {name} cannot be had: {EVIL}")
+        return read_data(name, SCORED.encode(), max_rows=max_rows)
+
+    monkeypatch.setattr(hub_data, "load_hub_data", load)
+    page.segmented_control(key="evaluation-source").set_value("Hub").run()
+    assert not page.exception
+    assert "Name a data set; this needs a network" in said(page)
+    assert button(page).disabled
+    page.text_input(key="evaluation-hub").set_value("no/such").run()
+    assert f"The data set no/such cannot be had: {EVIL}" in said(page)
+    assert button(page).disabled
+    page.text_input(key="evaluation-hub").set_value(" some/pairs.csv ").run()
+    assert not page.error
+    assert asked == ["no/such", "some/pairs.csv"]
+    evaluate(page)
+    assert results(page).data[0].name == "some/pairs.csv"
+    assert "10 scored pairs" in said(page)
+    assert asked == ["no/such", "some/pairs.csv"]
+
+
+def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(hub_data, "load_hub_data", lambda name, max_rows: asked.append(name))
+    assert not opened(evaluation_hub="someone/else").exception
+    assert asked == []
+
+
+# --- what cannot be measured -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "own.csv is empty"),
+        ("a,b,score\n", "at least 3 are needed"),
+        ("a,b,score\nA,B,much\nC,D,little\nE,F,none\n", "“score” is no number"),
+        ("text,group\nA,x\n", "a triplet needs three"),
+        ("text,topic\nA,x\n", "at least 2 are needed"),
+        ("text,colour\nA,x\n", "no columns that can be measured on"),
+        (bytes(range(256)) * 4, "does not look like text"),
+    ],
+)
+def test_a_file_that_cannot_be_used_gets_a_sentence(
+    page: AppTest, content: str | bytes, says: str
+) -> None:
+    upload(page, content)
+    assert not page.exception
+    assert len(page.error) == 1
+    assert says in said(page)
+    assert button(page).disabled
+    assert page.multiselect(key="methods").value == ["mean", "cls"]
+    page.segmented_control(key="evaluation-source").set_value("Example").run()
+    assert not page.error
+    assert not button(page).disabled
+
+
+def test_an_upload_that_is_not_there_yet_is_asked_for(page: AppTest) -> None:
+    page.segmented_control(key="evaluation-source").set_value("Upload").run()
+    assert not page.exception
+    assert "Give a table with the columns sentence1, sentence2 and score" in said(page)
+    assert button(page).disabled
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("text,group\nA b.,x\nC d.,x\nE f.,x\n", "All texts are of one group"),
+        ("text,group\nA b.,x\nC d.,y\nE f.,z\n", "3 groups has one text only"),
+        ("text,label\nA b.,x\nC d.,x\nE f.,x\n", "All texts have the same label"),
+        ("a,b,score\n" + "".join(f"dog {i},cat {i},3\n" for i in range(4)), "scores are equal"),
+        ("text,group\nA.,x\nA.,x\nA.,y\nA.,y\n", "One text has no other to be apart from"),
+    ],
+    ids=["one group", "groups of one text", "one label", "equal scores", "one text"],
+)
+def test_what_cannot_be_measured_is_said_beside_what_can(
+    page: AppTest, content: str, says: str
+) -> None:
+    evaluate(upload(page, content))
+    assert not page.exception
+    assert not page.error
+    assert says in page.warning[0].value
+    assert page.warning[0].value.startswith("mean, ")
+    assert list(table(page).index) == ["mean", "cls"]
+    for view in views(page):
+        page.segmented_control(key="view").set_value(view).run()
+        assert not page.exception
+
+
+def test_no_view_is_offered_that_is_empty(page: AppTest) -> None:
+    evaluate(upload(page, "text,group\nA b.,x\nC d.,x\nE f.,x\n"))
+    assert all(drawn(page, view) for view in views(page))
+
+
+def test_no_more_products_are_drawn_than_there_are_pairs(page: AppTest) -> None:
+    evaluate(upload(page, GROUPS))
+    measured = results(page).measured(0, 0)
+    assert len(measured.same) == 1 + 3
+    assert len(measured.diff) <= 2 * 3 * 2  # each pair in both orders at most
+
+
+def test_a_text_that_no_model_can_read_is_named(page: AppTest) -> None:
+    evaluate(upload(page, "text,group\nA dog.,d\nThe dog.,d\n\ufffd,r\nIt rains.,r\n"))
+    assert not page.exception
+    assert "“\ufffd” cannot be embedded by mean" in said(page)
+    assert not drawn(page)
+
+
+# --- methods and their settings ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("window=3", "None of the methods mean, cls has an option “window”"),
+        ("sbert-wk.window=3", "for the method “sbert-wk”, which is not used"),
+        ("layer=first", "“first” is not"),
+        ("layer", "written NAME=VALUE"),
+        ("layer=all, layer=last", "given twice"),
+        ("=", "None of the methods"),
+    ],
+)
+def test_options_that_make_no_sense(page: AppTest, typed: str, says: str) -> None:
+    page.text_input(key="options").set_value(typed).run()
+    assert not page.exception
+    assert says in said(page)
+    assert button(page).disabled
+    assert page.text_input(key="options").value == typed
+    assert page.multiselect(key="methods").value == ["mean", "cls"]
+    page.text_input(key="options").set_value("").run()
+    assert not page.error
+    assert not button(page).disabled
+
+
+@pytest.mark.parametrize(
+    ("methods", "says"),
+    [
+        ([], "Choose a method"),
+        (["mean", f"no {EVIL}"], f"There is no method “no {EVIL}"[:50]),
+        (["mean+mean"], "named twice"),
+        (["mean", "mean "], "given twice"),
+    ],
+)
+def test_methods_that_make_no_sense(page: AppTest, methods: list[str], says: str) -> None:
+    page.multiselect(key="methods").set_value(methods).run()
+    assert not page.exception
+    assert says in said(page)
+    assert button(page).disabled
+    assert page.multiselect(key="methods").value == methods
+
+
+def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LOADERS, "masked", _nowhere)
+    page = opened(methods=["neural", "mean", "cls"], options="epochs=1")
+    evaluate(upload(page, GROUPS))
+    assert not page.exception
+    (warning,) = page.warning
+    assert warning.value == "neural, exact\\: The model “bundled” is \\<b\\>nowhere\\</b\\>."
+    assert table(page)["error"]["neural, exact"] == "The model “bundled” is <b>nowhere</b>."
+    assert table(page)["triplets broken"]["mean"].endswith(" of 18")
+    assert titles(page, "Alike and different") == ["Products by mean", "Products by cls"]
+    (common,) = drawn(page, "Errors in common")
+    assert common["data"][0]["x"] == ["mean", "cls"]
+    assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
+
+
+def test_a_method_that_failed_is_tried_again(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = LOADERS["masked"]
+    monkeypatch.setitem(LOADERS, "masked", _nowhere)
+    page = evaluate(upload(opened(methods=["neural"], options="epochs=1"), GROUPS))
+    assert "nowhere" in said(page)
+    monkeypatch.setitem(LOADERS, "masked", loader)
+    evaluate(page)
+    assert "nowhere" not in said(page)
+    assert table(page)["triplets broken"]["neural, exact"].endswith(" of 18")
+
+
+def test_no_model_of_an_address_is_loaded_without_being_asked_for(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setitem(LOADERS, "masked", lambda name: asked.append(name) or _nowhere(name))
+    opened(experiment=EXPERIMENTS["layers"].line, evaluation_model="someone/else")
+    assert asked == []
+
+
+def test_another_model_waits_for_the_button_even_with_the_first_example(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setitem(LOADERS, "text", lambda name: asked.append(name) or _nowhere(name))
+    page = opened(
+        example="Groups that mean the same", methods=["mean"], evaluation_model="someone/else"
+    )
+    assert not works(page)
+    assert asked == []
+    evaluate(page)
+    assert asked == ["someone/else"]
+    assert "someone/else" in said(page)
+
+
+def test_a_loss_that_rose_is_said(opened) -> None:
+    page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
+    evaluate(upload(page, GROUPS))
+    assert "neural, exact: The loss of 5 of 5 texts rose" in said(page)
+
+
+def test_a_loss_that_rose_is_said_when_the_vectors_were_kept_before(opened) -> None:
+    for _ in range(2):
+        page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
+        evaluate(upload(page, GROUPS))
+    assert "neural, exact: The loss of 5 of 5 texts rose" in said(page)
+
+
+# --- experiments and addresses -----------------------------------------------------------------
+
+
+def test_an_experiment_is_a_table_that_fills(page: AppTest) -> None:
+    upload(page, GROUPS)
+    page.selectbox(key="experiment").set_value("sbert-wk-parts").run()
+    assert "5 different texts by 6 methods" in said(page)
+    evaluate(page)
+    assert not page.exception
+    assert list(table(page).index) == [
+        "sbert-wk", "sbert-wk, alignment", "sbert-wk, novelty", "sbert-wk, importance",
+        "sbert-wk, importance last", "sbert-wk, last",
+    ]  # fmt: skip
+    assert "30 texts by all methods" in said(page)
+    assert len(drawn(page, "Alike and different")) == 6
+    products = [results(page).measured(0, at).triplets.same for at in range(6)]
+    assert len(set(products)) == 6
+
+
+def test_layers_left_out_one_by_one(opened) -> None:
+    page = opened(experiment=EXPERIMENTS["layers"].line)
+    evaluate(upload(page, GROUPS))
+    assert not page.exception
+    labels = ["neural, 5 epochs", "neural-L0", "neural-L1", "neural-L2"]
+    assert list(table(page).index) == [f"{label}, exact" for label in labels]
+
+
+def test_an_option_that_no_row_has_is_refused_and_kept(page: AppTest) -> None:
+    page.text_input(key="options").set_value("epochs=3").run()
+    page.selectbox(key="experiment").set_value("sbert-wk-parts").run()
+    assert not page.exception
+    assert "No method of the experiment sbert-wk-parts has an option “epochs”" in said(page)
+    assert page.text_input(key="options").value == "epochs=3"
+    page.selectbox(key="experiment").set_value("Methods").run()
+    assert page.multiselect(key="methods").value == ["mean", "cls"]
+    page.multiselect(key="methods").set_value(["mean", "neural"]).run()
+    assert not page.error
+
+
+def test_an_address_brings_methods_and_settings_back(opened) -> None:
+    page = opened(
+        methods=["neural", "neural+cls"], options="epochs=1, cls.layer=all", precision="fast",
+        similar="3", dissimilar="1", coefficient="Pearson",
+    )  # fmt: skip
+    assert not page.exception
+    assert page.multiselect(key="methods").value == ["neural", "neural+cls"]
+    assert page.text_input(key="options").value == "epochs=1, cls.layer=all"
+    assert page.selectbox(key="precision").value == "fast"
+    assert "similar (≥ 3)" in said(page)
+    assert "dissimilar (≤ 1)" in said(page)
+    evaluate(upload(page, SCORED))
+    neural, joined = results(page).rows
+    assert dict(neural.spec.options) == {"epochs": 1, "precision": "fast"}
+    assert dict(joined.spec.parts[1].options) == {"layer": "all"}
+    assert list(table(page).index) == ["neural, fast", "neural+cls, fast"]
+    (figure,) = drawn(page, "Correlations")
+    assert figure["layout"]["xaxis"]["title"]["text"] == "Pearson"
+
+
+def test_an_address_brings_an_experiment_back(opened) -> None:
+    page = opened(experiment=EXPERIMENTS["epochs"].line, precision="fast", options="layers=head")
+    assert not page.exception
+    assert page.selectbox(key="experiment").value == "epochs"
+    assert "599 different texts by 20 methods" in said(page)
+
+
+def test_the_precision_is_for_what_learns_and_a_typed_one_comes_first(opened) -> None:
+    page = opened(methods=["mean", "cls"], precision="fast")
+    assert not page.error
+    page.multiselect(key="methods").set_value(["mean", "neural"]).run()
+    page.text_input(key="options").set_value("precision=exact, epochs=1").run()
+    evaluate(upload(page, GROUPS))
+    assert list(table(page).index) == ["mean", "neural, exact"]
+
+
+def test_an_address_that_makes_no_sense(opened) -> None:
+    page = opened(
+        experiment="nothing of the kind", example="no such", precision="roughly", similar="x",
+        methods=["mean"], options="layer=last",
+    )  # fmt: skip
+    assert not page.exception
+    assert "“roughly”" in page.toast[0].value
+    assert page.selectbox(key="experiment").value == "Methods"
+    finish(page)
+    assert list(table(page).index) == ["mean"]
+
+
+# --- work that goes on -------------------------------------------------------------------------
+
+
+def test_evaluating_twice_is_one_work(page: AppTest) -> None:
+    evaluate(upload(page, GROUPS))
+    before = works(page)
+    assert len(before) == 1
+    evaluate(page)
+    assert works(page) == before
+
+
+def test_what_was_measured_comes_back_at_once(page: AppTest) -> None:
+    evaluate(upload(page, GROUPS))
+    (first,) = works(page)
+    page.multiselect(key="methods").set_value(["mean"]).run()
+    assert not drawn(page)
+    evaluate(page)
+    assert len(works(page)) == 2
+    page.multiselect(key="methods").set_value(["mean", "cls"]).run()
+    assert drawn(page)
+    assert works(page)[-1] is first
+    assert len(works(page)) == 2
+
+
+def test_what_was_finished_before_stop_is_kept_and_goes_on(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed, began_with = lab.embed_texts, []
+
+    def held(vectors, texts, embedder, *more, should_stop, **others):
+        for progress in embed(vectors, texts, embedder, *more, should_stop=should_stop, **others):
+            yield progress
+            end = time.monotonic() + 60
+            while embedder.name == "cls" and progress.done == 32 and not should_stop():
+                assert time.monotonic() < end
+                time.sleep(0.01)
+
+    def watched(vectors, texts, embedder, *more, **others):
+        for progress in embed(vectors, texts, embedder, *more, **others):
+            began_with.append((embedder.name, progress.found))
+            yield progress
+
+    monkeypatch.setattr(lab, "embed_texts", held)
+    upload(page, "text,group\n" + "".join(f"Dog number {i}.,{i % 8}\n" for i in range(40)))
+    button(page).click().run()
+    (work,) = works(page)
+    doing = None
+    while doing is None or (doing.row, doing.done) != (1, 32):
+        time.sleep(0.01)
+        doing = work.latest and work.latest.doing
+    page.run()
+    assert "Figures come when all methods are measured" in said(page)
+    assert table(page)["triplets broken"]["mean"] != "–"
+    assert table(page)["triplets broken"]["cls"] == "–"
+    assert not drawn(page)
+    page.button(key="evaluation-stop").click().run()
+    finish(page)
+    assert work.job.status == "stopped"
+    assert "Stopped after 72 of 80 texts by all methods; embedding by cls" in said(page)
+    assert titles(page, "Errors") == ["Triplets broken, of 5,600"]
+    (bars,) = drawn(page)
+    assert bars["data"][0]["y"] == ["mean"]
+
+    monkeypatch.setattr(lab, "embed_texts", watched)
+    button(page, "Start again").click().run()
+    finish(page)
+    assert not page.info
+    assert works(page)[-1].job.status == "done"
+    assert set(began_with) == {("mean", 40), ("cls", 32)}
+    (bars,) = drawn(page, "Errors")
+    assert bars["data"][0]["y"] == ["mean", "cls"]
+
+
+def test_other_settings_take_the_place_of_what_is_not_finished(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = lab.embed_texts
+
+    def held(*given, should_stop, **others):
+        end = time.monotonic() + 60
+        while not should_stop():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        yield from embed(*given, should_stop=should_stop, **others)
+
+    monkeypatch.setattr(lab, "embed_texts", held)
+    upload(page, GROUPS)
+    button(page).click().run()
+    (first,) = works(page)
+    assert not first.job.is_over
+    monkeypatch.setattr(lab, "embed_texts", embed)
+    page.multiselect(key="methods").set_value(["mean"]).run()
+    evaluate(page)
+    assert first.job.status == "stopped"
+    assert [work.job.status for work in works(page)] == ["done"]
+    assert list(table(page).index) == ["mean"]
+
+
+# --- what a user gave --------------------------------------------------------------------------
+
+
+def test_markup_in_texts_and_names_is_never_live(page: AppTest) -> None:
+    rows = [(f"{EVIL} {i}", f"[a](b) :red[{i * 7 % 5}]", i / 2) for i in range(10)]
+    content = pd.DataFrame(rows, columns=["a", "b", "score"]).to_csv(index=False)
+    name = "**evil** <script>1<b> $x$.csv"
+    evaluate(upload(page, content, name))
+    assert not page.exception
+    shown = next(one.value for one in page.caption if "scored pairs" in one.value)
+    assert shown.startswith("\\*\\*evil\\*\\* \\<script\\>1\\<b\\> \\$x\\$.csv")
+    (scatter,) = drawn(page, "Pair by pair")
+    hover = scatter["data"][0]["customdata"][0]
+    assert hover.startswith("“&lt;script&gt;window.x=1&lt;/script&gt; **dog** $x$ 0”<br>")
+    assert "<script" not in json.dumps(scatter)
+    assert page.dataframe[-1].value["text1"].str.startswith(EVIL).all()
+    live = [one.value for one in page.markdown if one.allow_html]
+    assert not any("script" in one for one in live)
+    report = report_html(results(page)).replace(get_plotlyjs(), "")
+    assert "**evil** &lt;script&gt;1&lt;b&gt; $x$.csv" in report
+    assert "<script>1" not in report
+    assert "window.x" not in report
+
+
+def test_markup_in_the_names_of_qualities_is_never_live(page: AppTest) -> None:
+    evaluate(upload(page, PARAPHRASES.replace("meaning", "<b>x</b> & y")))
+    assert not page.exception
+    figures = drawn(page)
+    notes = [note["text"] for figure in figures for note in figure["layout"]["annotations"]]
+    assert "&lt;b&gt;x&lt;/b&gt; &amp; y varies" in notes
+    assert "<b>x" not in json.dumps(figures)
+    report = report_html(results(page)).replace(get_plotlyjs(), "")
+    assert "&lt;b&gt;x&lt;/b&gt; &amp; y varied" in report
+    assert "<b>x" not in report
+
+
+def test_results_to_take_away_have_the_settings_and_the_numbers(page: AppTest) -> None:
+    page.text_input(key="options").set_value("mean.layer=all").run()
+    evaluate(upload(page, SCORED, "=1+1.csv"))
+    known = results(page)
+    record = json.loads(json.dumps(known.as_record(), allow_nan=False))
+    assert record["data"][0]["name"] == "=1+1.csv"
+    assert record["settings"]["rows"][0]["options"]["mean"]["layer"] == "all"
+    spearman = known.measured(0, 0).correlations.spearman
+    assert record["data"][0]["results"]["mean"]["spearman"] == spearman
+    lines = known.csv().splitlines()
+    assert lines[1].startswith("'=1+1.csv,mean,all-MiniLM-L6-v2,,spearman,")
+    assert float(lines[1].split(",")[5]) == spearman
+    assert "layer all" in report_html(known)
+
+
+def _nowhere(name: str):
+    raise ModelError(f"The model “{name}” is <b>nowhere</b>.")
