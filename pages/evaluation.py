@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.ui.evaluation.choose import OWN_METHODS, choose
-from neuralviz.ui.evaluation.show import forget_failed, show
+from neuralviz.ui.evaluation.show import forget_failed, offer_to_stop, show
 from neuralviz.ui.page import page_header
 
 QUICK = 100  # texts of an example that is measured without being asked to
@@ -38,6 +38,7 @@ if chosen is not None:
         and len(chosen.data.texts) <= QUICK
         and len(chosen.rows) <= 3
         and st.session_state.get("experiment", OWN_METHODS) == OWN_METHODS
+        and not st.session_state.get("options")
         and all(part.model_id in ("bundled", "all-MiniLM-L6-v2")
                 for row in chosen.rows for part in row.spec.parts or (row.spec,))
     )  # fmt: skip
@@ -54,3 +55,4 @@ if chosen is not None:
             f"{n:,} different texts by {len(chosen.rows)} method{'s' * (len(chosen.rows) != 1)}. "
             "What is embedded is kept: stopped and started again, it goes on where it was."
         )
+        offer_to_stop()

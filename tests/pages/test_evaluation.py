@@ -18,7 +18,6 @@ from neuralviz.embedders import make_embedder
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet, read_data
-from neuralviz.evaluation.experiments import EXPERIMENTS
 from neuralviz.evaluation.measures import measure
 from neuralviz.plots.report import report_html
 from neuralviz.ui.model_choice import LOADERS
@@ -158,7 +157,9 @@ def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
 
 
 def test_the_example_is_measured_and_has_its_views(opened) -> None:
-    page = finish(opened(example="Groups that mean the same", options="epochs=1"))
+    page = opened(example="Groups that mean the same", options="epochs=1")
+    assert not works(page)  # nobody asked for these options
+    evaluate(page)
     assert not page.exception
     assert not page.error
     assert works(page)[-1].job.status == "done"
@@ -530,7 +531,7 @@ def test_no_model_of_an_address_is_loaded_without_being_asked_for(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setitem(LOADERS, "masked", lambda name: asked.append(name) or _nowhere(name))
-    opened(experiment=EXPERIMENTS["layers"].line, evaluation_model="someone/else")
+    opened(experiment="layers", evaluation_model="someone/else")
     assert asked == []
 
 
@@ -582,7 +583,7 @@ def test_an_experiment_is_a_table_that_fills(page: AppTest) -> None:
 
 
 def test_layers_left_out_one_by_one(opened) -> None:
-    page = opened(experiment=EXPERIMENTS["layers"].line)
+    page = opened(experiment="layers")
     evaluate(upload(page, GROUPS))
     assert not page.exception
     labels = ["neural, 5 epochs", "neural-L0", "neural-L1", "neural-L2"]
@@ -622,7 +623,7 @@ def test_an_address_brings_methods_and_settings_back(opened) -> None:
 
 
 def test_an_address_brings_an_experiment_back(opened) -> None:
-    page = opened(experiment=EXPERIMENTS["epochs"].line, precision="fast", options="layers=head")
+    page = opened(experiment="epochs", precision="fast", options="layers=head")
     assert not page.exception
     assert page.selectbox(key="experiment").value == "epochs"
     assert "599 different texts by 20 methods" in said(page)
@@ -640,7 +641,7 @@ def test_the_precision_is_for_what_learns_and_a_typed_one_comes_first(opened) ->
 def test_an_address_that_makes_no_sense(opened) -> None:
     page = opened(
         experiment="nothing of the kind", example="no such", precision="roughly", similar="x",
-        methods=["mean"], options="layer=last",
+        methods=["mean"],
     )  # fmt: skip
     assert not page.exception
     assert "“roughly”" in page.toast[0].value

@@ -153,13 +153,13 @@ def _bounded(data: DataSet) -> DataSet:
     if not isinstance(data, ScoredData):
         return data
     row = st.container(horizontal=True)
-    scale = "" if data.similar == SIMILAR else "-of-1"  # other scores, other bounds
+    scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
     similar = row.number_input(
-        "Similar from", value=data.similar, step=0.5, format="%g", key=f"similar{scale}",
+        "Similar from", value=data.similar, step=step, format="%g", key=f"similar{scale}",
         bind="query-params", help="Pairs scored so or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
-        "Dissimilar to", value=data.dissimilar, step=0.5, format="%g", key=f"dissimilar{scale}",
+        "Dissimilar to", value=data.dissimilar, step=step, format="%g", key=f"dissimilar{scale}",
         bind="query-params", help="Pairs scored so or lower count as dissimilar.",
     )  # fmt: skip
     return replace(data, similar=similar, dissimilar=dissimilar)
@@ -169,11 +169,12 @@ def _choose_rows() -> tuple[Row, ...] | None:
     table = st.selectbox(
         "Measure",
         [OWN_METHODS, *EXPERIMENTS],
-        format_func=lambda name: name if name == OWN_METHODS else EXPERIMENTS[name].line,
         key="experiment",
         bind="query-params",
         help="Methods of your choice, or one of the tables of the papers.",
     )
+    if table != OWN_METHODS:
+        st.caption(EXPERIMENTS[table].line)
     methods: Sequence[str] = ()
     if table == OWN_METHODS:
         methods = st.multiselect(

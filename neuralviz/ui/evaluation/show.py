@@ -58,9 +58,22 @@ class Filling:
 
 
 def show(chosen: Chosen) -> None:
-    """Measure, and show what is there; the last results stay while others are not asked for."""
+    """Measure, and show what is there."""
     work = work_on("evaluation", chosen.identity, lambda stop: _fill(chosen, stop))
     show_work("evaluation", chosen.identity, work, _progress, _show)
+
+
+def offer_to_stop() -> None:
+    """A way to end what was asked for with other settings and is still going on."""
+    works: dict[Hashable, Work[Filling]] = st.session_state.get("evaluation-works", {})
+    going_on = [work for work in works.values() if not work.job.is_over]
+    if not going_on:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("What was asked for before is still being measured.")
+        if st.button("Stop", icon=":material/stop:", key="evaluation-stop-before"):
+            for work in going_on:
+                work.job.stop()
 
 
 def forget_failed(chosen: Chosen) -> None:
@@ -109,6 +122,7 @@ def _show(filling: Filling, live: bool) -> None:
     if live:
         st.caption("Figures come when all methods are measured.")
         return
+    _take_away(results)
     views = [view for view in VIEWS if _has(results, view)]
     if not views:
         return
@@ -122,7 +136,6 @@ def _show(filling: Filling, live: bool) -> None:
         label_visibility="collapsed",
     )
     _DRAW[view if view in views else views[0]](results)
-    _take_away(results)
 
 
 def _has(results: Results, view: str) -> bool:

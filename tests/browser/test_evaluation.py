@@ -1,0 +1,230 @@
+"""The evaluation page as a person meets it: every view, an upload, Stop, a report to keep."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app import APP, CLIPPED_OR_OVERLAPPING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Browser, Page
+
+MINUTE = 60_000
+N_PAIRS = 22
+EVIL = "<img src=x onerror=window.hacked=1> **bold**"
+PAIRS = [("a", "b", "score")] + [
+    (f"The {i}th boat left. {EVIL}", f"A boat, number {i * 7 % N_PAIRS}, is gone.", i % 11 / 2)
+    for i in range(N_PAIRS)
+]
+PARAPHRASES = [("original", "generated", "varies", "value", "fixed1", "fixed2")] + [
+    (f"A dog {o}", f"A dog {o} {value} {one} {two}", quality, value, one, two)
+    for o in "xy" for value in (0.1, 0.5, 0.9) for one in (0.25, 0.5) for two in (0.25, 0.75)
+    for quality in ("meaning", "form", "style of writing")
+]  # fmt: skip
+GROUPS = [("text", "group")] + [
+    (f"The {i}th boat of the harbour left with {i + 3} men on board.", i // 3) for i in range(60)
+]
+WIDTHS = (1440, 390)
+MAIN = "document.querySelector('[data-testid=stMain]')"
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str], browser: Browser) -> str:
+    """The page's address, once the model is loaded: no test waits for that."""
+    address = serve(APP)
+    page = browser.new_page()
+    for _ in range(60):
+        page.goto(f"{address}/blueprints")
+        page.get_by_text(re.compile("Computes on|Loaded when it is")).wait_for(timeout=MINUTE)
+        if page.get_by_text("Computes on").is_visible():
+            break
+        page.wait_for_timeout(1000)
+    page.close()
+    return f"{address}/evaluation"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str, list[tuple]], Path]:
+    """``written("own.csv", rows)``: a table to upload."""
+
+    def write(name: str, rows: list[tuple]) -> Path:
+        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(rows)
+        return tmp_path / name
+
+    return write
+
+
+def settled(page: Page) -> None:
+    """Wait until the script has run to its end."""
+    page.wait_for_timeout(200)
+    page.wait_for_function(
+        "() => document.querySelector('[data-test-script-state]')?.dataset.testScriptState"
+        " !== 'running'"
+    )
+    page.wait_for_timeout(200)
+
+
+def measured(page: Page, texts: int) -> None:
+    """Wait until so many texts are embedded and measured, and a figure is there."""
+    page.get_by_text(f"{texts:,} texts by all methods, ").wait_for(timeout=2 * MINUTE)
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+
+
+def upload(page: Page, path: Path) -> None:
+    page.get_by_role("radio", name="Upload").click()
+    page.locator("input[type=file]").set_input_files(path)
+    page.get_by_text(path.name).first.wait_for()
+    expect(page.get_by_role("button", name="Evaluate", exact=True)).to_be_enabled()
+
+
+def evaluate(page: Page) -> None:
+    page.get_by_role("button", name="Evaluate", exact=True).click()
+
+
+def look_at(page: Page, view: str, *figures: str) -> None:
+    """Click on a view; its figures come, and fit at both widths."""
+    page.get_by_role("radio", name=view, exact=True).click()
+    for figure in figures:
+        page.locator(f'[aria-label^="{figure}"] .main-svg').first.wait_for()
+    settled(page)
+    assert page.locator(".js-plotly-plot").count() == len(figures)
+    fits(page, view)
+    size = page.viewport_size
+    page.set_viewport_size({"width": sum(WIDTHS) - size["width"], "height": 900})
+    page.wait_for_timeout(400)
+    fits(page, view)
+    page.set_viewport_size(size)
+
+
+def fits(page: Page, view: str) -> None:
+    """Nothing is wider than the page, cut off, or on something else."""
+    assert page.evaluate(f"{MAIN}.scrollWidth <= {MAIN}.clientWidth"), view
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == [], view
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+def test_nothing_is_clipped_in_any_view(
+    browser: Browser, address: str, written: Callable[..., Path], width: int, theme: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+    page = context.new_page()
+    page.set_default_timeout(MINUTE)
+    page.goto(f"{address}?methods=mean&methods=cls")
+    measured(page, 2 * 82)
+    products = ("Products by mean", "Products by cls")
+    look_at(page, "Errors", "Triplets broken, of 11,856")
+    look_at(page, "Alike and different", *products)
+    look_at(page, "Errors in common", "Broken triplets in common")
+
+    upload(page, written("pairs.csv", PAIRS))
+    evaluate(page)
+    measured(page, 2 * 2 * N_PAIRS)
+    look_at(page, "Correlations", "Spearman of products and scores")
+    look_at(page, "Errors", "Pairs broken, of 60", "Triplets broken, of 120")
+    look_at(page, "Pair by pair", "Score and product, mean")
+    look_at(page, "Alike and different", *products)
+    look_at(page, "Errors in common", "Broken triplets in", "Broken pairs of pairs in")
+
+    upload(page, written("paraphrases.csv", PARAPHRASES))
+    evaluate(page)
+    measured(page, 2 * 26)
+    maps = ("tau-c by mean", "tau-c by cls", "tau-c by mean, over that by cls")
+    look_at(page, "Controlled paraphrases", *maps)
+    context.close()
+
+
+def test_an_upload_is_evaluated_stopped_and_goes_on(
+    page: Page, address: str, written: Callable[..., Path]
+) -> None:
+    page.goto(f"{address}?methods=mean&methods=neural&options=epochs%3D3&example=Scored+pairs")
+    page.get_by_text("599 different texts by 2 methods").wait_for()
+    assert page.locator(".js-plotly-plot").count() == 0
+    upload(page, written("boats.csv", GROUPS))
+    page.get_by_text("60 texts in 20 groups: 6,840 triplets").wait_for()
+    page.get_by_role("button", name="Evaluate", exact=True).dblclick()
+    page.get_by_text("embedding by neural, exact").wait_for()
+    stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
+    assert stops.count() == 1
+    expect(page.get_by_text("Figures come when all methods are measured")).to_be_visible()
+    stops.click()
+    said = page.get_by_text(re.compile(r"Stopped after \d+ of 120 texts by all methods"))
+    said.wait_for()
+    n = int(re.search(r"after (\d+) of", said.inner_text())[1])
+    assert 60 <= n < 120
+    bars = page.locator("[aria-label='Triplets broken, of 6,840']")
+    bars.locator(".main-svg").first.wait_for()
+    assert bars.evaluate("f => [...f._fullData[0].y]") == ["mean"]
+    expect(stops).to_have_count(0)
+    page.get_by_role("button", name="Start again").click()
+    measured(page, 120)
+    page.wait_for_function(
+        "() => document.querySelector(\"[aria-label='Triplets broken, of 6,840']\")"
+        "?._fullData?.[0].y.length === 2"
+    )
+    expect(said).to_have_count(0)
+    assert "neural" in page.url
+    assert "boat" not in page.url
+
+
+def test_markup_is_not_live_and_the_report_stands_alone(
+    page: Page, browser: Browser, address: str, written: Callable[..., Path], tmp_path: Path
+) -> None:
+    page.goto(f"{address}?methods=mean&methods=cls&example=Scored+pairs&view=Pair+by+pair")
+    page.get_by_text("599 different texts by 2 methods").wait_for()
+    upload(page, written("a **b** $x$ & c.csv", PAIRS))
+    expect(page.get_by_text(f"a **b** $x$ & c.csv: {N_PAIRS} scored pairs")).to_be_visible()
+    evaluate(page)
+    measured(page, 2 * 2 * N_PAIRS)
+    scatter = page.locator("[aria-label^='Score and product, mean']")
+    scatter.locator(".nsewdrag").first.wait_for()
+    scatter.scroll_into_view_if_needed()
+    settled(page)
+    x, y = scatter.evaluate(
+        """f => {
+            const box = f.getBoundingClientRect(), {xaxis, yaxis} = f._fullLayout
+            const {x, y} = f._fullData[0]
+            return [box.left + xaxis._offset + xaxis.d2p(x[3]),
+                box.top + yaxis._offset + yaxis.d2p(y[3])]
+        }"""
+    )
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    hovered = scatter.locator(".hoverlayer .hovertext")
+    hovered.first.wait_for()
+    assert "<img src=x" in hovered.first.text_content()  # as text
+    assert page.evaluate("window.hacked") is None
+
+    page.get_by_role("button", name="Download the results").click()
+    files = {}
+    for label in ("Report (HTML)", "Results (CSV)", "Results (JSON)"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        files[waiting.value.suggested_filename] = waiting.value
+    assert set(files) == {"report.html", "results.csv", "results.json"}
+    table = Path(files["results.csv"].path()).read_text("utf-8").splitlines()
+    assert table[0].startswith("data,method,model,precision,measure,value")
+    assert {line.split(",")[1] for line in table[1:]} == {"mean", "cls"}
+
+    files["report.html"].save_as(tmp_path / "report.html")
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    report = context.new_page()
+    asked: list[str] = []
+    report.on("request", lambda request: asked.append(request.url))
+    report.goto((tmp_path / "report.html").as_uri())
+    report.locator(".js-plotly-plot .main-svg").last.wait_for()
+    assert report.locator(".js-plotly-plot").count() == 8
+    assert "a **b** $x$ & c.csv" in report.locator("h2").inner_text()
+    assert report.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    assert len(asked) == 1
+    context.close()
