@@ -177,7 +177,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     ]  # fmt: skip
     (common,) = drawn(page, "Errors in common")
     assert len(common["data"][0]["x"]) == 3
-    assert [one.label for one in page.get("download_button")][-3:] == [
+    assert [one.label for one in page.get("download_button")][:3] == [
         "Report (HTML)", "Results (CSV)", "Results (JSON)"
     ]  # fmt: skip
 
