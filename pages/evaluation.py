@@ -21,7 +21,11 @@ page_header(
     "hold 95 % of bootstrap samples, so two methods whose lines overlap much may be equally good. "
     "**Triplets** take an anchor, a text of its group and one of another group: broken when the "
     "other one is nearer. **Pairs** take a similar and a dissimilar pair. Among what was "
-    "**published** the model is named: the bundled model is far smaller than BERT.",
+    "**published** the model is named: the bundled model is far smaller than BERT.\n\n"
+    "*same* and *diff* are mean products of what is alike and what is not: far apart is good. "
+    "*Alignment* is the mean squared distance of what is alike, *uniformity* says how evenly all "
+    "vectors are spread: lower is better. *10-NN* is the share of texts whose ten nearest others "
+    "vote for their label: higher is better.",
     "Neural embeddings, section 3 and Appendices C, G and H; SBERT-WK, Table VII and Figure 3; "
     "alignment and uniformity: Wang & Isola 2020.",
 )

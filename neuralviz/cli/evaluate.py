@@ -235,7 +235,12 @@ def _rows(
     model: str | None,
     loaders: Loaders,
 ) -> tuple[Row, ...]:
-    from neuralviz.evaluation.experiments import experiment_rows, method_rows, united
+    from neuralviz.evaluation.experiments import (
+        experiment_rows,
+        method_rows,
+        options_of,
+        united,
+    )
 
     if not experiments:
         return method_rows(methods or DEFAULT_METHODS, typed, model)
@@ -243,7 +248,15 @@ def _rows(
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
 
-    tables = {name: experiment_rows(name, typed, model, head_layers) for name in _once(experiments)}
+    tables, used = {}, set()
+    for name in _once(experiments):
+        has = options_of(experiment_rows(name, {}, model, head_layers))
+        used |= has & typed.keys()
+        fitting = {option: value for option, value in typed.items() if option in has}
+        tables[name] = experiment_rows(name, fitting, model, head_layers)
+    for option in typed:
+        if option not in used:
+            raise SettingsError(f"No method of {', '.join(tables)} has an option “{option[:40]}”.")
     return united(tables)
 
 
@@ -281,7 +294,13 @@ def _run(
     for number in range(len(sets)):
         for sentence in results.sentences(number):
             say(f"{sets[number].name}, {sentence}")
-    if output is not None:
+        compared = results.compared.get(number)
+        if compared is not None and compared.left_out:
+            say(
+                f"{sets[number].name}: what is broken in common is told of the first "
+                f"{len(compared.rows)} methods; {compared.left_out} more are not compared."
+            )
+    if output is not None and results.cells:
         _write(results, output)
     if as_json:
         typer.echo(json.dumps(results.as_json(), ensure_ascii=False, indent=2, allow_nan=False))
@@ -289,10 +308,13 @@ def _run(
         _show(results)
     if stopped:
         n, total = len(results.cells), len(rows) * len(sets)
-        say(f"Stopped after {n} of {count(total, 'cell')}; the same command goes on where it was.")
+        say(
+            f"Stopped; {n} of {count(total, 'result')} are there. What is embedded is kept, and "
+            "the same command goes on from there."
+        )
         raise typer.Exit(INTERRUPTED)
     if output is not None:
-        say(f"{count(len(results.cells), 'cell')} in {output}.")
+        say(f"{count(len(results.cells), 'result')} in {output}.")
     if any(cell.failed for cell in results.cells.values()):
         raise typer.Exit(SOME_FAILED)
 

@@ -93,6 +93,7 @@ def embed_texts(
     explain: Callable[[str, Embedder, TextError], TextError] = lambda _text, _embedder, error: (
         error
     ),
+    batch_size: int = BATCH_SIZE,
     should_stop: ShouldStop = lambda: False,
 ) -> Generator[EmbeddingProgress]:
     """Embed the texts that have no vector yet, and keep the vectors as they come.
@@ -107,6 +108,7 @@ def embed_texts(
         spec: how to make the embedder again.
         before_keeping: called each time before vectors are written; may raise `StoreError`.
         explain: makes a better error of one that a text causes.
+        batch_size: texts that go together, and after which there is progress.
         should_stop: asked again and again, also within a batch.
 
     Yields:
@@ -130,6 +132,7 @@ def embed_texts(
                 spec.parts[place] if spec else None,
                 before_keeping=before_keeping,
                 explain=explain,
+                batch_size=batch_size,
                 should_stop=should_stop,
             )
             for place, part in enumerate(embedder.parts)
@@ -157,13 +160,13 @@ def embed_texts(
 
     yield EmbeddingProgress(kept, done, len(different), found)
     try:
-        for start in range(0, len(different), BATCH_SIZE):
-            end = min(start + BATCH_SIZE, len(different))
+        for start in range(0, len(different), batch_size):
+            end = min(start + batch_size, len(different))
             missing = [at for at in range(start, end) if not has[at]]
             if not missing:
                 continue
             given = [different[at] for at in missing]
-            batches = embedder.embed_in_batches(given, BATCH_SIZE, should_stop=should_stop)
+            batches = embedder.embed_in_batches(given, batch_size, should_stop=should_stop)
             try:
                 batch = next(batches, None)
             except TextError as error:

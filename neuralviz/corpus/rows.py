@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from neuralviz.corpus.lines import count, name_lines, tidy
 from neuralviz.corpus.tables import MAX_CHARACTERS, Table
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ def _named(columns: Sequence[str]) -> str:
 
 def _finite(score: str) -> float | None:
     try:
-        value = float(score)
+        value = float(score.replace(",", ".") if _DECIMAL_COMMA.fullmatch(score.strip()) else score)
     except ValueError:
         return None
     return value if math.isfinite(value) else None

@@ -380,8 +380,8 @@ def find_roles(
     raise TextError(
         f"{name} has no columns that can be measured on. It needs sentence1, sentence2 and score; "
         "or text and group; or text and label; or original, generated, varies, value, fixed1 and "
-        f"fixed2. It has {_listed(columns)}; a role says which column is which (--role "
-        "text1=…, --role score=…)."
+        f"fixed2. It has {_listed(columns)}; say which column has which role, as in "
+        "text1=… and score=…."
     )
 
 
@@ -497,8 +497,8 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
             anchors = [role == ANCHOR for role in roles]
         else:
             notes += (
-                f"The column “{columns['role'][:40]}” says of no text that it is an {ANCHOR}, so "
-                "every text is one.",
+                f"No text has the role “{ANCHOR}” in the column “{columns['role'][:40]}”, so the "
+                "roles are not used; write it beside those that are anchors.",
             )
     return grouped_data(name, texts, groups, anchors, notes=notes)
 

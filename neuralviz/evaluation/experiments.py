@@ -70,6 +70,17 @@ def method_rows(
     )
 
 
+def options_of(rows: Sequence[Row]) -> set[str]:
+    """Names of the options that any of the rows' methods has, with and without the method's."""
+    return {
+        name
+        for row in rows
+        for part in row.spec.parts or (row.spec,)
+        for option in METHODS[part.method].options
+        for name in (option.name, f"{part.method}.{option.name}")
+    }
+
+
 def united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     """The rows of several experiments, each once; namesakes are told apart by their experiment.
 
@@ -114,13 +125,7 @@ def experiment_rows(
             f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
         )
     rows = EXPERIMENTS[name].rows(typed, model_id, head_layers)
-    used = {
-        name
-        for row in rows
-        for part in row.spec.parts or (row.spec,)
-        for option in METHODS[part.method].options
-        for name in (option.name, f"{part.method}.{option.name}")
-    }
+    used = options_of(rows)
     for option in typed:
         if option not in used:
             raise SettingsError(

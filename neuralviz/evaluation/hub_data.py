@@ -16,7 +16,7 @@ from typing import Any
 
 from neuralviz.corpus.lines import tidy
 from neuralviz.corpus.tables import Table
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import MAX_ROWS, DataSet, GroupedData, data_of, grouped_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 
@@ -60,10 +60,15 @@ def load_hub_data(
         max_rows: those behind are left out, with a note.
 
     Raises:
+        SettingsError: no data set is named.
         NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
         TextError: its format is none of those understood, or too little of it can be used.
         SettingsError: as of `read_data`.
     """
+    if not name.removeprefix(PREFIX).partition(":")[0].strip():
+        raise SettingsError(
+            f"Name a data set behind {PREFIX}, as in {PREFIX}stsb; known are {', '.join(KNOWN)}."
+        )
     repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
     rows = _load(repo, config, split)
     notes: tuple[str, ...] = ()
@@ -98,6 +103,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
     try:
         from datasets import load_dataset
         from datasets.exceptions import DatasetNotFoundError
+        from datasets.utils.logging import disable_progress_bar
     except ImportError as error:
         raise NeuralvizError(
             "Data sets of the hub need the package “datasets”: pip install "
@@ -105,6 +111,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         ) from error
     if not Path(repo).is_dir():
         _ask_for(repo)
+    disable_progress_bar()
     try:
         return load_dataset(repo, config, split=split)
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
@@ -112,7 +119,7 @@ def _load(repo: str, config: str | None, split: str) -> Any:
             f"The data set {repo} cannot be had: it is not on this machine, or not on the hub, or "
             "the hub was lost on the way. Give a folder with a copy of it, or a CSV."
         ) from error
-    except (ValueError, RuntimeError) as error:
+    except Exception as error:  # whatever a format of theirs may run into
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else "no reason"
         raise NeuralvizError(f"The data set {repo} cannot be read: {reason}.") from error
 

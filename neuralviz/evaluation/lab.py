@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.corpus.database import Database
-from neuralviz.corpus.embedding import embed_texts
+from neuralviz.corpus.embedding import BATCH_SIZE, embed_texts
 from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors, text_keys
 from neuralviz.embedders.base import rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
 
+LEARNT_AT_ONCE = 8  # texts: progress is seen after so many
 MAX_OVERLAPPED = 12  # rows of which is told what they break in common
 
 
@@ -191,6 +192,7 @@ class Lab:
             progress = None
             for progress in embed_texts(
                 self.vectors, data.texts, embedder, row.spec, explain=_explain,
+                batch_size=LEARNT_AT_ONCE if row.spec.learns else BATCH_SIZE,
                 should_stop=should_stop,
             ):  # fmt: skip
                 yield Progress(*place, "embedding", progress.done, progress.total)

@@ -357,7 +357,10 @@ def _neighbours(
     from neuralviz.corpus.neighbours import find_neighbours
 
     near = find_neighbours(units[data.rows], k, should_stop=should_stop)
-    return replace(found, neighbours=knn_accuracy(near, data.labels, k))
+    notes = found.notes
+    if near.k < k:
+        notes += (f"{near.k} neighbours vote in place of {k}: there are no more texts.",)
+    return replace(found, neighbours=knn_accuracy(near, data.labels, k), notes=notes)
 
 
 def _uniformity(

@@ -81,27 +81,25 @@ class Results:
 
     def sentences(self, data: int) -> list[str]:
         """What is to be minded of a data set's cells, and why something is missing."""
-        said = []
+        of: dict[str, list[str]] = {}  # what is said, and of which rows
         for at, row in enumerate(self.rows):
             cell = self.cells.get((data, at))
             if cell is None:
                 continue
             if cell.error:
-                said.append(f"{row.label}: {cell.error}")
+                of.setdefault(cell.error, []).append(row.label)
             if cell.measured is not None:
-                failed = cell.measured.failed.items()
-                said += [f"{row.label}, {name}: {why}" for name, why in failed]
-                said += [f"{row.label}: {note}" for note in cell.measured.notes]
+                for name, why in cell.measured.failed.items():
+                    of.setdefault(f"{name}: {why}", []).append(row.label)
+                for note in cell.measured.notes:
+                    of.setdefault(note, []).append(row.label)
             if cell.n_rose:
-                said.append(f"{row.label}: {LossWarning(cell.n_rose, len(self.data[data].texts))}")
+                rose = LossWarning(cell.n_rose, len(self.data[data].texts))
+                of.setdefault(str(rose), []).append(row.label)
+        said = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in of.items()]
         compared = self.compared.get(data)
         if compared is not None:
             said += [f"{name} in common: {why}" for name, why in compared.failed.items()]
-            if compared.left_out:
-                said.append(
-                    f"what is broken in common is told of the first {len(compared.rows)} methods; "
-                    f"{compared.left_out} more are not compared."
-                )
         return said
 
     def published(self, data: int, row: int) -> Published | None:
@@ -115,7 +113,8 @@ class Results:
         for at, row in enumerate(self.rows):
             line = {"": row.label}
             for group, words in self._words(data, at).items():
-                line |= {f"{group} {head}".strip(): word for head, word in words.items()}
+                before = "" if group == "spread" else f"{group} "
+                line |= {f"{before}{head}".strip(): word for head, word in words.items()}
             lines.append(line)
         return _as_lines(lines)
 
@@ -154,7 +153,7 @@ class Results:
         if cell is None:
             return {}
         if cell.measured is None:
-            return {"": {"error": cell.error}}
+            return {"": {"failed": "yes"}}
         m = cell.measured
         words: dict[str, dict[str, str]] = {}
         if m.correlations is not None:

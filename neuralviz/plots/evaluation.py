@@ -22,6 +22,7 @@ from neuralviz.plots.theme import (
 MAX_BINS = 60
 ROW_HEIGHT = 40  # px
 _LABEL = 34  # characters
+NARROW = 0.2  # of the longest bar: no room for its number in it
 
 
 def rows_height(n_rows: int) -> int:
@@ -123,9 +124,12 @@ def error_figure(
             orientation="h",
             marker={"color": [method_colour(label) for label in labels]},
             text=[f"{error:.2%}" for error in errors],
-            textposition="auto",
+            textposition=[
+                "inside" if error > NARROW * max(errors) else "outside" for error in errors
+            ],
             textfont={"size": SMALL_FONT_SIZE},
             insidetextfont={"color": "white"},
+            cliponaxis=False,
             customdata=np.asarray(strict) * 100,
             hovertemplate="%{y}: %{x:.4g} %<br>without ties %{customdata:.4g} %<extra></extra>",
         )
@@ -136,6 +140,33 @@ def error_figure(
         yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
         bargap=0.3,
     )
+    return figure
+
+
+def accuracy_figure(
+    labels: Sequence[str],
+    accuracies: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    baseline: float,
+    k: int,
+) -> go.Figure:
+    """How often the nearest texts vote for a text's label, with intervals; a line for guessing.
+
+    Args:
+        labels: of the rows.
+        accuracies: 0 … 1.
+        intervals: at 95 %.
+        baseline: share of the most frequent label.
+        k: neighbours that voted.
+    """
+    figure = interval_figure(
+        labels, accuracies, intervals, f"Accuracy of the {k} nearest texts", "accuracy"
+    )
+    figure.add_vline(
+        x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},
+        annotation={"text": "most frequent label", "yanchor": "bottom"},
+    )  # fmt: skip
+    figure.update_layout(margin={"t": 80})
     return figure
 
 

@@ -18,6 +18,7 @@ from neuralviz.plots.results import (
     common_figures,
     correlation_figure,
     histograms,
+    neighbours_figure,
     quality_figures,
 )
 from neuralviz.plots.theme import style
@@ -30,6 +31,7 @@ _STYLE = """
 body{font:17px/1.5 'Source Sans 3','Helvetica Neue',Arial,sans-serif;color:#1f2328;background:#fff;
 max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}h1{margin-bottom:.2rem}h2{margin-top:2.6rem}
 table{border-collapse:collapse;font-size:15px;display:block;overflow-x:auto}
+.settings td{white-space:normal}table{margin:0 0 1.4rem}
 th,td{padding:.3rem .7rem;border-bottom:1px solid #e6e3dc;text-align:right;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}.note{color:#59616a;font-size:15px}
 """
@@ -43,7 +45,7 @@ def report_html(results: Results) -> str:
         parts.append(f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>")
         parts += [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
         read = "; ".join(f"{role} is “{column}”" for role, column in data.columns.items())
-        parts.append(f"<p class='note'>Digest {data.digest}. {escape(read)}</p>")
+        parts.append(f"<p class='note'>Hash of the data: {data.digest}. {escape(read)}</p>")
         parts += [_table(*one) for one in results.tables(number)]
         parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
         parts.append(_published(results, number))
@@ -74,6 +76,8 @@ def data_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int
     for name in ("pairs", "triplets"):
         if found := broken_figure(results, number, name):
             yield found[0], rows_height(found[1])
+    if found := neighbours_figure(results, number):
+        yield found[0], rows_height(found[1])
     for _, figure, n_rows in common_figures(results, number):
         yield figure, 180 + 60 * n_rows
     for _, figure in islice(histograms(results, number), MAX_HISTOGRAMS):
@@ -84,7 +88,7 @@ def data_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int
 
 def _about(results: Results) -> str:
     settings = results.settings()
-    done = f"{len(results.cells)} of {len(results.rows) * len(results.data)} cells are finished."
+    done = f"{len(results.cells)} of {len(results.rows) * len(results.data)} results are there."
     rows = [
         [
             row["label"],
@@ -107,7 +111,7 @@ def _about(results: Results) -> str:
         f"{escape(asked)}; {settings['neighbours']} neighbours; {settings['bootstrap resamples']} "
         f"bootstrap resamples, seed 0. {done} Products that differ by less than {TIE:g} are ties, "
         "and a tie counts as broken.</p>"
-        + _table(["method", "model", "precision", "options"], rows)
+        + _table(["method", "model", "precision", "options"], rows, "settings")
     )
 
 
@@ -132,9 +136,9 @@ def _published(results: Results, number: int) -> str:
     return "<h3>As published, with the model that was measured there</h3>" + _table(heads, lines)
 
 
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], kind: str = "") -> str:
     head = "".join(f"<th>{escape(one)}</th>" for one in heads)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in line)}</tr>" for line in lines
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<table class='{kind}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -10,6 +10,7 @@ import numpy as np
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.results import NAMES
 from neuralviz.plots.evaluation import (
+    accuracy_figure,
     error_figure,
     interval_figure,
     overlap_figure,
@@ -69,6 +70,22 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     return figure, len(known)
 
 
+def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | None:
+    """The accuracy of the nearest texts' labels, and how many rows."""
+    counted = [(label, one.neighbours) for _, label, one in results.finished(data)]
+    known = [(label, one) for label, one in counted if one is not None]
+    if not known:
+        return None
+    figure = accuracy_figure(
+        [label for label, _ in known],
+        [one.accuracy for _, one in known],
+        [one.interval for _, one in known],
+        known[0][1].baseline,
+        known[0][1].k,
+    )
+    return figure, len(known)
+
+
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     """Row and its products of what is alike and what is not."""
     for at, label, one in results.finished(data):
@@ -84,6 +101,8 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
         return
     labels = [results.rows[at].label for at in compared.rows]
     for name, one in compared.overlaps.items():
+        if np.isfinite(one.share).sum() < 2 * 2:  # fewer than two rows break anything
+            continue
         title = f"Broken {OVERLAP_OF[name]} in common"
         yield name, overlap_figure(labels, one.share, one.shared, title), len(labels)
 

@@ -278,7 +278,7 @@ def test_equal_scores_have_no_figure_but_a_reason() -> None:
     data = scored_data("same.csv", list("abcd"), list("efgh"), np.full(4, 3.0))
     results = filled(method_rows(["mean"], {}), data)
     assert titles(results) == []
-    assert "mean, correlations: All scores are equal" in report_html(results)
+    assert "mean: correlations: All scores are equal" in report_html(results)
 
 
 def test_equal_products_have_no_interval_and_an_empty_place() -> None:

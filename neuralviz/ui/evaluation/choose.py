@@ -11,6 +11,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import SIMILAR, DataSet, ScoredData, read_data
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
+from neuralviz.evaluation.measures import check_measures
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.paths import sample_data
@@ -67,6 +68,11 @@ def choose() -> Chosen | None:
     with right:
         rows = _choose_rows()
     if data is None or rows is None:
+        return None
+    try:
+        check_measures(data, ())
+    except NeuralvizError as error:
+        show_error(error)
         return None
     st.caption(plain(f"{data.name}: {data.describe()}."))
     for note in data.notes:
@@ -254,6 +260,6 @@ def _pairs(typed: str | None) -> dict[str, str]:
             entries[-1] += "," + part
     if entries == [""]:
         return {}
-    if any("=" not in entry for entry in entries):
+    if any(entry.count("=") != 1 for entry in entries):
         raise SettingsError("Options are written NAME=VALUE, with commas between them.")
     return split_options(entries)

@@ -23,6 +23,7 @@ from neuralviz.plots.results import (
     common_figures,
     correlation_figure,
     histograms,
+    neighbours_figure,
     quality_figures,
 )
 from neuralviz.plots.theme import escape, shorten
@@ -40,8 +41,17 @@ if TYPE_CHECKING:
     from neuralviz.ui.evaluation.choose import Chosen
 
 WORST = 20
-VIEWS = ("Correlations", "Errors", "Pair by pair", "Alike and different", "Errors in common",
-         "Controlled paraphrases")  # fmt: skip
+WIDE = 9  # columns: more are not seen at once
+DETAILS = ("without ties", "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
+VIEWS = (
+    "Correlations",
+    "Errors",
+    "Nearest neighbours",
+    "Pair by pair",
+    "Alike and different",
+    "Errors in common",
+    "Controlled paraphrases",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +154,10 @@ def _has(results: Results, view: str) -> bool:
     return {
         "Correlations": any(one.correlations is not None for one in found),
         "Errors": any(one.pairs or one.triplets for one in found),
+        "Nearest neighbours": any(one.neighbours for one in found),
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
         "Alike and different": any(len(one.same) and len(one.diff) for one in found),
-        "Errors in common": any(one.overlaps for one in results.compared.values()),
+        "Errors in common": any(True for _ in common_figures(results, 0)),
         "Controlled paraphrases": any(one.paraphrases for one in found),
     }[view]
 
@@ -154,6 +165,9 @@ def _has(results: Results, view: str) -> bool:
 def _table(results: Results) -> None:
     heads, lines = results.table(0)
     frame = pd.DataFrame(lines, columns=["method", *heads[1:]])
+    brief = [head for head in frame.columns if not head.endswith(DETAILS)]
+    if len(frame.columns) > WIDE and not st.toggle("All numbers", key="all-numbers"):
+        frame = frame[brief]
     pinned = {"method": st.column_config.TextColumn(pinned=True)}
     st.dataframe(frame, hide_index=True, key="evaluation-table", column_config=pinned)
     for sentence in results.sentences(0):
@@ -229,6 +243,37 @@ def _errors(results: Results) -> None:
             name=f"{name}-broken",
             height=rows_height(n_rows),
         )
+
+
+def _neighbours(results: Results) -> None:
+    found = neighbours_figure(results, 0)
+    if found is None:
+        return
+    figure, n_rows = found
+    show_figure(
+        figure,
+        key="evaluation-neighbours",
+        numbers=partial(_accuracies, results),
+        name="nearest-neighbours",
+        height=rows_height(n_rows) + 40,
+    )
+
+
+def _accuracies(results: Results) -> pd.DataFrame:
+    counted = [(label, one.neighbours) for _, label, one in results.finished(0)]
+    return pd.DataFrame(
+        {
+            "method": label,
+            "accuracy": one.accuracy,
+            "low": one.interval[0],
+            "high": one.interval[1],
+            "k": one.k,
+            "n": one.n,
+            "baseline": one.baseline,
+        }
+        for label, one in counted
+        if one is not None
+    )
 
 
 def _counts(results: Results, name: str) -> pd.DataFrame:
@@ -334,6 +379,10 @@ def _in_common(results: Results) -> None:
         "The share of the broken ones that two methods have in common, of the fewer of the two "
         "(Eq. 3). Little in common: the methods could help each other. Empty: a method breaks none."
     )
+    if compared.left_out:
+        st.caption(
+            f"The first {len(compared.rows)} methods are compared, and {compared.left_out} are not."
+        )
 
 
 def _paraphrases(results: Results) -> None:
@@ -384,6 +433,7 @@ def _take_away(results: Results) -> None:
 _DRAW = {
     "Correlations": _correlations,
     "Errors": _errors,
+    "Nearest neighbours": _neighbours,
     "Pair by pair": _pair_by_pair,
     "Alike and different": _alike_and_different,
     "Errors in common": _in_common,
