@@ -60,7 +60,7 @@ def test_groups_and_anchors() -> None:
     assert "2 of them anchors: 4 triplets" in data.describe()
     data = read("text,group,role\nd,1,document\ns,1,summary\ne,2,\n")
     assert data.grouping.anchor is None
-    assert "says of no text that it is an anchor" in data.notes[0]
+    assert "No text has the role “anchor” in the column “role”" in data.notes[0]
 
 
 def test_labels_and_paraphrases() -> None:

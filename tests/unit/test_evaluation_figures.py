@@ -309,7 +309,7 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
     results = Results(rows, (few_pairs(),))
     assert titles(results) == []
     report = report_html(results)
-    assert f"0 of {n_rows} cells are finished" in report
+    assert f"0 of {n_rows} results are there" in report
     assert "Plotly" not in report
     assert report.endswith("</html>")
 
@@ -365,7 +365,7 @@ def test_the_report_has_every_setting() -> None:
     report = report_html(results)
     for said in (
         f"neuralviz {__version__}", "measures: pairs, triplets", "7 neighbours",
-        "321 bootstrap resamples", "0 of 3 cells", "epochs 3", "layers last_block",
+        "321 bootstrap resamples", "0 of 3 results", "epochs 3", "layers last_block",
         "learning_rate 0.02", "precision fast", "tolerance 0.02", "window 4", "some/encoder",
         "neural.epochs 3", "bundled + all-MiniLM-L6-v2", "fast (tolerance 0.02)",
         "8 scored pairs, 3 of them similar (≥ 4), 3 dissimilar (≤ 2)",

@@ -43,12 +43,12 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
         'A,B,"3,5"\nA,B,-7e2\nA,B,1e3\nA,B,1,9\n'
     )
     pairs = read_pairs("p.csv", content.encode())
-    assert pairs.scores.tolist() == [1, -700, 1000]
+    assert pairs.scores.tolist() == [1, 3.5, -700, 1000]
     assert pairs.notes == (
         "1 row was left out for more fields than the first line has (line 12); put texts that "
         "contain “,” in quotation marks.",
         "2 rows were left out because “sentence1” or “sentence2” is missing (line 3, 4).",
-        "5 rows were left out because “score” is no number such as 3.5 (line 5, 6, 7, 8, 9).",
+        "4 rows were left out because “score” is no number such as 3.5 (line 5, 6, 7, 8).",
     )
 
 
