@@ -8,6 +8,7 @@ once, and the same text has the same vector.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -59,7 +60,7 @@ _OPTIONAL = ("role",)
 
 
 @dataclass(frozen=True, eq=False)
-class DataSet:
+class DataSet(ABC):
     """What all kinds have.
 
     Attributes:
@@ -75,7 +76,7 @@ class DataSet:
     notes: tuple[str, ...] = field(default=(), kw_only=True)
     columns: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     benchmark: str = field(default="", kw_only=True)
-    kind: ClassVar[Kind] = "pairs"
+    kind: ClassVar[Kind]
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -95,16 +96,17 @@ class DataSet:
         content = "\x1e".join([*parts, *self.texts])
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
+    @abstractmethod
     def describe(self) -> str:
         """What it is, in numbers."""
-        raise NotImplementedError
 
     def problem(self, measure: Measure) -> str:
         """Why it cannot be measured at all, whatever the vectors; empty where it can be."""
         return ""
 
+    @abstractmethod
     def _contents(self) -> Iterable[object]:
-        raise NotImplementedError
+        """All that a measure depends on besides the texts."""
 
 
 @dataclass(frozen=True, eq=False)
