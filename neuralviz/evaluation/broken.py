@@ -9,8 +9,8 @@ Nothing is enumerated to be counted: the products that may break a relation are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,34 @@ class Overlap:
         wrong = np.diag(self.shared)
         fewer = np.minimum(wrong[:, None], wrong[None, :])
         return np.divide(self.shared, fewer, out=np.full(fewer.shape, np.nan), where=fewer > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class WorstTriplets:
+    """Broken triplets whose products are furthest from where they should be, the worst first.
+
+    Attributes:
+        anchor, positive, negative: [triplet] rows of the vectors.
+        alike, unlike: [triplet] products of the anchor with the positive and with the negative.
+    """
+
+    anchor: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+    alike: np.ndarray
+    unlike: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.anchor)
+
+    def among(self, rows: np.ndarray) -> WorstTriplets:
+        """The same where the vectors are ``rows`` of others."""
+        return replace(
+            self,
+            anchor=rows[self.anchor],
+            positive=rows[self.positive],
+            negative=rows[self.negative],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +181,7 @@ def count_triplets(
     grouping.check()
     wrong = strict = total = 0
     same = diff = 0.0
-    for alike, unlike in _anchors([unit_rows(vectors)], grouping, should_stop):
+    for _, alike, unlike in _anchors([unit_rows(vectors)], grouping, should_stop):
         positives, negatives = alike[0], unlike[0]
         near = np.sort(negatives[negatives > positives.min() - TIE])
         wrong += _above(near, positives - TIE)
@@ -183,10 +211,40 @@ def shared_triplets(
     _check_compared(total, "triplets")
     units = [unit_rows(of_method) for of_method in vectors]
     shared = np.zeros((len(units), len(units)), dtype=np.int64)
-    for alike, unlike in _anchors(units, grouping, should_stop):
+    for _, alike, unlike in _anchors(units, grouping, should_stop):
         may_break = (unlike > alike.min(axis=1)[:, None] - TIE).any(axis=0)
         _add_shared(shared, alike, unlike[:, may_break])
     return Overlap(shared, total)
+
+
+def worst_triplets(
+    vectors: ArrayLike, grouping: Grouping, n: int, *, should_stop: ShouldStop | None = None
+) -> WorstTriplets:
+    """The ``n`` triplets that are broken most, one for each anchor: no text is named over and over.
+
+    An anchor's worst triplet has the positive that is furthest and the negative that is nearest.
+
+    Args:
+        vectors, grouping, should_stop: as of `count_triplets`.
+        n: fewer where fewer anchors have a broken triplet.
+
+    Raises:
+        NeuralvizError, Stopped: as of `count_triplets`.
+    """
+    grouping.check()
+    found: list[tuple[int, int, int]] = []
+    products: list[tuple[float, float]] = []
+    others = grouping.others
+    for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, should_stop):
+        near, far = int(unlike[0].argmax()), int(alike[0].argmin())
+        if unlike[0, near] > alike[0, far] - TIE:
+            positives, negatives = place.of(others)
+            found.append((place.anchor, int(positives[far]), int(negatives[near])))
+            products.append((float(alike[0, far]), float(unlike[0, near])))
+    texts = np.array(found, dtype=np.int64).reshape(-1, 3)
+    both = np.array(products).reshape(-1, 2)
+    worst = np.argsort(both[:, 0] - both[:, 1], kind="stable")[:n]
+    return WorstTriplets(*texts[worst].T, *both[worst].T)
 
 
 def count_pairs(similar: ArrayLike, dissimilar: ArrayLike) -> BrokenCount:
@@ -253,10 +311,23 @@ def unit_rows(vectors: ArrayLike) -> np.ndarray:
     return rows
 
 
+class _Place(NamedTuple):
+    """Where an anchor's own group is among the other texts, which are sorted by group."""
+
+    anchor: int
+    first: int
+    last: int
+
+    def of(self, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Its positives and its negatives among the other texts."""
+        own = others[self.first : self.last]
+        return own[own != self.anchor], np.concatenate([others[: self.first], others[self.last :]])
+
+
 def _anchors(
     units: Sequence[np.ndarray], grouping: Grouping, should_stop: ShouldStop | None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each anchor [method, positive] and [method, negative] products."""
+) -> Iterator[tuple[_Place, np.ndarray, np.ndarray]]:
+    """For each anchor its place, [method, positive] and [method, negative] products."""
     anchors, others = grouping.anchors, grouping.others
     group = grouping.group[others]  # sorted
     first = np.searchsorted(group, grouping.group[anchors], "left")
@@ -275,7 +346,7 @@ def _anchors(
                 alike = alike[:, others[a:b] != anchor]
             unlike = np.concatenate([row[:, :a], row[:, b:]], axis=1)
             if alike.size and unlike.size:
-                yield alike, unlike
+                yield _Place(int(anchor), int(a), int(b)), alike, unlike
 
 
 def _above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = False) -> int:

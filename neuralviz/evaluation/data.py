@@ -56,7 +56,7 @@ ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
 }
 """By kind of data, its roles and the names of columns that are taken for them."""
 
-_OPTIONAL = ("role",)
+OPTIONAL = ("role",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,16 +346,14 @@ def find_roles(
     Args:
         name: of the file, for messages.
         columns: of the table.
-        roles: role to column, declared.
+        roles: role to column, declared; no column for an optional role that is not to be used.
 
     Raises:
         TextError: they make none.
         SettingsError: a declared role or its column does not exist.
     """
     known = {role for of_kind in ROLES.values() for role in of_kind}
-    by_name: dict[str, str] = {}
-    for column in columns:
-        by_name.setdefault(column.strip().lower(), column)
+    by_name = _by_name(columns)
     twice = [column for column in roles.values() if list(roles.values()).count(column) > 1]
     if twice:
         raise SettingsError(f"The column “{twice[0][:40]}” cannot have two roles at once.")
@@ -364,19 +362,14 @@ def find_roles(
             raise SettingsError(
                 f"There is no role “{role[:40]}”; there is {', '.join(sorted(known))}."
             )
-        if column.strip().lower() not in by_name:
+        if column.strip().lower() not in by_name and not (role in OPTIONAL and not column):
             raise SettingsError(
                 f"{name} has no column “{column[:40]}” for the role {role}; it has "
                 f"{_listed(columns)}."
             )
     for kind, of_kind in ROLES.items():
-        found = {}
-        for role, names in of_kind.items():
-            wanted = (roles[role].strip().lower(),) if role in roles else names
-            there = next((one for one in wanted if one in by_name), None)
-            if there is not None:
-                found[role] = by_name[there]
-        needed = [role for role in of_kind if role not in _OPTIONAL]
+        found = columns_of(kind, columns, roles)
+        needed = [role for role in of_kind if role not in OPTIONAL]
         if all(role in found for role in needed) and set(roles) <= set(of_kind):
             return kind, found
     raise TextError(
@@ -385,6 +378,33 @@ def find_roles(
         f"fixed2. It has {_listed(columns)}; say which column has which role, as in "
         "text1=… and score=…."
     )
+
+
+def columns_of(
+    kind: Kind, columns: Sequence[str], roles: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The column of each role of a kind, the declared one or one by its name; some may have none.
+
+    Args:
+        kind: of data.
+        columns: of a table.
+        roles: role to column, declared.
+    """
+    declared, by_name = roles or {}, _by_name(columns)
+    found = {}
+    for role, names in ROLES[kind].items():
+        wanted = (declared[role].strip().lower(),) if role in declared else names
+        there = next((one for one in wanted if one in by_name), None)
+        if there is not None:
+            found[role] = by_name[there]
+    return found
+
+
+def _by_name(columns: Sequence[str]) -> dict[str, str]:
+    by_name: dict[str, str] = {}
+    for column in columns:
+        by_name.setdefault(column.strip().lower(), column)
+    return by_name
 
 
 def scored_data(

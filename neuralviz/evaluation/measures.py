@@ -12,11 +12,13 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.broken import (
     BrokenCount,
     Overlap,
+    WorstTriplets,
     count_pairs,
     count_triplets,
     shared_pairs,
     shared_triplets,
     unit_rows,
+    worst_triplets,
 )
 from neuralviz.evaluation.correlation import (
     Correlation,
@@ -34,7 +36,7 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.neighbourhoods import K, KnnAccuracy, knn_accuracy
+from neuralviz.evaluation.neighbourhoods import K, KnnAccuracy, Outvoted, knn_accuracy, outvoted
 from neuralviz.evaluation.paraphrases import QualityMap, quality_maps
 from neuralviz.evaluation.uniformity import Uniformity, alignment_and_uniformity
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders.base import ShouldStop
 
+WORST = 20  # triplets, and texts, that are told in words
 DRAWN_PRODUCTS = 20_000  # of each kind, for histograms
 MAX_ALIKE = 1_000_000  # pairs of one group or label, for the alignment
 
@@ -55,7 +58,9 @@ class Measured:
         correlations, intervals: of products with scores, and where they would lie in other samples.
         pairs: similar against dissimilar pairs (Eq. 4).
         triplets: anchor, positive, negative (Eq. 2).
+        worst_triplets: the most broken, their rows places in ``data.texts``.
         neighbours: accuracy of the nearest neighbours' labels.
+        outvoted: texts with another label than their neighbours', by place in ``data.texts``.
         uniformity: alignment and uniformity.
         paraphrases: a map of tau-c for each quality.
         failed: measure to why there is none.
@@ -68,7 +73,9 @@ class Measured:
     intervals: Intervals | None = None
     pairs: BrokenCount | None = None
     triplets: BrokenCount | None = None
+    worst_triplets: WorstTriplets | None = None
     neighbours: KnnAccuracy | None = None
+    outvoted: tuple[Outvoted, ...] = ()
     uniformity: Uniformity | None = None
     paraphrases: tuple[QualityMap, ...] = ()
     failed: dict[Measure, str] = field(default_factory=dict)
@@ -348,7 +355,8 @@ def _triplets(
 ) -> Measured:
     rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
     counted = count_triplets(units[rows], data.grouping, should_stop=should_stop)
-    return replace(found, triplets=counted)
+    worst = worst_triplets(units[rows], data.grouping, WORST, should_stop=should_stop)
+    return replace(found, triplets=counted, worst_triplets=worst.among(rows))
 
 
 def _neighbours(
@@ -360,7 +368,13 @@ def _neighbours(
     notes = found.notes
     if near.k < k:
         notes += (f"{near.k} neighbours vote in place of {k}: there are no more texts.",)
-    return replace(found, neighbours=knn_accuracy(near, data.labels, k), notes=notes)
+    missed = outvoted(near, data.labels, k)[:WORST]
+    return replace(
+        found,
+        neighbours=knn_accuracy(near, data.labels, k),
+        outvoted=tuple(replace(one, text=int(data.rows[one.text])) for one in missed),
+        notes=notes,
+    )
 
 
 def _uniformity(

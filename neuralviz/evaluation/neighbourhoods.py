@@ -35,6 +35,23 @@ class KnnAccuracy:
     interval: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Outvoted:
+    """A text whose neighbours vote for another label than its own.
+
+    Attributes:
+        text: row of the vectors.
+        own: its label.
+        voted: the one they vote for.
+        agree: 0 … 1 share of the voters that have its own label.
+    """
+
+    text: int
+    own: str
+    voted: str
+    agree: float
+
+
 def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> KnnAccuracy:
     """Accuracy of the label that the majority of the ``k`` nearest other texts has.
 
@@ -58,16 +75,30 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
         raise NeuralvizError(
             f"The accuracy needs at least 2 texts with a label; {n} of {len(codes):,} has one."
         )
-    right = 0
-    for at, votes in _votes(neighbours, codes, k):
-        counts = np.zeros(votes.shape, dtype=np.int32)
-        for column in votes.T:
-            counts += votes == column[:, None]
-        counts[votes < 0] = 0
-        winner = votes[np.arange(len(votes)), counts.argmax(axis=1)]  # the nearest of equals
-        right += int(((winner == codes[at]) & labelled[at]).sum())
+    right = int(((_winners(neighbours, codes, k) == codes) & labelled).sum())
     baseline = np.bincount(codes[labelled]).max() / n
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
+
+
+def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> tuple[Outvoted, ...]:
+    """The texts that `knn_accuracy` counts as missed, those with the most votes against first.
+
+    Args:
+        neighbours, labels, k: as of `knn_accuracy`.
+
+    Raises:
+        NeuralvizError: there is not one label a text.
+        SettingsError: ``k`` is below 1.
+    """
+    codes, k = _codes(neighbours, labels, k)
+    winners = _winners(neighbours, codes, k)
+    missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
+    agree = label_agreement(neighbours, labels, k)
+    names = {int(code): label for code, label in zip(codes, labels, strict=True)}
+    return tuple(
+        Outvoted(text, labels[text], names[int(winners[text])], float(agree[text]))
+        for text in missed[np.argsort(agree[missed], kind="stable")].tolist()
+    )
 
 
 def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
@@ -140,6 +171,18 @@ def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.nd
     numbers: dict[str, int] = {"": -1}
     codes = [numbers.setdefault(label, len(numbers) - 1) for label in labels]
     return np.array(codes, dtype=np.int32), min(k, neighbours.k)
+
+
+def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
+    """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
+    winners = np.full(len(codes), -1, dtype=codes.dtype)
+    for at, votes in _votes(neighbours, codes, k):
+        counts = np.zeros(votes.shape, dtype=np.int32)
+        for column in votes.T:
+            counts += votes == column[:, None]
+        counts[votes < 0] = 0
+        winners[at] = votes[np.arange(len(votes)), counts.argmax(axis=1)]
+    return winners
 
 
 def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[slice, np.ndarray]]:

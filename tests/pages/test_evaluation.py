@@ -269,46 +269,84 @@ def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
         assert found.triplets.wrong == expected.triplets.wrong
 
 
+def test_the_worst_triplets_are_told_in_words(page: AppTest) -> None:
+    evaluate(upload(page, SCORED))
+    drawn(page, "Errors")
+    data = read_data("own.csv", SCORED.encode())
+    for name in ("mean", "cls"):
+        page.selectbox(key="evaluation-triplets-of").set_value(name).run()
+        vectors = make_embedder(name).encode(list(data.texts))
+        unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+        units = dict(zip(data.texts, unit, strict=True))
+        told = page.dataframe[-1].value
+        assert 0 < len(told) <= 4  # one for each anchor
+        assert told["anchor"].is_unique
+        for row in told.to_dict("records"):
+            assert row["product"] <= row["its product"]
+            for text, product in (("alike", "product"), ("not alike", "its product")):
+                expected = units[row["anchor"]] @ units[row[text]]
+                assert row[product] == pytest.approx(expected, abs=1e-5)
+
+
+def test_texts_with_another_label_than_their_neighbours_are_told(page: AppTest) -> None:
+    wrong = "It rains all day on the dog.,dog\n"
+    content = "text,topic\n" + wrong + "".join(f"Rain {i} falls.,rain\n" for i in range(6))
+    evaluate(upload(page, content + "".join(f"The dog {i} barks.,dog\n" for i in range(6))))
+    drawn(page, "Nearest neighbours")
+    missed = round(13 * (1 - results(page).measured(0, 0).neighbours.accuracy))
+    told = page.dataframe[-1].value
+    assert len(told) == missed > 0
+    assert (told["label"] != told["voted for"]).all()
+    assert set(told["label"]) <= {"dog", "rain"}
+
+
 def test_ratios_of_paraphrases_are_of_the_first_method(page: AppTest) -> None:
     evaluate(upload(page, PARAPHRASES))
     assert titles(page) == ["tau-c by mean", "tau-c by cls", "tau-c by mean, over that by cls"]
 
 
-def test_columns_can_be_named(page: AppTest) -> None:
+def column(page: AppTest, label: str):
+    return next(one for one in page.selectbox if one.label == label)
+
+
+def test_columns_can_be_chosen(page: AppTest) -> None:
     upload(page, SCORED.replace("a,b,score", "question,answer,rating"))
-    assert "has no columns that can be measured on" in page.error[0].value
+    assert not page.error
+    assert "has no columns by whose names it is clear" in said(page)
+    assert "Still without a column: First text, Second text, Score." in said(page)
     assert button(page).disabled
-    field = page.text_input(key="evaluation-roles")
-    field.set_value("text1=question, text2=answer, score=rating").run()
+    for label, name in (("First text", "question"), ("Second text", "answer"), ("Score", "rating")):
+        column(page, label).set_value(name).run()
     assert not page.error
     assert "10 scored pairs" in said(page)
     assert not button(page).disabled
 
 
-@pytest.mark.parametrize(
-    ("typed", "says"),
-    [
-        ("question", "written NAME=VALUE"),
-        ("who=question", "There is no role “who”"),
-        ("text1=nobody", "has no column “nobody”"),
-        ("text1=a, text1=b", "given twice"),
-    ],
-)
-def test_roles_that_make_no_sense(page: AppTest, typed: str, says: str) -> None:
+def test_a_table_can_be_read_as_another_kind(page: AppTest) -> None:
+    upload(page, "text,group,topic,role\nA.,1,x,anchor\nB.,1,y,\nC.,2,y,\nD.,2,x,anchor\n")
+    assert "4 texts in 2 groups, 2 of them anchors: 2 triplets" in said(page)
+    assert column(page, "Role").value == "role"
+    column(page, "Role").set_value("").run()
+    assert "4 texts in 2 groups: 8 triplets" in said(page)
+    column(page, "What a row is").set_value("labels").run()
+    assert column(page, "Label").value == "topic"
+    assert "4 texts with 2 labels" in said(page)
+
+
+def test_a_column_cannot_have_two_roles(page: AppTest) -> None:
     upload(page, SCORED)
-    page.text_input(key="evaluation-roles").set_value(typed).run()
+    column(page, "Second text").set_value("a").run()
     assert not page.exception
-    assert says in said(page)
-    assert page.text_input(key="evaluation-roles").value == typed
+    assert "The column “a” cannot have two roles at once." in said(page)
     assert button(page).disabled
 
 
-def test_roles_stay_while_the_example_is_looked_at(page: AppTest) -> None:
+def test_columns_stay_while_the_example_is_looked_at(page: AppTest) -> None:
     upload(page, SCORED)
-    page.text_input(key="evaluation-roles").set_value("text1=a").run()
+    column(page, "Second text").set_value("a").run()
     page.segmented_control(key="evaluation-source").set_value("Example").run()
     page.segmented_control(key="evaluation-source").set_value("Upload").run()
-    assert page.text_input(key="evaluation-roles").value == "text1=a"
+    assert column(page, "Second text").value == "a"
 
 
 def test_bounds_say_what_is_similar(page: AppTest) -> None:
@@ -392,7 +430,6 @@ def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
         ("a,b,score\nA,B,much\nC,D,little\nE,F,none\n", "“score” is no number"),
         ("text,group\nA,x\n", "a triplet needs three"),
         ("text,topic\nA,x\n", "at least 2 are needed"),
-        ("text,colour\nA,x\n", "no columns that can be measured on"),
         (bytes(range(256)) * 4, "does not look like text"),
     ],
 )

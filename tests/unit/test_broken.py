@@ -19,6 +19,7 @@ from neuralviz.evaluation.broken import (
     shared_pairs,
     shared_triplets,
     unit_rows,
+    worst_triplets,
 )
 
 
@@ -95,6 +96,40 @@ def test_triplets_are_those_of_enumeration(case, block: int) -> None:
     fewer = min(len(first[0]), len(second[0]))
     share = overlap.share[0, 1]
     assert share == pytest.approx(both / fewer) if fewer else np.isnan(share)
+
+
+@settings(max_examples=200, deadline=None)
+@given(case=grouped(), block=st.sampled_from([1, 7, 1 << 22]))
+def test_the_worst_triplet_of_each_anchor_is_that_of_enumeration(case, block: int) -> None:
+    vectors, _, grouping = case
+    units = unit_rows(vectors)
+    gaps: dict[int, float] = {}
+    for a, b, c in triplets_of(grouping):
+        gaps[a] = min(gaps.get(a, np.inf), float(units[a] @ units[b] - units[a] @ units[c]))
+    if not gaps:
+        return
+    before = broken._BLOCK
+    broken._BLOCK = block
+    try:
+        found = worst_triplets(vectors, grouping, 5)
+    finally:
+        broken._BLOCK = before
+    expected = sorted(gap for gap in gaps.values() if gap < TIE)[:5]
+    assert (found.alike - found.unlike).tolist() == pytest.approx(expected, abs=1e-12)
+    assert len(set(found.anchor.tolist())) == len(found)
+    known = set(triplets_of(grouping))
+    for a, b, c, alike, unlike in zip(
+        found.anchor, found.positive, found.negative, found.alike, found.unlike, strict=True
+    ):
+        assert (a, b, c) in known
+        assert alike == pytest.approx(units[a] @ units[b], abs=1e-12)
+        assert unlike == pytest.approx(units[a] @ units[c], abs=1e-12)
+
+
+def test_nothing_is_worst_where_nothing_is_broken() -> None:
+    found = worst_triplets(np.eye(4)[[0, 0, 1, 1]], Grouping(np.array([0, 0, 1, 1])), 9)
+    assert len(found) == 0
+    assert len(found.among(np.arange(4))) == 0
 
 
 @settings(max_examples=200, deadline=None)

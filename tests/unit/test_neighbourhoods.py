@@ -14,6 +14,7 @@ from neuralviz.evaluation.neighbourhoods import (
     common_neighbours,
     knn_accuracy,
     label_agreement,
+    outvoted,
     wilson_interval,
 )
 
@@ -58,6 +59,22 @@ def test_equal_votes_go_to_the_label_of_the_nearest_voter():
     assert knn_accuracy(neighbours, labels, 4).accuracy == 0
     # two voters: 0: a b → a; 1: a b → a; 2: b a → b; 3: b a → b
     assert knn_accuracy(neighbours, labels, 2).accuracy == 1
+
+
+def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
+    vectors, labels = with_labels()
+    labels[3] = labels[40] = ""
+    neighbours = find_neighbours(vectors, 20)
+    found = outvoted(neighbours, labels, 7)
+    accuracy = knn_accuracy(neighbours, labels, 7)
+    assert len(found) == round((1 - accuracy.accuracy) * accuracy.n) > 0
+    agree = label_agreement(neighbours, labels, 7)
+    assert [one.agree for one in found] == sorted(agree[[one.text for one in found]].tolist())
+    for one in found:
+        voters = [labels[j] for j in neighbours.indices[one.text] if labels[j]][:7]
+        assert one.own == labels[one.text] != one.voted
+        assert voters.count(one.voted) == max(map(voters.count, voters))
+        assert one.agree == pytest.approx(voters.count(one.own) / 7)
 
 
 def test_texts_without_a_label_neither_vote_nor_are_voted_on():

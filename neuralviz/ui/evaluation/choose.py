@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.corpus.tables import read_table
 from neuralviz.embedders import METHODS, split_options
-from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import SIMILAR, DataSet, ScoredData, read_data
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.data import (
+    OPTIONAL,
+    ROLES,
+    SIMILAR,
+    DataSet,
+    Kind,
+    ScoredData,
+    columns_of,
+    find_roles,
+    read_data,
+)
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.models import BUNDLED, bundled
@@ -32,6 +45,28 @@ MAX_ROWS = 20_000
 OWN_METHODS = "Methods"
 LEAVING_LAYERS = ("layers", "ablations")  # tables whose rows are made from the layers of a model
 FIRST_METHODS = ("mean", "sbert-wk", "neural")
+
+KINDS: dict[Kind, str] = {
+    "pairs": "Two texts and a score",
+    "groups": "Texts in groups",
+    "labels": "Texts with labels",
+    "paraphrases": "Phrases generated from others",
+}
+ROLE_NAMES = {
+    "text1": "First text",
+    "text2": "Second text",
+    "score": "Score",
+    "text": "Text",
+    "group": "Group",
+    "role": "Role",
+    "label": "Label",
+    "original": "Original",
+    "generated": "Generated",
+    "varies": "What varies",
+    "value": "Its value",
+    "fixed1": "First fixed value",
+    "fixed2": "Second fixed value",
+}
 
 _read = st.cache_data(max_entries=8, show_spinner=False)(read_data)
 
@@ -118,14 +153,62 @@ def _choose_data() -> tuple[DataSet | None, bool]:
             "text and label."
         )
         return None, False
-    roles = st.text_input(
-        "Columns, where they are called otherwise",
-        key="evaluation-roles",
-        persist_state="session",
-        placeholder="text1=question, score=rating",
-    )
     name, content = st.session_state["evaluation-kept"]
-    return _bounded(_read(name, content, _pairs(roles), max_rows=MAX_ROWS)), False
+    roles = _choose_columns(name, content)
+    if roles is None:
+        return None, False
+    return _bounded(_read(name, content, roles, max_rows=MAX_ROWS)), False
+
+
+def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
+    """Role to column; None while one that is needed is missing."""
+    columns = _read_columns(name, content)
+    if not columns:
+        return {}  # reading says why
+    kind: Kind = "pairs"
+    is_clear = False
+    with suppress(TextError):
+        kind, _ = find_roles(name, columns, {})
+        is_clear = True
+    which = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
+    with st.expander("Columns", expanded=not is_clear, key=f"evaluation-columns-{which}"):
+        if not is_clear:
+            st.caption(
+                plain(f"{name} has no columns by whose names it is clear; say which is which.")
+            )
+        kind = st.selectbox(
+            "What a row is", list(KINDS), index=list(KINDS).index(kind),
+            format_func=KINDS.__getitem__, key=f"evaluation-kind-{which}", persist_state="session",
+        )  # fmt: skip
+        found = columns_of(kind, columns)
+        row = st.container(horizontal=True)
+        roles = {}
+        for role in ROLES[kind]:
+            options = ("", *columns) if role in OPTIONAL else columns
+            column = found.get(role, "")
+            roles[role] = row.selectbox(
+                ROLE_NAMES[role],
+                options,
+                index=options.index(column) if column in options else None,
+                format_func=lambda column: column or "none",
+                key=f"evaluation-role-{which}-{kind}-{role}",
+                persist_state="session",
+                placeholder="Choose a column",
+            )
+        missing = [
+            ROLE_NAMES[role]
+            for role, column in roles.items()
+            if not column and role not in OPTIONAL
+        ]
+        if missing:
+            st.caption(f"Still without a column: {', '.join(missing)}.")
+            return None
+    return {role: column or "" for role, column in roles.items()}
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _read_columns(name: str, content: bytes) -> tuple[str, ...]:
+    return read_table(name, content, max_rows=MAX_ROWS).columns
 
 
 def _from_hub() -> DataSet | None:

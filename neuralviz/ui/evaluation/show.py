@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from pandas.api.types import is_numeric_dtype
 
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.lab import Lab, Progress
+from neuralviz.evaluation.measures import WORST
 from neuralviz.evaluation.results import NAMES, NONE, Results
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.pairs import scatter_figure
@@ -33,14 +35,12 @@ from neuralviz.ui.page import plain
 from neuralviz.ui.work import Work, show_work, work_on
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from neuralviz.embedders.base import ShouldStop
-    from neuralviz.evaluation.measures import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 
-WORST = 20
 WIDE = 9  # columns: more are not seen at once
 DETAILS = ("without ties", "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 VIEWS = (
@@ -243,6 +243,27 @@ def _errors(results: Results) -> None:
             name=f"{name}-broken",
             height=rows_height(n_rows),
         )
+    _worst_triplets(results)
+
+
+def _worst_triplets(results: Results) -> None:
+    known = [(label, one.worst_triplets) for _, label, one in results.finished(0)]
+    of = {label: worst for label, worst in known if worst}
+    if not of:
+        return
+    st.markdown("**The triplets that a method breaks most, one for each anchor**")
+    worst = of[_pick(of, "evaluation-triplets-of")]
+    texts = results.data[0].texts
+    _in_words(
+        {
+            "anchor": [texts[at] for at in worst.anchor],
+            "alike": [texts[at] for at in worst.positive],
+            "product": worst.alike,
+            "not alike": [texts[at] for at in worst.negative],
+            "its product": worst.unlike,
+        },
+        "evaluation-worst-triplets",
+    )
 
 
 def _neighbours(results: Results) -> None:
@@ -256,6 +277,21 @@ def _neighbours(results: Results) -> None:
         numbers=partial(_accuracies, results),
         name="nearest-neighbours",
         height=rows_height(n_rows) + 40,
+    )
+    of = {label: one.outvoted for _, label, one in results.finished(0) if one.outvoted}
+    if not of:
+        return
+    st.markdown("**Texts whose neighbours vote for another label**")
+    outvoted = of[_pick(of, "evaluation-outvoted-of")]
+    texts = results.data[0].texts
+    _in_words(
+        {
+            "text": [texts[one.text] for one in outvoted],
+            "label": [one.own for one in outvoted],
+            "voted for": [one.voted for one in outvoted],
+            "votes for its label": [f"{one.agree:.0%}" for one in outvoted],
+        },
+        "evaluation-outvoted",
     )
 
 
@@ -283,17 +319,30 @@ def _counts(results: Results, name: str) -> pd.DataFrame:
     )
 
 
-def _pick(results: Results, key: str) -> tuple[str, Measured]:
-    known = results.finished(0)
-    labels = [label for _, label, _ in known]
-    label = st.selectbox("Method", labels, key=key) or labels[0]
-    return label, next(one for _, name, one in known if name == label)
+def _pick(of: Iterable[str], key: str) -> str:
+    labels = list(of)
+    return st.selectbox("Method", labels, key=key) or labels[0]
+
+
+def _in_words(columns: pd.DataFrame | Mapping[str, Any], key: str) -> None:
+    """A table of texts, each cut at 300 characters, and of numbers."""
+    frame = pd.DataFrame(columns).copy()
+    small = {}
+    for name in frame.columns:
+        if is_numeric_dtype(frame[name]):
+            digits = "%.3g" if name == "score" else "%.3f"
+            small[name] = st.column_config.NumberColumn(format=digits, width="small")
+        else:
+            frame[name] = [shorten(text, 300) for text in frame[name]]
+    st.dataframe(frame, hide_index=True, key=key, column_config=small)
 
 
 def _pair_by_pair(results: Results) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
-    label, one = _pick(results, "evaluation-pairs-of")
+    of = {label: one for _, label, one in results.finished(0)}
+    label = _pick(of, "evaluation-pairs-of")
+    one = of[label]
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
@@ -322,19 +371,9 @@ def _pair_by_pair(results: Results) -> None:
     )
     ranks = table[["score", "product"]].rank(pct=True)
     apart = (ranks["product"] - ranks["score"]).abs()
-    worst = table.loc[apart.sort_values(ascending=False).index[:WORST]].copy()
-    for column in ("text1", "text2"):
-        worst[column] = [shorten(text, 300) for text in worst[column]]
+    worst = table.loc[apart.sort_values(ascending=False).index[:WORST]]
     st.markdown("**The pairs that people and vectors disagree on most**")
-    st.dataframe(
-        worst,
-        hide_index=True,
-        key="evaluation-worst",
-        column_config={
-            "score": st.column_config.NumberColumn(format="%.3g", width="small"),
-            "product": st.column_config.NumberColumn(format="%.3f", width="small"),
-        },
-    )
+    _in_words(worst, "evaluation-worst")
 
 
 def _alike_and_different(results: Results) -> None:
