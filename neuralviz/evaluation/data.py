@@ -29,7 +29,7 @@ Measure = Literal["correlations", "pairs", "triplets", "neighbours", "uniformity
 
 MAX_ROWS = 2_000_000
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
-ANCHOR = "anchor"
+ANCHORS = ("anchor", "document")  # roles of texts that are compared with the others
 STS_TEST = "d904940cd4780dfd4645e54b"  # digest of the texts of the benchmark's test pairs
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
     "pairs": ("correlations", "pairs", "triplets", "uniformity"),
@@ -173,12 +173,12 @@ class ScoredData(DataSet):
             return why_undefined(np.arange(len(self.scores)), self.scores)
         if measure == "triplets" and n_similar < 2:
             return (
-                f"{n_similar} pair{'s' * (n_similar != 1)} score {self.similar:g} or more; "
-                "triplets need at least two. Choose another bound of what is similar."
+                f"{_scoring(n_similar)} {self.similar:g} or more; triplets need at least two. "
+                "Choose another bound of what is similar."
             )
         if measure == "pairs" and not (n_similar and n_dissimilar):
             return (
-                f"{n_similar:,} pairs score {self.similar:g} or more and {n_dissimilar:,} score "
+                f"{_scoring(n_similar)} {self.similar:g} or more, {_scoring(n_dissimilar)} "
                 f"{self.dissimilar:g} or less; both are needed. Choose other bounds of what is "
                 "similar and dissimilar."
             )
@@ -426,7 +426,7 @@ def scored_data(
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
             f"{name} has {len(scores)} pair{'s' * (len(scores) != 1)} with two texts and a score; "
-            f"at least {FEWEST_PAIRS} are needed. " + " ".join(notes)
+            f"at least {FEWEST_PAIRS} are needed.{_and(notes)}"
         )
     scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
     texts, at = distinct([*first, *second])
@@ -459,7 +459,7 @@ def grouped_data(
     if len(texts) < 3:
         raise TextError(
             f"{name} has {len(texts)} text{'s' * (len(texts) != 1)} with a group; a triplet needs "
-            "three. " + " ".join(notes)
+            f"three.{_and(notes)}"
         )
     different, at = distinct(texts)
     anchor = None if anchors is None else np.array(anchors, dtype=bool)
@@ -477,8 +477,8 @@ def labelled_data(
     once = list(dict.fromkeys(zip(texts, labels, strict=True)))
     if len(once) < 2:
         raise TextError(
-            f"{name} has {_many(len(once), 'text')} with a label; at least 2 are needed. "
-            + " ".join(notes)
+            f"{name} has {_many(len(once), 'text')} with a label; at least 2 are needed."
+            + _and(notes)
         )
     if len(once) < len(texts):
         rows = count(len(texts) - len(once), "row")
@@ -515,12 +515,13 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
     anchors, notes = None, rows.notes
     if "role" in columns:
         roles = [tidy(table.column(columns["role"])[place]).lower() for place in rows.places]
-        if ANCHOR in roles:
-            anchors = [role == ANCHOR for role in roles]
+        if any(role in ANCHORS for role in roles):
+            anchors = [role in ANCHORS for role in roles]
         else:
             notes += (
-                f"No text has the role “{ANCHOR}” in the column “{columns['role'][:40]}”, so the "
-                "roles are not used; write it beside those that are anchors.",
+                f"No text has the role “{'” or “'.join(ANCHORS)}” in the column "
+                f"“{columns['role'][:40]}”, so the roles are not used; write it beside those that "
+                "are anchors.",
             )
     return grouped_data(name, texts, groups, anchors, notes=notes)
 
@@ -541,7 +542,7 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
     if len(original) < 2:
         raise TextError(
             f"{name} has {_many(len(original), 'text')} generated from an original; at least 2 are "
-            "needed. " + " ".join(rows.notes)
+            "needed." + _and(rows.notes)
         )
     texts, at = distinct([*original, *generated])
     n = len(original)
@@ -555,6 +556,14 @@ def _codes(names: Sequence[str]) -> np.ndarray:
 
 def _many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def _scoring(n: int) -> str:
+    return f"{_many(n, 'pair')} score{'s' * (n == 1)}"
+
+
+def _and(notes: Sequence[str]) -> str:
+    return "".join(f" {note}" for note in notes)
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -59,8 +59,10 @@ def test_groups_and_anchors() -> None:
     assert data.grouping.n_triplets == 2 * 1 + 1 * 2
     assert "2 of them anchors: 4 triplets" in data.describe()
     data = read("text,group,role\nd,1,document\ns,1,summary\ne,2,\n")
+    assert data.grouping.anchor.tolist() == [True, False, False]
+    data = read("text,group,role\nd,1,query\ns,1,summary\ne,2,\n")
     assert data.grouping.anchor is None
-    assert "No text has the role “anchor” in the column “role”" in data.notes[0]
+    assert "No text has the role “anchor” or “document” in the column “role”" in data.notes[0]
 
 
 def test_labels_and_paraphrases() -> None:
