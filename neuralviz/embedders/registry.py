@@ -122,6 +122,18 @@ class EmbedderSpec:
                 found.append(options.get("precision", "exact") + told)
         return tuple(dict.fromkeys(found))
 
+    @property
+    def all_options(self) -> dict[str, str | int | float | bool | None]:
+        """Of one method: its options by name, those left at their defaults included, as typed."""
+        given = dict(self.options)
+        found: dict[str, str | int | float | bool | None] = {}
+        for option in METHODS[self.method].options:
+            value = given.get(option.name, option.default)
+            if option.name != "tolerance" or is_fast(str(found.get("precision", ""))):
+                known = isinstance(value, str | int | float | bool | None)
+                found[option.name] = value if known else str(value)
+        return found
+
     def to_json(self) -> str:
         """The spec as text, to be kept."""
         return json.dumps(self._as_list())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -79,6 +80,29 @@ def options_of(rows: Sequence[Row]) -> set[str]:
         for option in METHODS[part.method].options
         for name in (option.name, f"{part.method}.{option.name}")
     }
+
+
+def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
+    """The one or two options with numbers by which rows of one method differ, and their values.
+
+    Empty where the rows differ by anything else, or where a combination of values is missing.
+    """
+    specs = [row.spec for row in rows]
+    same = {(spec.method, spec.model_id) for spec in specs}
+    if len(rows) < 3 or len(same) > 1 or specs[0].parts:
+        return {}
+    options = [spec.all_options for spec in specs]
+    values: dict[str, tuple[float, ...]] = {}
+    for name in options[0]:
+        told = [str(of_row.get(name)) for of_row in options]
+        if len(set(told)) > 1:
+            try:
+                values[name] = tuple(map(float, told))
+            except ValueError:
+                return {}
+    n_combined = math.prod(len(set(numbers)) for numbers in values.values())
+    together = set(zip(*values.values(), strict=True))
+    return values if len(values) in (1, 2) and n_combined == len(together) == len(rows) else {}
 
 
 def united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:

@@ -12,17 +12,14 @@ import numpy as np
 
 from neuralviz import __version__
 from neuralviz.corpus.writing import inert
-from neuralviz.embedders.registry import METHODS
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import Measure, ScoredData
 from neuralviz.evaluation.lab import Cell, Compared
 from neuralviz.evaluation.published import Published, published
-from neuralviz.micro_tuning.settings import is_fast
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import EmbedderSpec
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.experiments import Row
     from neuralviz.evaluation.measures import Measured
@@ -215,7 +212,7 @@ class Results:
                     "method": row.spec.method,
                     "model": row.spec.model_id or {p.method: p.model_id for p in row.spec.parts},
                     "options": {
-                        part.method: all_options(part) for part in row.spec.parts or (row.spec,)
+                        part.method: part.all_options for part in row.spec.parts or (row.spec,)
                     },
                     "precision": row.precision or None,
                 }
@@ -318,23 +315,8 @@ def _models(row: Row) -> str:
     return row.spec.model_id or " + ".join(part.model_id for part in row.spec.parts)
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
-
-
 def _number(value: float, digits: int) -> str:
     return NONE if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def all_options(spec: EmbedderSpec) -> dict[str, Any]:
-    """What a method's options are, those left at their defaults included."""
-    typed = dict(spec.options)
-    found: dict[str, Any] = {}
-    for option in METHODS[spec.method].options:
-        value = typed.get(option.name, option.default)
-        if option.name != "tolerance" or is_fast(str(found.get("precision", ""))):
-            found[option.name] = _plain(value)
-    return found
 
 
 def _flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:

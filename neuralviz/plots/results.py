@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.evaluation.experiments import swept
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.results import NAMES
 from neuralviz.plots.evaluation import (
@@ -17,6 +18,7 @@ from neuralviz.plots.evaluation import (
     product_histogram,
     quality_figure,
 )
+from neuralviz.plots.sweeps import grid_figure, line_figure
 from neuralviz.plots.theme import escape
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
 
+LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
 OVERLAP_OF: dict[Measure, str] = {"triplets": "triplets", "pairs": "pairs of pairs"}
 
 
@@ -44,46 +47,83 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
         (getattr(one, name), one.model) if one and getattr(one, name, None) is not None else None
         for one in theirs
     ]
-    figure = interval_figure(
-        [label for _, label, _ in known],
-        [getattr(one.correlations, name) for _, _, one in known],
-        [getattr(one.intervals, name) if one.intervals else None for _, _, one in known],
-        f"{NAMES[name]} of products and scores",
-        NAMES[name],
-        published,
+    values = [getattr(one.correlations, name) for _, _, one in known]
+    intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in known]
+    title = f"{NAMES[name]} of products and scores"
+    return _swept_figure(
+        results, [at for at, _, _ in known], values, intervals, title, NAMES[name], published
+    ) or (
+        interval_figure(
+            [label for _, label, _ in known], values, intervals, title, NAMES[name], published
+        ),
+        len(known),
     )
-    return figure, len(known)
 
 
 def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
     """The share of ``pairs`` or ``triplets`` that every row breaks, and how many rows."""
-    counted = [(label, getattr(one, name)) for _, label, one in results.finished(data)]
-    known = [(label, one) for label, one in counted if one is not None]
+    counted = [(at, label, getattr(one, name)) for at, label, one in results.finished(data)]
+    known = [(at, label, one) for at, label, one in counted if one is not None]
     if not known:
         return None
-    figure = error_figure(
-        [label for label, _ in known],
-        [one.error for _, one in known],
-        [one.wrong_strict / one.total for _, one in known],
-        f"{name.capitalize()} broken, of {known[0][1].total:,}",
-    )
-    return figure, len(known)
+    errors = [one.error for _, _, one in known]
+    title = f"{name.capitalize()} broken, of {known[0][2].total:,}"
+    return _swept_figure(
+        results, [at for at, _, _ in known], [100 * error for error in errors],
+        [None] * len(known), title, "broken, %",
+    ) or (
+        error_figure(
+            [label for _, label, _ in known],
+            errors,
+            [one.wrong_strict / one.total for _, _, one in known],
+            title,
+        ),
+        len(known),
+    )  # fmt: skip
 
 
 def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | None:
     """The accuracy of the nearest texts' labels, and how many rows."""
-    counted = [(label, one.neighbours) for _, label, one in results.finished(data)]
-    known = [(label, one) for label, one in counted if one is not None]
+    counted = [(at, label, one.neighbours) for at, label, one in results.finished(data)]
+    known = [(at, label, one) for at, label, one in counted if one is not None]
     if not known:
         return None
-    figure = accuracy_figure(
-        [label for label, _ in known],
-        [one.accuracy for _, one in known],
-        [one.interval for _, one in known],
-        known[0][1].baseline,
-        known[0][1].k,
-    )
-    return figure, len(known)
+    accuracies = [one.accuracy for _, _, one in known]
+    intervals = [one.interval for _, _, one in known]
+    k, baseline = known[0][2].k, known[0][2].baseline
+    return _swept_figure(
+        results, [at for at, _, _ in known], accuracies, intervals,
+        f"Accuracy of the {k} nearest texts", "accuracy",
+    ) or (
+        accuracy_figure([label for _, label, _ in known], accuracies, intervals, baseline, k),
+        len(known),
+    )  # fmt: skip
+
+
+def _swept_figure(
+    results: Results,
+    rows: Sequence[int],
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    title: str,
+    axis: str,
+    published: Sequence[tuple[float, str] | None] = (),
+) -> tuple[go.Figure, int] | None:
+    """A measure over the options by which rows differ, and how many rows it is high.
+
+    None where they are no sweep.
+    """
+    options = swept([results.rows[at] for at in rows])
+    names = [name.replace("_", " ") for name in options]
+    if len(names) == 1:
+        (of_option,) = options.values()
+        theirs = published or [None] * len(rows)
+        return line_figure(names[0], of_option, values, intervals, title, axis, theirs), LINE_ROWS
+    if len(names) == 2:
+        down, across = options.values()
+        figure = grid_figure((names[0], names[1]), (down, across), values, title, axis)
+        return figure, 1 + len(set(down))
+    return None
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:

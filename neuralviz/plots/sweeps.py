@@ -1,0 +1,126 @@
+"""Figures of a measure over one or two settings of a method, varied from row to row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.plots.theme import BLUE, SMALL_FONT_SIZE, escape
+
+WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
+_BAND = "rgba(0, 114, 178, 0.16)"
+
+
+def line_figure(
+    setting: str,
+    values: Sequence[float],
+    found: Sequence[float],
+    intervals: Sequence[tuple[float, float] | None],
+    title: str,
+    axis: str,
+    published: Sequence[tuple[float, str] | None],
+) -> go.Figure:
+    """A measure over one setting, with its intervals as a band.
+
+    Args:
+        setting: what it is called.
+        values: of the setting, no two alike.
+        found: the measure; NaN where there is none.
+        intervals: lower and upper bound at 95 %; None where there is none.
+        title: of the figure.
+        axis: what the measure is.
+        published: what a paper has for a value, and the model there; None where it has nothing.
+    """
+    order = np.argsort(values)
+    x = [values[at] for at in order]
+    figure = go.Figure()
+    bounds = [intervals[at] for at in order]
+    if all(one is not None for one in bounds):
+        for side in (0, 1):
+            figure.add_scatter(
+                x=x,
+                y=[one[side] for one in bounds if one is not None],
+                mode="lines",
+                line={"width": 0},
+                fill="tonexty" if side else None,
+                fillcolor=_BAND,
+                hoverinfo="skip",
+                showlegend=bool(side),
+                name="95 %",
+            )
+    figure.add_scatter(
+        x=x,
+        y=[found[at] for at in order],
+        mode="lines+markers",
+        line={"color": BLUE, "width": 2.5},
+        marker={"size": 9, "color": BLUE},
+        name=axis,
+        showlegend=False,
+        hovertemplate=f"{escape(setting)} %{{x}}: %{{y:.3f}}<extra></extra>",
+    )
+    theirs = [(value, *one) for value, one in zip(values, published, strict=True) if one]
+    if theirs:
+        figure.add_scatter(
+            x=[value for value, _, _ in theirs],
+            y=[value for _, value, _ in theirs],
+            customdata=[escape(model) for _, _, model in theirs],
+            mode="markers",
+            marker={
+                "size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}
+            },
+            name="as published, with another model: "
+            + ", ".join(dict.fromkeys(escape(model) for _, _, model in theirs)),
+            hovertemplate="published: %{y:.3f}<br>%{customdata}<extra></extra>",
+        )  # fmt: skip
+    is_wide = min(values) > 0 and max(values) > WIDE_RANGE * min(values)
+    figure.update_layout(
+        title=title,
+        xaxis={"title": escape(setting)},
+        yaxis={"title": axis, "nticks": 6},
+    )
+    if is_wide:
+        figure.update_xaxes(type="log", tickvals=x, ticktext=[f"{value:g}" for value in x])
+    return figure
+
+
+def grid_figure(
+    settings: tuple[str, str],
+    values: tuple[Sequence[float], Sequence[float]],
+    found: Sequence[float],
+    title: str,
+    axis: str,
+) -> go.Figure:
+    """A measure over two settings, as a heatmap.
+
+    Args:
+        settings: what they are called.
+        values: of each setting, one a row of the experiment.
+        found: the measure, one a row; NaN where there is none.
+        title: of the figure.
+        axis: what the measure is.
+    """
+    down, across = (sorted(set(one)) for one in values)
+    matrix = np.full((len(down), len(across)), np.nan)
+    for a, b, value in zip(*values, found, strict=True):
+        matrix[down.index(a), across.index(b)] = value
+    figure = go.Figure(
+        go.Heatmap(
+            z=matrix,
+            x=[f"{value:g}" for value in across],
+            y=[f"{value:g}" for value in down],
+            colorbar={"title": {"text": axis}},
+            text=[[f"{v:.3f}" if np.isfinite(v) else "" for v in line] for line in matrix],
+            texttemplate="%{text}",
+            textfont={"size": SMALL_FONT_SIZE},
+            hovertemplate=f"{escape(settings[0])} %{{y}}, {escape(settings[1])} %{{x}}: %{{text}}"
+            "<extra></extra>",
+        )
+    )
+    figure.update_layout(title=title)
+    figure.update_xaxes(title=escape(settings[1]), type="category", showgrid=False, ticks="")
+    figure.update_yaxes(
+        title=escape(settings[0]), type="category", showgrid=False, ticks="", autorange="reversed"
+    )
+    return figure

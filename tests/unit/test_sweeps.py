@@ -1,0 +1,150 @@
+"""Measures over settings that are varied: which rows are a sweep, and what is drawn of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.data import ScoredData, labelled_data, scored_data
+from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows, swept
+from neuralviz.evaluation.lab import Cell
+from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.results import Results
+from neuralviz.plots.report import report_html
+from neuralviz.plots.results import broken_figure, correlation_figure, neighbours_figure
+from neuralviz.plots.sweeps import grid_figure, line_figure
+
+
+def rows_of(experiment: str) -> tuple[Row, ...]:
+    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"])
+
+
+def some_pairs() -> ScoredData:
+    scores = np.array([5, 4.5, 4, 3, 2, 1, 0, 2.5])
+    return scored_data(
+        "p.csv", [f"dog {i}" for i in range(8)], [f"cat {i}" for i in range(8)], scores
+    )
+
+
+def filled(rows: Sequence[Row], data, resamples: int = 50) -> Results:
+    results = Results(tuple(rows), (data,))
+    for at in range(len(rows)):
+        vectors = np.random.default_rng(at).normal(size=(len(data.texts), 8))
+        results = results.having(Cell(0, at, measure(data, vectors, resamples=resamples)))
+    return results
+
+
+def test_epochs_are_a_sweep_of_one_option() -> None:
+    assert swept(rows_of("epochs")) == {"epochs": tuple(range(1, 21))}
+    assert list(swept(rows_of("learning-rate"))) == ["learning_rate"]
+
+
+def test_layers_and_windows_are_a_sweep_of_two() -> None:
+    rows = rows_of("sbert-wk-sweep")
+    found = swept(rows)
+    assert list(found) == ["layer_start", "window"]
+    assert set(zip(*found.values(), strict=True)) == {(a, b) for a in range(6) for b in range(1, 5)}
+    assert swept(rows[:-1]) == {}  # one combination is missing
+
+
+@pytest.mark.parametrize(
+    "experiment", ["precision", "layers", "outputs", "joined", "sbert-wk-parts"]
+)
+def test_other_tables_are_no_sweep(experiment: str) -> None:
+    assert swept(rows_of(experiment)) == {}
+
+
+def test_methods_of_ones_own_are_no_sweep() -> None:
+    assert swept(method_rows(["mean", "cls", "neural"], {})) == {}
+    assert swept(()) == {}
+    assert swept(rows_of("epochs")[:2]) == {}  # two points are no curve
+
+
+def test_a_line_has_its_values_in_order_and_its_band() -> None:
+    figure = line_figure(
+        "epochs", [3, 1, 2], [0.3, 0.1, 0.2], [(0.2, 0.4), (0.0, 0.2), (0.1, 0.3)], "T", "Spearman",
+        [(0.9, "a <b>model</b>"), None, None],
+    )  # fmt: skip
+    low, high, line, theirs = figure.data
+    assert line.x == (1, 2, 3)
+    assert line.y == (0.1, 0.2, 0.3)
+    assert (low.y, high.y) == ((0.0, 0.1, 0.2), (0.2, 0.3, 0.4))
+    assert high.fill == "tonexty"
+    assert (theirs.x, theirs.y) == ((3,), (0.9,))
+    assert "a &lt;b&gt;model&lt;/b&gt;" in theirs.name
+    assert figure.layout.xaxis.type is None
+
+
+def test_a_line_without_all_intervals_has_no_band() -> None:
+    figure = line_figure("e", [1, 2, 3], [1, np.nan, 2], [(0, 1), None, (1, 2)], "", "", [None] * 3)
+    (line,) = figure.data
+    assert np.isnan(line.y[1])
+
+
+def test_values_of_several_magnitudes_have_a_logarithmic_axis() -> None:
+    rates = [0.001, 0.01, 0.1]
+    figure = line_figure("learning rate", rates, [1, 2, 3], [None] * 3, "", "", [None] * 3)
+    assert figure.layout.xaxis.type == "log"
+    assert figure.layout.xaxis.ticktext == ("0.001", "0.01", "0.1")
+    with_zero = line_figure("x", [0, 1, 99], [1, 2, 3], [None] * 3, "", "", [None] * 3)
+    assert with_zero.layout.xaxis.type is None
+
+
+def test_a_grid_has_every_value_at_its_place() -> None:
+    figure = grid_figure(
+        ("first", "window"), ([4, 0, 4, 0], [1, 2, 2, 1]), [1, 2, 3, np.nan], "", ""
+    )
+    (heat,) = figure.data
+    assert (heat.y, heat.x) == (("0", "4"), ("1", "2"))
+    np.testing.assert_array_equal(np.array(heat.z, dtype=float), [[np.nan, 2], [1, 3]])
+    assert list(heat.text[0]) == ["", "2.000"]
+
+
+def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:
+    learnt = filled(rows_of("epochs")[:6], some_pairs())
+    figure, _ = correlation_figure(learnt, 0, "spearman")
+    line = next(one for one in figure.data if one.mode == "lines+markers")
+    assert list(line.x) == [1, 2, 3, 4, 5, 6]
+    assert list(line.y) == [learnt.measured(0, at).correlations.spearman for at in range(6)]
+    figure, _ = broken_figure(learnt, 0, "triplets")
+    expected = [100 * learnt.measured(0, at).triplets.error for at in range(6)]
+    assert list(figure.data[-1].y) == expected
+    windows = filled(rows_of("sbert-wk-sweep"), some_pairs())
+    figure, n_rows = correlation_figure(windows, 0, "kendall_b")
+    assert (figure.data[0].type, n_rows) == ("heatmap", 7)
+    methods = filled(method_rows(["mean", "cls", "sep"], {}), some_pairs())
+    assert correlation_figure(methods, 0, "spearman")[0].data[0].type == "scatter"
+    assert len(correlation_figure(methods, 0, "spearman")[0].data) == 3
+
+
+def test_what_is_published_stands_at_its_epochs() -> None:
+    results = filled(rows_of("epochs"), replace(some_pairs(), benchmark="stsb"))
+    has = [at for at in range(20) if results.published(0, at)]
+    assert [results.rows[at].label for at in has] == [
+        "neural, epochs 5, exact", "neural, epochs 10, exact"
+    ]  # fmt: skip
+    figure, _ = correlation_figure(results, 0, "spearman")
+    assert figure.data[-1].x == (5, 10)
+
+
+def test_a_sweep_that_is_not_finished_is_drawn_as_far_as_it_is() -> None:
+    rows = rows_of("epochs")
+    whole = filled(rows, some_pairs())
+    some = replace(whole, cells={at: cell for at, cell in whole.cells.items() if at[1] != 3})
+    figure, _ = correlation_figure(some, 0, "spearman")
+    assert 4 not in figure.data[-1].x
+    assert len(figure.data[-1].x) == 19
+    assert "lines+markers" in report_html(some)
+
+
+def test_labels_have_a_line_too() -> None:
+    data = labelled_data("l.csv", [f"text {i}" for i in range(12)], ["a", "b"] * 6)
+    results = filled(rows_of("learning-rate"), data)
+    figure, _ = neighbours_figure(results, 0)
+    assert figure.layout.xaxis.type == "log"
+    assert list(figure.data[-1].y) == [
+        results.measured(0, at).neighbours.accuracy for at in range(6)
+    ]
