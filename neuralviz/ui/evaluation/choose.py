@@ -292,6 +292,7 @@ def _choose_rows() -> tuple[Row, ...] | None:
             placeholder="each method's own",
             help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
         )
+        beside = st.container()  # what is wrong with them, also while they cover the page
     from neuralviz.models.shared import is_loaded
 
     try:
@@ -318,6 +319,8 @@ def _choose_rows() -> tuple[Row, ...] | None:
         return rows
     except NeuralvizError as error:
         show_error(error)
+        with beside:
+            show_error(error)
         return None
 
 
