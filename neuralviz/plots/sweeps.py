@@ -111,7 +111,7 @@ def grid_figure(
             x=[f"{value:g}" for value in across],
             y=[f"{value:g}" for value in down],
             colorbar={"title": {"text": axis}},
-            text=[[f"{v:.3f}" if np.isfinite(v) else "" for v in line] for line in matrix],
+            text=[[f"{v:#.3g}" if np.isfinite(v) else "" for v in line] for line in matrix],
             texttemplate="%{text}",
             textfont={"size": SMALL_FONT_SIZE},
             hovertemplate=f"{escape(settings[0])} %{{y}}, {escape(settings[1])} %{{x}}: %{{text}}"

@@ -450,7 +450,7 @@ def test_a_file_that_cannot_be_used_gets_a_sentence(
 def test_an_upload_that_is_not_there_yet_is_asked_for(page: AppTest) -> None:
     page.segmented_control(key="evaluation-source").set_value("Upload").run()
     assert not page.exception
-    assert "Give a table with the columns sentence1, sentence2 and score" in said(page)
+    assert "with the columns sentence1, sentence2 and score" in said(page)
     assert button(page).disabled
 
 

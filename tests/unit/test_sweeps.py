@@ -100,7 +100,7 @@ def test_a_grid_has_every_value_at_its_place() -> None:
     (heat,) = figure.data
     assert (heat.y, heat.x) == (("0", "4"), ("1", "2"))
     np.testing.assert_array_equal(np.array(heat.z, dtype=float), [[np.nan, 2], [1, 3]])
-    assert list(heat.text[0]) == ["", "2.000"]
+    assert list(heat.text[0]) == ["", "2.00"]
 
 
 def test_a_sweep_is_drawn_as_a_line_and_a_grid_and_methods_as_before() -> None:

@@ -138,19 +138,17 @@ def _choose_data() -> tuple[DataSet | None, bool]:
         return _from_hub(), False
     file = st.file_uploader(
         "A table",
-        type=["csv", "tsv", "jsonl", "json", "parquet", "xlsx"],
         key="evaluation-file",
-        help="With the columns sentence1, sentence2 and score; or text and group; or text and "
-        "label; or original, generated, varies, value, fixed1 and fixed2. It stays on this "
-        "machine.",
         label_visibility="collapsed",
-    )
+    )  # of any type: reading says what it is not
     if file is not None:
         st.session_state["evaluation-kept"] = (file.name, file.getvalue())
     if "evaluation-kept" not in st.session_state:
         st.caption(
-            "Give a table with the columns sentence1, sentence2 and score; or text and group; or "
-            "text and label."
+            "Give a table (CSV, TSV, JSONL, JSON, parquet or XLSX) with the columns sentence1, "
+            "sentence2 and score; or text and group; or text and label; or original, generated, "
+            "varies, value, fixed1 and fixed2. Columns of other names can be chosen. It stays on "
+            "this machine."
         )
         return None, False
     name, content = st.session_state["evaluation-kept"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 
+SHORT = 25  # characters: a column of texts that are no longer is small
 WIDE = 9  # columns: more are not seen at once
 DETAILS = ("without ties", "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 VIEWS = (
@@ -327,14 +328,20 @@ def _pick(of: Iterable[str], key: str) -> str:
 def _in_words(columns: pd.DataFrame | Mapping[str, Any], key: str) -> None:
     """A table of texts, each cut at 300 characters, and of numbers."""
     frame = pd.DataFrame(columns).copy()
-    small = {}
+    config: dict[str, Any] = {}
+    is_long: list[str] = []
     for name in frame.columns:
         if is_numeric_dtype(frame[name]):
             digits = "%.3g" if name == "score" else "%.3f"
-            small[name] = st.column_config.NumberColumn(format=digits, width="small")
-        else:
-            frame[name] = [shorten(text, 300) for text in frame[name]]
-    st.dataframe(frame, hide_index=True, key=key, column_config=small)
+            config[name] = st.column_config.NumberColumn(format=digits, width="small")
+            continue
+        frame[name] = [shorten(text, 300) for text in frame[name]]
+        config[name] = st.column_config.TextColumn(width="small")
+        if frame[name].str.len().max() > SHORT:
+            is_long.append(name)
+    width: Literal["large", "medium"] = "large" if len(is_long) < 3 else "medium"
+    config |= {name: st.column_config.TextColumn(width=width) for name in is_long}
+    st.dataframe(frame, hide_index=True, key=key, column_config=config)
 
 
 def _pair_by_pair(results: Results) -> None:
