@@ -330,9 +330,11 @@ def _drawn(
         if not isinstance(event, Progress):
             yield event
             continue
-        if place != (event.data, event.row):
-            place = (event.data, event.row)
+        if place != (event.data, event.row, event.at_once):
+            place = (event.data, event.row, event.at_once)
             label = "What is broken in common" if event.row is None else rows[event.row].label
+            if event.at_once:
+                label += f" and {len(event.at_once) - 1} more at once"
             if len(sets) > 1:
                 label = f"{sets[event.data].name}: {label}"
             task = bars.add_task(label, total=event.total or None)

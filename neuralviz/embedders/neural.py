@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
+from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
@@ -72,6 +73,7 @@ class NeuralEmbedder(ModelEmbedder):
         )
         if self.settings.in_bf16:
             warn_of_imitated_bf16(model.device)
+        self._shared: _SharedRun | None = None
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -102,8 +104,59 @@ class NeuralEmbedder(ModelEmbedder):
     ) -> tuple[np.ndarray, np.ndarray]:
         from neuralviz.micro_tuning.run import learn
 
-        result = learn(self.model, read, self.settings, should_stop)
+        run = learn if self._shared is None else self._shared.learn
+        result = run(self.model, read, self.settings, should_stop)
         return result.embeddings, losses(result)
+
+
+def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
+    """Have embedders that differ by their epochs alone learn a batch of texts in one run.
+
+    On its way the longest run passes what the others come to. Whichever of them is given a batch
+    first has it learnt, and what the others will ask for next is kept until another batch comes.
+    The vectors are the same, bit by bit.
+
+    Args:
+        embedders: of one model; none of them fast, since a fast run depends on its epochs.
+
+    Raises:
+        SettingsError: they differ by more, or are fast.
+    """
+    settings = [one.settings for one in embedders]
+    alike = {replace(one, epochs=1) for one in settings}
+    models = {one.model.fingerprint for one in embedders}
+    if len(alike) > 1 or len(models) > 1 or any(one.is_fast for one in settings):
+        raise SettingsError(
+            "Only runs that differ by their epochs alone, and are not fast, can be shared."
+        )
+    shared = _SharedRun(sorted({one.epochs for one in settings}))
+    for one in embedders:
+        one._shared = shared
+
+
+class _SharedRun:
+    """A run of the most epochs, and what it came to after each of some on the last batch."""
+
+    def __init__(self, epochs: Sequence[int]) -> None:
+        self._epochs = epochs
+        self._texts: list[str] = []
+        self._results: dict[int, MicroTuning] = {}
+
+    def learn(
+        self,
+        model: LanguageModel,
+        read: Sequence[TokenizedText],
+        settings: TuningSettings,
+        should_stop: ShouldStop,
+    ) -> MicroTuning:
+        from neuralviz.micro_tuning.run import learn_by_epoch
+
+        texts = [one.text for one in read]
+        if texts != self._texts or settings.epochs not in self._results:
+            longest = replace(settings, epochs=self._epochs[-1])
+            self._results = learn_by_epoch(model, read, longest, self._epochs, should_stop)
+            self._texts = texts
+        return self._results.pop(settings.epochs)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ measured again in seconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +20,15 @@ from neuralviz.corpus.database import Database
 from neuralviz.corpus.embedding import BATCH_SIZE, embed_texts
 from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors, text_keys
 from neuralviz.embedders.base import rose
+from neuralviz.embedders.neural import NeuralEmbedder, share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.measures import Measured, measure, overlaps
+from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
 
 if TYPE_CHECKING:
+    from neuralviz.corpus.embedding import EmbeddingProgress
     from neuralviz.embedders import Embedder
     from neuralviz.embedders.base import ShouldStop
     from neuralviz.embedders.registry import Loaders
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
 
+WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
 LEARNT_AT_ONCE = 8  # texts: progress is seen after so many
 MAX_OVERLAPPED = 12  # rows of which is told what they break in common
 
@@ -42,7 +48,9 @@ class Progress:
     Attributes:
         data, row: numbers; the row is None for overlaps.
         doing: ``embedding``, ``measuring`` or ``comparing``.
-        done, total: texts embedded.
+        done, total: texts embedded, of all rows that are embedded at once.
+        at_once: numbers of the rows that are embedded in one run, this one among them; empty when
+            it is alone.
     """
 
     data: int
@@ -50,6 +58,7 @@ class Progress:
     doing: str
     done: int = 0
     total: int = 0
+    at_once: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +138,9 @@ class Lab:
     ) -> Iterator[Event]:
         """Fill a table, a cell after the other; a cell that fails does not end the run.
 
-        Rows that learn nothing come first. When it is told to stop, it ends; what is embedded is
-        kept, and the same run goes on from there.
+        Rows that learn nothing come first; those that differ by their epochs alone are embedded in
+        one run, unless they are fast. When it is told to stop, it ends; what is embedded is kept,
+        and the same run goes on from there.
 
         Args:
             rows: ways to embed.
@@ -152,7 +162,12 @@ class Lab:
         order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
         for number, one in enumerate(data):
             finished = []
+            waiting = _in_one_run(rows)
             for at in order:
+                if at in waiting:
+                    group = waiting[at]
+                    yield from self._embed_at_once(number, group, rows, one, loaders, should_stop)
+                    waiting = {other: them for other, them in waiting.items() if them != group}
                 if should_stop():
                     return
                 cell = None
@@ -213,6 +228,34 @@ class Lab:
             said = f"Something went wrong that was not foreseen ({reason})."
             yield Cell(*place, None, error=said)
 
+    def _embed_at_once(
+        self,
+        number: int,
+        group: tuple[int, ...],
+        rows: Sequence[Row],
+        data: DataSet,
+        loaders: Loaders,
+        should_stop: ShouldStop,
+    ) -> Iterator[Progress]:
+        """Embed by rows that one run serves; what goes wrong is for each row to find again."""
+        with suppress(NeuralvizError, RuntimeError, MemoryError), ExitStack() as stack:
+            embedders = [make_embedder(rows[at].spec, loaders) for at in group]
+            share_epochs([one for one in embedders if isinstance(one, NeuralEmbedder)])
+            together = [
+                stack.enter_context(closing(embed_texts(
+                    self.vectors, data.texts, embedder, rows[at].spec, batch_size=LEARNT_AT_ONCE,
+                    should_stop=should_stop,
+                )))
+                for at, embedder in zip(group, embedders, strict=True)
+            ]  # fmt: skip
+            # batch by batch, each by all rows: they have the same texts in the same order
+            latest: dict[int, EmbeddingProgress] = {}
+            for progress in zip_longest(*together):
+                latest |= {at: one for at, one in zip(group, progress, strict=True) if one}
+                done = sum(one.done for one in latest.values())
+                total = sum(one.total for one in latest.values())
+                yield Progress(number, group[0], "embedding", done, total, group)
+
     def _compare(
         self,
         number: int,
@@ -226,6 +269,19 @@ class Lab:
         vectors = [self.vectors_of(embedders[at], data.texts) for at in rows]
         found, failed = overlaps(data, vectors, wanted, should_stop=should_stop)
         return Compared(number, rows, found, failed, len(finished) - len(rows))
+
+
+def _in_one_run(rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
+    """Rows that one run of micro-tuning serves, as they differ by their epochs alone: by each."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for at, row in enumerate(rows):
+        if row.spec.method not in WITH_EPOCHS:
+            continue
+        options = row.spec.all_options
+        if not is_fast(str(options["precision"])):
+            del options["epochs"]
+            groups.setdefault((row.spec.method, row.spec.model_id, repr(options)), []).append(at)
+    return {at: tuple(group) for group in groups.values() if len(group) > 1 for at in group}
 
 
 def _explain(text: str, embedder: Embedder, error: TextError) -> TextError:

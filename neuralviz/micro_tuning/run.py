@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -187,13 +188,47 @@ def learn(
     Raises:
         Stopped: ``should_stop`` said so.
     """
-    results = []
+    return learn_by_epoch(model, texts, settings, [settings.epochs], should_stop)[settings.epochs]
+
+
+def learn_by_epoch(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    epochs: Iterable[int],
+    should_stop: Callable[[], bool] = lambda: False,
+) -> dict[int, MicroTuning]:
+    """`learn`, and what there is after some of the epochs on the way.
+
+    Up to there a run that has fewer epochs is the same, bit by bit, unless it is fast: how often a
+    fast run looks at all words depends on the number of its epochs.
+
+    Args:
+        model, texts, settings, should_stop: as of `learn`.
+        epochs: 1 … ``settings.epochs``; of a fast run, the last one alone.
+
+    Returns:
+        By epoch, what a run of so many comes to.
+
+    Raises:
+        SettingsError: an epoch is not there, or is on the way of a fast run.
+        Stopped: ``should_stop`` said so.
+    """
+    found: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
+    for epoch in found:
+        if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
+            raise SettingsError(
+                f"A {settings.precision} run of {settings.epochs} epochs does not "
+                f"pass one of {epoch}."
+            )
     for group in _groups(model, texts, settings):
         run = TuningRun(model, group, settings, should_stop=should_stop)
-        for _ in range(run.steps):
+        for step in range(1, run.steps + 1):
             run.step()
-        results.append(run.result())
-    return joined(results)
+            epoch, rest = divmod(step, run.rounds)
+            if not rest and epoch in found:
+                found[epoch].append(run.result())
+    return {epoch: joined(results) for epoch, results in found.items()}
 
 
 def _groups(
@@ -303,13 +338,14 @@ class TuningRun:
         return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
 
     def result(self) -> MicroTuning:
-        """What has come of it, after the last step."""
+        """What has come of it, after the last step of an epoch: as if it were the last one."""
+        epochs = len(self._norms)
         of_step = torch.stack(self._loss).cpu().numpy()
-        of_epoch = of_step.reshape(self._settings.epochs, self.rounds, len(self._texts))
+        of_epoch = of_step.reshape(epochs, self.rounds, len(self._texts))
         return MicroTuning(
             model_id=self._model.id,
             fingerprint=self._model.fingerprint,
-            settings=self._settings,
+            settings=replace(self._settings, epochs=epochs),
             texts=tuple(self._texts),
             deltas=self.deltas(),
             loss=np.array([self._mean(losses, self._there) for losses in of_epoch]),

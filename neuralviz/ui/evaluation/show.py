@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -62,10 +62,12 @@ class Filling:
     Attributes:
         results: so far.
         doing: what is going on.
+        embedded: share of the texts, 0 … 1, by row.
     """
 
     results: Results
     doing: Progress | None = None
+    embedded: Mapping[int, float] = field(default_factory=dict)
 
 
 def show(chosen: Chosen) -> None:
@@ -104,10 +106,17 @@ def _fill(chosen: Chosen, should_stop: ShouldStop) -> Iterator[Filling]:
     events = Lab().run(chosen.rows, (chosen.data,), loaders=LOADERS, should_stop=should_stop)
     for event in events:
         if isinstance(event, Progress):
-            filling = replace(filling, doing=event)
+            filling = replace(filling, doing=event, embedded={**filling.embedded, **_shares(event)})
         else:
-            filling = Filling(filling.results.having(event), filling.doing)
+            filling = replace(filling, results=filling.results.having(event))
         yield filling
+
+
+def _shares(event: Progress) -> dict[int, float]:
+    """How much is embedded, by row, as far as an event says it."""
+    if event.row is None or not event.total:
+        return {}
+    return dict.fromkeys(event.at_once or (event.row,), event.done / event.total)
 
 
 def _progress(filling: Filling) -> tuple[int, int, str]:
@@ -115,11 +124,13 @@ def _progress(filling: Filling) -> tuple[int, int, str]:
     results, doing = filling.results, filling.doing
     n_texts = len(results.data[0].texts)
     total = n_texts * len(results.rows)
-    done = n_texts * len(results.cells)
+    embedded = {row: 1.0 for _, row in results.cells}
+    done = round(n_texts * sum({**filling.embedded, **embedded}.values()))
     what = "texts by all methods"
     if doing is not None and doing.row is not None and (0, doing.row) not in results.cells:
-        done += round(n_texts * doing.done / max(doing.total, 1))
         what += f"; {doing.doing} by {results.rows[doing.row].label}"
+        if doing.at_once:
+            what += f" and {len(doing.at_once) - 1} more at once"
     elif doing is not None and doing.row is None and not results.compared:
         what += "; looking for errors in common"
     return done, total, what
