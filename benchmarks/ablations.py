@@ -75,7 +75,8 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
             cells.append("–")
     for name in ("pairs", "triplets"):
         counted, known = getattr(measured, name), getattr(theirs, name, None)
-        cells.append(f"{counted.wrong:,}" + (f" ({known:,})" if known else "") if counted else "–")
+        beside = f" ({known.wrong:,})" if known else ""
+        cells.append(f"{counted.wrong:,}{beside}" if counted else "–")
     return f"| {' | '.join(cells)} |"
 
 

@@ -104,6 +104,30 @@ class Results:
         about = self.rows[row]
         return published(self.data[data], about.published, about.spec.model_id)
 
+    def published_table(self, data: int) -> tuple[list[str], list[list[str]]]:
+        """What the paper has for rows, as words, with the models; no lines where it has nothing."""
+        lines = []
+        for at, row in enumerate(self.rows):
+            one = self.published(data, at)
+            if one is None:
+                continue
+            line = {"method": row.label, "model": one.model, "paper": one.source}
+            for name in COEFFICIENTS:
+                value = getattr(one, name, None)
+                if value is not None:
+                    line[NAMES[name]] = f"{value:.3f}"
+            for name, counted in (("pairs", one.pairs), ("triplets", one.triplets)):
+                if counted is not None:
+                    line |= {
+                        f"{name} broken": f"{counted.wrong:,}",
+                        f"{name} same": f"{counted.same:.2f}",
+                        f"{name} diff": f"{counted.diff:.2f}",
+                    }
+                    if counted.shared is not None:
+                        line[f"{name} in common with neural (I)"] = f"{counted.shared:.2f}"
+            lines.append(line)
+        return _as_lines(lines)
+
     def table(self, data: int) -> tuple[list[str], list[list[str]]]:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
         lines = []
@@ -344,5 +368,8 @@ def _flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
 def _published_value(known: Published | None, name: str) -> float | None:
     if known is None:
         return None
-    theirs = {"pairs.wrong": known.pairs, "triplets.wrong": known.triplets}
-    return theirs.get(name, getattr(known, name, None) if name in COEFFICIENTS else None)
+    if name in COEFFICIENTS:
+        return getattr(known, name)
+    of, _, what = name.partition(".")
+    counted = {"pairs": known.pairs, "triplets": known.triplets}.get(of)
+    return getattr(counted, what) if counted and what in ("wrong", "same", "diff") else None

@@ -116,23 +116,9 @@ def _about(results: Results) -> str:
 
 
 def _published(results: Results, number: int) -> str:
-    known = [(row, results.published(number, at)) for at, row in enumerate(results.rows)]
-    lines = [
-        [
-            row.label,
-            one.model,
-            *("" if value is None else f"{value:.3f}" for value in
-              (one.spearman, one.kendall_c, one.kendall_b)),
-            *("" if value is None else f"{value:,}" for value in (one.pairs, one.triplets)),
-            one.source,
-        ]
-        for row, one in known
-        if one is not None
-    ]  # fmt: skip
+    heads, lines = results.published_table(number)
     if not lines:
         return ""
-    heads = ["method", "model", "Spearman", "tau-c", "tau-b", "pairs broken", "triplets broken",
-             "paper"]  # fmt: skip
     return "<h3>As published, with the model that was measured there</h3>" + _table(heads, lines)
 
 

@@ -12,6 +12,7 @@ from neuralviz.evaluation.data import (
     ParaphraseData,
     ScoredData,
     read_data,
+    scored_data,
 )
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 
@@ -270,14 +271,43 @@ def test_what_was_published_is_of_these_data_alone() -> None:
 
     from neuralviz.evaluation.published import published
 
-    data = many_pairs()
+    scores = np.repeat([5.0, 3.0, 0.0], [338, 507, 534])  # as many as in the STS test
+    places = np.arange(len(scores))
+    texts = [f"{side} {i}" for side in "ab" for i in places]
+    data = scored_data("sts.csv", texts[: len(scores)], texts[len(scores) :], scores)
     assert published(data, "neural") is None
     sts = replace(data, benchmark="stsb")
-    assert published(sts, "neural").model == "bert-base-uncased"
-    assert published(sts, "mean", "all-MiniLM-L6-v2").triplets == 945
+    neural = published(sts, "neural")
+    assert (neural.model, neural.pairs.wrong) == ("bert-base-uncased", 17_893)
+    assert neural.source == "Tables 1, 3 and 4"
+    mean = published(sts, "mean", "all-MiniLM-L6-v2")
+    assert (mean.triplets.wrong, mean.triplets.same, mean.triplets.shared) == (945, 0.84, 0.67)
     assert published(sts, "mean", "sentence-transformers/all-mpnet-base-v2").spearman == 0.834
-    assert published(replace(data, benchmark="mrpc"), "neural-B3").triplets == 2334
     assert published(sts, "") is None
+    other = published(replace(sts, dissimilar=3.0), "neural-B3")  # other pairs are dissimilar
+    assert (other.pairs, other.triplets.wrong, other.kendall_b) == (None, 582, 0.471)
+    assert other.source == "Tables 9 and 12"
+    assert published(replace(data, benchmark="mrpc"), "neural") is None  # others were counted
+
+
+def test_every_row_that_was_published_has_its_tables() -> None:
+    from neuralviz.evaluation import published as paper
+
+    rows = [name for names in paper._TABLES.values() for name in names]
+    assert len(set(rows)) == len(rows)
+    for kind in (paper._CORRELATIONS, paper._PAIRS, paper._TRIPLETS):
+        for known in kind.values():
+            assert set(known) == set(rows)
+    for kind, totals in (
+        (paper._PAIRS, paper._TOTAL_PAIRS),
+        (paper._TRIPLETS, paper._TOTAL_TRIPLETS),
+    ):
+        assert set(kind) == set(totals)
+        for name, known in kind.items():
+            for wrong, same, diff, *shared in known.values():
+                assert 0 < wrong < totals[name]
+                assert 0 < diff < same < 1
+                assert all(0 < one < 1 for one in shared)
 
 
 def test_neighbours_vote_on_labels() -> None:

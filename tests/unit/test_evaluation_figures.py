@@ -392,10 +392,13 @@ def test_what_was_published_stands_beside_with_its_model() -> None:
     assert "1,379 scored pairs, 338 of them similar (≥ 4), 534 dissimilar (≤ 2)" in report
     published = report.split("As published, with the model that was measured there")[1]
     table = published.split("</table>")[0]
-    neural = "<td>neural, exact</td><td>bert-base-uncased</td><td>0.658</td>"
-    assert f"{neural}<td>0.478</td><td>0.482</td><td>17,893</td><td>455</td>" in table
-    assert "<td>mean</td><td>all-MiniLM-L6-v2</td><td>0.820</td>" in table
-    assert "<td>7,216</td><td>945</td>" in table
+    paper = "<td>Tables 1, 3 and 4</td>"
+    neural = f"<td>neural, exact</td><td>bert-base-uncased</td>{paper}<td>0.658</td>"
+    counts = "<td>17,893</td><td>0.53</td><td>0.29</td><td>455</td><td>0.53</td><td>0.03</td>"
+    assert f"{neural}<td>0.478</td><td>0.482</td>{counts}" in table
+    assert f"<td>mean</td><td>all-MiniLM-L6-v2</td>{paper}<td>0.820</td>" in table
+    assert "<td>7,216</td><td>0.84</td><td>0.37</td><td>945</td><td>0.84</td>" in table
+    assert "<td>0.67</td>" in table  # I with neural
     assert "sbert-wk" not in table
     spearman = next(iter(data_figures(results, 0)))[0]
     assert spearman.data[-1].x == (0.820, 0.658)

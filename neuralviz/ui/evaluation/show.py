@@ -184,24 +184,15 @@ def _table(results: Results) -> None:
     st.dataframe(frame, hide_index=True, key="evaluation-table", column_config=pinned)
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
-    known = [(row, results.published(0, at)) for at, row in enumerate(results.rows)]
-    theirs = [
-        {
-            "method": row.label,
-            "published for": one.model,
-            "Spearman": one.spearman,
-            "tau-c": one.kendall_c,
-            "tau-b": one.kendall_b,
-            "pairs broken": one.pairs,
-            "triplets broken": one.triplets,
-            "paper": one.source,
-        }
-        for row, one in known
-        if one is not None
-    ]
+    heads, theirs = results.published_table(0)
     if theirs:
         st.caption("As published for the same data, with the model that was measured there:")
-        st.dataframe(pd.DataFrame(theirs), hide_index=True, key="evaluation-published")
+        st.dataframe(
+            pd.DataFrame(theirs, columns=heads),
+            hide_index=True,
+            key="evaluation-published",
+            column_config=pinned,
+        )
     st.caption(
         "Products that differ by less than 1e-7 are ties, and a tie counts as broken; *without "
         "ties* leaves them out. Intervals hold 95 % of bootstrap samples."
