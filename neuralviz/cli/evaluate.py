@@ -235,12 +235,7 @@ def _rows(
     model: str | None,
     loaders: Loaders,
 ) -> tuple[Row, ...]:
-    from neuralviz.evaluation.experiments import (
-        experiment_rows,
-        method_rows,
-        options_of,
-        united,
-    )
+    from neuralviz.evaluation.experiments import experiment_rows, method_rows
 
     if not experiments:
         return method_rows(methods or DEFAULT_METHODS, typed, model)
@@ -248,16 +243,7 @@ def _rows(
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
 
-    tables, used = {}, set()
-    for name in _once(experiments):
-        has = options_of(experiment_rows(name, {}, model, head_layers))
-        used |= has & typed.keys()
-        fitting = {option: value for option, value in typed.items() if option in has}
-        tables[name] = experiment_rows(name, fitting, model, head_layers)
-    for option in typed:
-        if option not in used:
-            raise SettingsError(f"No method of {', '.join(tables)} has an option “{option[:40]}”.")
-    return united(tables)
+    return experiment_rows(experiments, typed, model, head_layers)
 
 
 def _run(
@@ -294,12 +280,8 @@ def _run(
     for number in range(len(sets)):
         for sentence in results.sentences(number):
             say(f"{sets[number].name}, {sentence}")
-        compared = results.compared.get(number)
-        if compared is not None and compared.left_out:
-            say(
-                f"{sets[number].name}: what is broken in common is told of the first "
-                f"{len(compared.rows)} methods; {compared.left_out} more are not compared."
-            )
+        if left_out := results.left_out(number):
+            say(f"{sets[number].name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:
@@ -309,8 +291,8 @@ def _run(
     if stopped:
         n, total = len(results.cells), len(rows) * len(sets)
         say(
-            f"Stopped; {n} of {count(total, 'result')} are there. What is embedded is kept, and "
-            "the same command goes on from there."
+            f"Stopped with {n} of {count(total, 'result')}. What is embedded is kept, and the same "
+            "command goes on from there."
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:

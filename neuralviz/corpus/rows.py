@@ -12,7 +12,8 @@ import numpy as np
 from neuralviz.corpus.lines import count, name_lines, tidy
 from neuralviz.corpus.tables import MAX_CHARACTERS, Table
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d{1,2}")
+_WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         numbers: columns that have to hold numbers.
     """
     said = [table.column(name) for name in texts]
-    typed = [table.column(name) for name in numbers]
+    typed = [_with_points(table.column(name)) for name in numbers]
     used: list[int] = []
     values: list[list[float]] = []
     without_text, without_number, too_long = [], [], []
@@ -78,9 +79,27 @@ def _named(columns: Sequence[str]) -> str:
     return " or ".join(f"“{column[:40]}”" for column in columns)
 
 
+def _with_points(column: Sequence[str]) -> Sequence[str]:
+    """A column of numbers whose decimals stand behind commas, with points; others as they are.
+
+    They do where a comma stands in one that it cannot part into thousands, and nowhere a point.
+    """
+    commas = [bool(_WITH_COMMA.fullmatch(value.strip())) for value in column]
+    parts_decimals = any(
+        comma and not _THOUSANDS.fullmatch(value.strip())
+        for comma, value in zip(commas, column, strict=True)
+    )
+    if not parts_decimals or any("." in value for value in column):
+        return column
+    return [
+        value.replace(",", ".") if comma else value
+        for comma, value in zip(commas, column, strict=True)
+    ]
+
+
 def _finite(score: str) -> float | None:
     try:
-        value = float(score.replace(",", ".") if _DECIMAL_COMMA.fullmatch(score.strip()) else score)
+        value = float(score)
     except ValueError:
         return None
     return value if math.isfinite(value) else None

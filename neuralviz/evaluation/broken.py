@@ -218,14 +218,22 @@ def shared_triplets(
 
 
 def worst_triplets(
-    vectors: ArrayLike, grouping: Grouping, n: int, *, should_stop: ShouldStop | None = None
+    vectors: ArrayLike,
+    grouping: Grouping,
+    texts: ArrayLike,
+    n: int,
+    *,
+    should_stop: ShouldStop | None = None,
 ) -> WorstTriplets:
-    """The ``n`` triplets that are broken most, one for each anchor: no text is named over and over.
+    """The ``n`` triplets that are broken most, one for each anchor's text.
 
-    An anchor's worst triplet has the positive that is furthest and the negative that is nearest.
+    An anchor's worst triplet has the positive that is furthest and the negative that is nearest. A
+    negative that is the anchor's own text, or the positive's, tells nothing of the vectors and is
+    passed over, though it counts as broken.
 
     Args:
         vectors, grouping, should_stop: as of `count_triplets`.
+        texts: [text] a number for each, the same for the same text.
         n: fewer where fewer anchors have a broken triplet.
 
     Raises:
@@ -234,17 +242,21 @@ def worst_triplets(
     grouping.check()
     found: list[tuple[int, int, int]] = []
     products: list[tuple[float, float]] = []
-    others = grouping.others
+    others, number = grouping.others, np.asarray(texts)
     for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, should_stop):
-        near, far = int(unlike[0].argmax()), int(alike[0].argmin())
-        if unlike[0, near] > alike[0, far] - TIE:
-            positives, negatives = place.of(others)
+        positives, negatives = place.of(others)
+        far = int(alike[0].argmin())
+        same = np.isin(number[negatives], number[[place.anchor, positives[far]]])
+        near = int(np.where(same, -np.inf, unlike[0]).argmax())
+        if not same[near] and unlike[0, near] > alike[0, far] - TIE:
             found.append((place.anchor, int(positives[far]), int(negatives[near])))
             products.append((float(alike[0, far]), float(unlike[0, near])))
-    texts = np.array(found, dtype=np.int64).reshape(-1, 3)
+    rows = np.array(found, dtype=np.int64).reshape(-1, 3)
     both = np.array(products).reshape(-1, 2)
-    worst = np.argsort(both[:, 0] - both[:, 1], kind="stable")[:n]
-    return WorstTriplets(*texts[worst].T, *both[worst].T)
+    order = np.argsort(both[:, 0] - both[:, 1], kind="stable")
+    _, first = np.unique(number[rows[order, 0]], return_index=True)  # of each anchor's text
+    worst = order[np.sort(first)[:n]]
+    return WorstTriplets(*rows[worst].T, *both[worst].T)
 
 
 def count_pairs(similar: ArrayLike, dissimilar: ArrayLike) -> BrokenCount:

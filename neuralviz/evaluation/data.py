@@ -353,16 +353,21 @@ def find_roles(
         SettingsError: a declared role or its column does not exist.
     """
     known = {role for of_kind in ROLES.values() for role in of_kind}
-    by_name = _by_name(columns)
-    twice = [column for column in roles.values() if list(roles.values()).count(column) > 1]
-    if twice:
-        raise SettingsError(f"The column “{twice[0][:40]}” cannot have two roles at once.")
+    taken = set()
     for role, column in roles.items():
         if role not in known:
             raise SettingsError(
                 f"There is no role “{role[:40]}”; there is {', '.join(sorted(known))}."
             )
-        if column.strip().lower() not in by_name and not (role in OPTIONAL and not column):
+        if not column.strip():
+            if role in OPTIONAL:
+                continue
+            raise SettingsError(f"The role {role} is given no column; it cannot do without one.")
+        found_column = _named(column, columns)
+        if found_column in taken:
+            raise SettingsError(f"The column “{found_column[:40]}” cannot have two roles at once.")
+        taken.add(found_column)
+        if not found_column:
             raise SettingsError(
                 f"{name} has no column “{column[:40]}” for the role {role}; it has "
                 f"{_listed(columns)}."
@@ -390,21 +395,24 @@ def columns_of(
         columns: of a table.
         roles: role to column, declared.
     """
-    declared, by_name = roles or {}, _by_name(columns)
+    declared = {role: _named(column, columns) for role, column in (roles or {}).items()}
+    free = [column for column in columns if column not in declared.values()]
     found = {}
     for role, names in ROLES[kind].items():
-        wanted = (declared[role].strip().lower(),) if role in declared else names
-        there = next((one for one in wanted if one in by_name), None)
-        if there is not None:
-            found[role] = by_name[there]
+        there = declared.get(role)
+        if there is None:
+            there = next(filter(None, (_named(name, free) for name in names)), "")
+        if there:
+            found[role] = there
     return found
 
 
-def _by_name(columns: Sequence[str]) -> dict[str, str]:
-    by_name: dict[str, str] = {}
-    for column in columns:
-        by_name.setdefault(column.strip().lower(), column)
-    return by_name
+def _named(name: str, columns: Sequence[str]) -> str:
+    """The column of a name, or one that differs by capitals alone; empty if there is none."""
+    if name in columns:
+        return name
+    same = name.strip().lower()
+    return next((column for column in columns if column.strip().lower() == same), "")
 
 
 def scored_data(

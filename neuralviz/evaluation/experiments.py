@@ -71,7 +71,7 @@ def method_rows(
     )
 
 
-def options_of(rows: Sequence[Row]) -> set[str]:
+def _options_of(rows: Sequence[Row]) -> set[str]:
     """Names of the options that any of the rows' methods has, with and without the method's."""
     return {
         name
@@ -105,7 +105,7 @@ def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     return values if len(values) in (1, 2) and n_combined == len(together) == len(rows) else {}
 
 
-def united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
+def _united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     """The rows of several experiments, each once; namesakes are told apart by their experiment.
 
     Args:
@@ -128,34 +128,37 @@ def _is_as_published(spec: EmbedderSpec) -> bool:
 
 
 def experiment_rows(
-    name: str,
+    names: str | Sequence[str],
     typed: Mapping[str, str],
     model_id: str | None,
     head_layers: HeadLayers,
 ) -> tuple[Row, ...]:
-    """The rows of a declared experiment.
+    """The rows of declared experiments, each once.
 
     Args:
-        name: one of `EXPERIMENTS`.
+        names: of `EXPERIMENTS`, one or more.
         typed: options that go to every row whose method has them.
         model_id: the model of all rows; by default each method's own.
         head_layers: names of the head's layers of a masked language model, for leaving one out.
 
     Raises:
-        SettingsError: there is no such experiment, or an option cannot be read.
+        SettingsError: there is no such experiment, or an option cannot be read, or none of the
+            methods has it.
     """
-    if name not in EXPERIMENTS:
-        raise SettingsError(
-            f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
-        )
-    rows = EXPERIMENTS[name].rows(typed, model_id, head_layers)
-    used = options_of(rows)
+    tables: dict[str, tuple[Row, ...]] = {}
+    for name in [names] if isinstance(names, str) else names:
+        if name not in EXPERIMENTS:
+            raise SettingsError(
+                f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
+            )
+        tables[name] = EXPERIMENTS[name].rows(typed, model_id, head_layers)
+    used = _options_of([row for rows in tables.values() for row in rows])
     for option in typed:
         if option not in used:
             raise SettingsError(
-                f"No method of the experiment {name} has an option “{option[:40]}”."
+                f"No method of the experiment {', '.join(tables)} has an option “{option[:40]}”."
             )
-    return rows
+    return _united(tables)
 
 
 def _row(

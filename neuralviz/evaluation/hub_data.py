@@ -60,10 +60,9 @@ def load_hub_data(
         max_rows: those behind are left out, with a note.
 
     Raises:
-        SettingsError: no data set is named.
         NeuralvizError: ``datasets`` is not installed, or there is no network, or no such data set.
         TextError: its format is none of those understood, or too little of it can be used.
-        SettingsError: as of `read_data`.
+        SettingsError: as of `read_data`; or no data set is named.
     """
     if not name.removeprefix(PREFIX).partition(":")[0].strip():
         raise SettingsError(

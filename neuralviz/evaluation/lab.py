@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from neuralviz.corpus.database import Database
 from neuralviz.corpus.embedding import BATCH_SIZE, embed_texts
 from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors, text_keys
 from neuralviz.embedders.base import rose
-from neuralviz.embedders.neural import NeuralEmbedder, share_epochs
+from neuralviz.embedders.neural import share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.measures import Measured, measure, overlaps
@@ -28,8 +27,7 @@ from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.embedding import EmbeddingProgress
-    from neuralviz.embedders import Embedder
+    from neuralviz.embedders import Embedder, NeuralEmbedder
     from neuralviz.embedders.base import ShouldStop
     from neuralviz.embedders.registry import Loaders
     from neuralviz.evaluation.broken import Overlap
@@ -162,12 +160,12 @@ class Lab:
         order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
         for number, one in enumerate(data):
             finished = []
-            waiting = _in_one_run(rows)
+            at_once = {group[0]: group for group in _in_one_run(rows)}
             for at in order:
-                if at in waiting:
-                    group = waiting[at]
-                    yield from self._embed_at_once(number, group, rows, one, loaders, should_stop)
-                    waiting = {other: them for other, them in waiting.items() if them != group}
+                if at in at_once:
+                    yield from self._embed_at_once(
+                        number, at_once[at], rows, one, loaders, should_stop
+                    )
                 if should_stop():
                     return
                 cell = None
@@ -231,7 +229,7 @@ class Lab:
     def _embed_at_once(
         self,
         number: int,
-        group: tuple[int, ...],
+        group: Sequence[int],
         rows: Sequence[Row],
         data: DataSet,
         loaders: Loaders,
@@ -239,22 +237,34 @@ class Lab:
     ) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""
         with suppress(NeuralvizError, RuntimeError, MemoryError), ExitStack() as stack:
-            embedders = [make_embedder(rows[at].spec, loaders) for at in group]
-            share_epochs([one for one in embedders if isinstance(one, NeuralEmbedder)])
-            together = [
-                stack.enter_context(closing(embed_texts(
-                    self.vectors, data.texts, embedder, rows[at].spec, batch_size=LEARNT_AT_ONCE,
-                    should_stop=should_stop,
-                )))
-                for at, embedder in zip(group, embedders, strict=True)
-            ]  # fmt: skip
-            # batch by batch, each by all rows: they have the same texts in the same order
-            latest: dict[int, EmbeddingProgress] = {}
-            for progress in zip_longest(*together):
-                latest |= {at: one for at, one in zip(group, progress, strict=True) if one}
-                done = sum(one.done for one in latest.values())
-                total = sum(one.total for one in latest.values())
-                yield Progress(number, group[0], "embedding", done, total, group)
+            embedders = {at: make_embedder(rows[at].spec, loaders) for at in group}
+            for together in self._lacking_the_same(embedders, rows, data.texts):
+                share_epochs([cast("NeuralEmbedder", embedders[at]) for at in together])
+                runs = [
+                    stack.enter_context(closing(embed_texts(
+                        self.vectors, data.texts, embedders[at], rows[at].spec,
+                        batch_size=LEARNT_AT_ONCE, should_stop=should_stop,
+                    )))
+                    for at in together
+                ]  # fmt: skip
+                # batch by batch, each by all rows: they lack the same texts
+                for progress in zip(*runs, strict=False):
+                    done = sum(one.done for one in progress)
+                    total = sum(one.total for one in progress)
+                    yield Progress(number, together[0], "embedding", done, total, together)
+
+    def _lacking_the_same(
+        self, embedders: Mapping[int, Embedder], rows: Sequence[Row], texts: Sequence[str]
+    ) -> list[tuple[int, ...]]:
+        """Rows, two or more, that lack vectors of the same texts; those that lack none are done."""
+        keys = text_keys(texts)
+        lacking: dict[bytes, list[int]] = {}
+        for at, embedder in embedders.items():
+            kept = self.vectors.register(embedder, rows[at].spec.to_json())
+            has = self.vectors.has(kept, keys)
+            if not has.all():
+                lacking.setdefault(has.tobytes(), []).append(at)
+        return [tuple(group) for group in lacking.values() if len(group) > 1]
 
     def _compare(
         self,
@@ -271,17 +281,18 @@ class Lab:
         return Compared(number, rows, found, failed, len(finished) - len(rows))
 
 
-def _in_one_run(rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
-    """Rows that one run of micro-tuning serves, as they differ by their epochs alone: by each."""
-    groups: dict[tuple[str, ...], list[int]] = {}
+def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
+    """Rows, two or more, that one run of micro-tuning serves, as they differ by epochs alone."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for at, row in enumerate(rows):
         if row.spec.method not in WITH_EPOCHS:
             continue
         options = row.spec.all_options
         if not is_fast(str(options["precision"])):
             del options["epochs"]
-            groups.setdefault((row.spec.method, row.spec.model_id, repr(options)), []).append(at)
-    return {at: tuple(group) for group in groups.values() if len(group) > 1 for at in group}
+            alike = row.spec.method, row.spec.model_id, *options.items()
+            groups.setdefault(alike, []).append(at)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _explain(text: str, embedder: Embedder, error: TextError) -> TextError:

@@ -355,7 +355,7 @@ def _triplets(
 ) -> Measured:
     rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
     counted = count_triplets(units[rows], data.grouping, should_stop=should_stop)
-    worst = worst_triplets(units[rows], data.grouping, WORST, should_stop=should_stop)
+    worst = worst_triplets(units[rows], data.grouping, rows, WORST, should_stop=should_stop)
     return replace(found, triplets=counted, worst_triplets=worst.among(rows))
 
 
@@ -368,7 +368,7 @@ def _neighbours(
     notes = found.notes
     if near.k < k:
         notes += (f"{near.k} neighbours vote in place of {k}: there are no more texts.",)
-    missed = outvoted(near, data.labels, k)[:WORST]
+    missed = outvoted(near, data.labels, k, WORST)
     return replace(
         found,
         neighbours=knn_accuracy(near, data.labels, k),

@@ -80,11 +80,14 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
 
 
-def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> tuple[Outvoted, ...]:
-    """The texts that `knn_accuracy` counts as missed, those with the most votes against first.
+def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:
+    """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
+
+    Those that nobody votes on are missed, too, and are not among them.
 
     Args:
         neighbours, labels, k: as of `knn_accuracy`.
+        n: fewer where fewer are missed.
 
     Raises:
         NeuralvizError: there is not one label a text.
@@ -97,7 +100,7 @@ def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> tuple
     names = {int(code): label for code, label in zip(codes, labels, strict=True)}
     return tuple(
         Outvoted(text, labels[text], names[int(winners[text])], float(agree[text]))
-        for text in missed[np.argsort(agree[missed], kind="stable")].tolist()
+        for text in missed[np.argsort(agree[missed], kind="stable")][:n].tolist()
     )
 
 

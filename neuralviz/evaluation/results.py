@@ -99,6 +99,16 @@ class Results:
             said += [f"{name} in common: {why}" for name, why in compared.failed.items()]
         return said
 
+    def left_out(self, data: int) -> str:
+        """Of which rows it is not told what they break in common; empty if it is of all."""
+        compared = self.compared.get(data)
+        if compared is None or not compared.left_out:
+            return ""
+        return (
+            f"What is broken in common is told of the first {len(compared.rows)} methods; "
+            f"{compared.left_out} more are not compared."
+        )
+
     def published(self, data: int, row: int) -> Published | None:
         """What the paper has for a cell."""
         about = self.rows[row]
@@ -314,6 +324,7 @@ class Results:
         if compared is not None:
             record["overlap"] = {
                 "rows": [self.rows[at].key for at in compared.rows],
+                "left_out": compared.left_out,
                 "failed": dict(compared.failed),
                 **{
                     name: {

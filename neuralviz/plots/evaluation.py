@@ -80,17 +80,14 @@ def interval_figure(
         if one
     ]
     if known:
-        figure.add_scatter(
-            x=[value for _, value, _ in known],
-            y=[name for name, _, _ in known],
-            customdata=[escape(model) for _, _, model in known],
-            mode="markers",
-            marker={
-                "size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}
-            },
-            name="as published, with another model: " + _models(known),
-            hovertemplate="published: %{x:.3f}<br>%{customdata}<extra></extra>",
-        )  # fmt: skip
+        figure.add_trace(
+            published_trace(
+                [value for _, value, _ in known],
+                [name for name, _, _ in known],
+                [model for _, _, model in known],
+                value="x",
+            )
+        )
     figure.update_layout(
         title=title,
         xaxis={"title": axis, "nticks": 8},
@@ -103,6 +100,28 @@ def interval_figure(
         },
     )
     return figure
+
+
+def published_trace(
+    x: Sequence[object], y: Sequence[object], models: Sequence[str], *, value: str
+) -> go.Scatter:
+    """Hollow diamonds at what was published, with the models that were measured there.
+
+    Args:
+        x, y: where they stand.
+        models: one a diamond.
+        value: ``x`` or ``y``, whichever is the published value.
+    """
+    names = [escape(model) for model in models]
+    return go.Scatter(
+        x=x,
+        y=y,
+        customdata=names,
+        mode="markers",
+        marker={"size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}},
+        name=f"as published, with {', '.join(dict.fromkeys(names))}",
+        hovertemplate=f"published: %{{{value}:.3f}}<br>%{{customdata}}<extra></extra>",
+    )
 
 
 def error_figure(
@@ -303,7 +322,3 @@ def _names(labels: Sequence[str]) -> list[str]:
         name = escape(shorten(label, _LABEL))
         names.append(name if name not in names else f"{name} · {len(names) + 1}")
     return names
-
-
-def _models(known: Sequence[tuple[str, float, str]]) -> str:
-    return ", ".join(dict.fromkeys(escape(model) for _, _, model in known))

@@ -48,6 +48,8 @@ def report_html(results: Results) -> str:
         parts.append(f"<p class='note'>Hash of the data: {data.digest}. {escape(read)}</p>")
         parts += [_table(*one) for one in results.tables(number)]
         parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
+        if left_out := results.left_out(number):
+            parts.append(f"<p class='note'>{escape(left_out)}</p>")
         parts.append(_published(results, number))
         for figure, height in data_figures(results, number):
             page = style(go.Figure(figure), dark=False)

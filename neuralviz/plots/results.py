@@ -109,19 +109,22 @@ def _swept_figure(
     axis: str,
     published: Sequence[tuple[float, str] | None] = (),
 ) -> tuple[go.Figure, int] | None:
-    """A measure over the options by which rows differ, and how many rows it is high.
+    """A measure over the options by which all rows differ, and how many rows it is high.
 
-    None where they are no sweep.
+    None where they are no sweep. Rows that are missing leave a gap.
     """
-    options = swept([results.rows[at] for at in rows])
+    options = swept(results.rows)
     names = [name.replace("_", " ") for name in options]
     if len(names) == 1:
-        (of_option,) = options.values()
+        (of_all,) = options.values()
+        of_option = [of_all[at] for at in rows]
         theirs = published or [None] * len(rows)
         return line_figure(names[0], of_option, values, intervals, title, axis, theirs), LINE_ROWS
     if len(names) == 2:
         down, across = options.values()
-        figure = grid_figure((names[0], names[1]), (down, across), values, title, axis)
+        found = dict(zip(rows, values, strict=True))
+        of_rows = [found.get(at, np.nan) for at in range(len(results.rows))]
+        figure = grid_figure((names[0], names[1]), (down, across), of_rows, title, axis)
         return figure, 1 + len(set(down))
     return None
 

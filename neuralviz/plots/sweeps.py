@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from neuralviz.plots.evaluation import published_trace
 from neuralviz.plots.theme import BLUE, SMALL_FONT_SIZE, escape
 
 WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
@@ -27,17 +28,17 @@ def line_figure(
     Args:
         setting: what it is called.
         values: of the setting, no two alike.
-        found: the measure; NaN where there is none.
+        found: the measure; NaN where there is none, and the line goes on behind.
         intervals: lower and upper bound at 95 %; None where there is none.
         title: of the figure.
         axis: what the measure is.
         published: what a paper has for a value, and the model there; None where it has nothing.
     """
-    order = np.argsort(values)
+    order = [at for at in np.argsort(values) if np.isfinite(found[at])]
     x = [values[at] for at in order]
     figure = go.Figure()
     bounds = [intervals[at] for at in order]
-    if all(one is not None for one in bounds):
+    if bounds and all(one is not None for one in bounds):
         for side in (0, 1):
             figure.add_scatter(
                 x=x,
@@ -62,18 +63,14 @@ def line_figure(
     )
     theirs = [(value, *one) for value, one in zip(values, published, strict=True) if one]
     if theirs:
-        figure.add_scatter(
-            x=[value for value, _, _ in theirs],
-            y=[value for _, value, _ in theirs],
-            customdata=[escape(model) for _, _, model in theirs],
-            mode="markers",
-            marker={
-                "size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}
-            },
-            name="as published, with another model: "
-            + ", ".join(dict.fromkeys(escape(model) for _, _, model in theirs)),
-            hovertemplate="published: %{y:.3f}<br>%{customdata}<extra></extra>",
-        )  # fmt: skip
+        figure.add_trace(
+            published_trace(
+                [value for value, _, _ in theirs],
+                [value for _, value, _ in theirs],
+                [model for _, _, model in theirs],
+                value="y",
+            )
+        )
     is_wide = min(values) > 0 and max(values) > WIDE_RANGE * min(values)
     figure.update_layout(
         title=title,
@@ -111,7 +108,7 @@ def grid_figure(
             x=[f"{value:g}" for value in across],
             y=[f"{value:g}" for value in down],
             colorbar={"title": {"text": axis}},
-            text=[[f"{v:#.3g}" if np.isfinite(v) else "" for v in line] for line in matrix],
+            text=[[_rounded(v) if np.isfinite(v) else "" for v in line] for line in matrix],
             texttemplate="%{text}",
             textfont={"size": SMALL_FONT_SIZE},
             hovertemplate=f"{escape(settings[0])} %{{y}}, {escape(settings[1])} %{{x}}: %{{text}}"
@@ -124,3 +121,8 @@ def grid_figure(
         title=escape(settings[0]), type="category", showgrid=False, ticks="", autorange="reversed"
     )
     return figure
+
+
+def _rounded(value: float) -> str:
+    """Three digits that count, and no lone point."""
+    return f"{value:#.3g}".rstrip(".")

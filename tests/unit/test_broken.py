@@ -103,21 +103,23 @@ def test_triplets_are_those_of_enumeration(case, block: int) -> None:
 def test_the_worst_triplet_of_each_anchor_is_that_of_enumeration(case, block: int) -> None:
     vectors, _, grouping = case
     units = unit_rows(vectors)
-    gaps: dict[int, float] = {}
-    for a, b, c in triplets_of(grouping):
-        gaps[a] = min(gaps.get(a, np.inf), float(units[a] @ units[b] - units[a] @ units[c]))
-    if not gaps:
+    known = set(triplets_of(grouping))
+    if not known:
         return
+    gaps: dict[int, float] = {}
+    for a in {a for a, _, _ in known}:
+        far = min(units[a] @ units[b] for first, b, _ in known if first == a)
+        near = max(units[a] @ units[c] for first, _, c in known if first == a)
+        gaps[a] = float(far - near)
     before = broken._BLOCK
     broken._BLOCK = block
     try:
-        found = worst_triplets(vectors, grouping, 5)
+        found = worst_triplets(vectors, grouping, np.arange(len(vectors)), 5)
     finally:
         broken._BLOCK = before
     expected = sorted(gap for gap in gaps.values() if gap < TIE)[:5]
     assert (found.alike - found.unlike).tolist() == pytest.approx(expected, abs=1e-12)
     assert len(set(found.anchor.tolist())) == len(found)
-    known = set(triplets_of(grouping))
     for a, b, c, alike, unlike in zip(
         found.anchor, found.positive, found.negative, found.alike, found.unlike, strict=True
     ):
@@ -127,9 +129,22 @@ def test_the_worst_triplet_of_each_anchor_is_that_of_enumeration(case, block: in
 
 
 def test_nothing_is_worst_where_nothing_is_broken() -> None:
-    found = worst_triplets(np.eye(4)[[0, 0, 1, 1]], Grouping(np.array([0, 0, 1, 1])), 9)
+    grouping = Grouping(np.array([0, 0, 1, 1]))
+    found = worst_triplets(np.eye(4)[[0, 0, 1, 1]], grouping, np.arange(4), 9)
     assert len(found) == 0
     assert len(found.among(np.arange(4))) == 0
+
+
+def test_a_text_that_is_in_two_groups_is_not_the_worst_of_itself() -> None:
+    #              a a' | b c | a d: the first text once more, in another group
+    vectors = np.array([[1, 0], [1, 0.5], [0.9, 0.3], [0, 1], [1, 0], [0.2, 1]])
+    grouping = Grouping(np.array([0, 0, 1, 1, 2, 2]))
+    texts = np.array([0, 1, 2, 3, 0, 4])
+    assert count_triplets(vectors, grouping).wrong > 0
+    found = worst_triplets(vectors, grouping, texts, 9)
+    words = texts[np.stack([found.anchor, found.positive, found.negative], axis=1)]
+    assert all(len(set(triplet)) == 3 for triplet in words.tolist())
+    assert len(set(words[:, 0].tolist())) == len(found) == 5  # the text that is there twice once
 
 
 @settings(max_examples=200, deadline=None)

@@ -293,14 +293,14 @@ def test_experiments_are_listed_and_run(run) -> None:
 
 
 def test_rows_of_several_experiments_are_all_there() -> None:
-    from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, united
+    from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows
 
     tables = {name: experiment_rows(name, {}, None, lambda _: ("a", "b")) for name in EXPERIMENTS}
     for name, rows in tables.items():
         assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows), name
     specs = {row.spec for rows in tables.values() for row in rows}
     for order in (list(tables), list(reversed(tables))):
-        rows = united({name: tables[name] for name in order})
+        rows = experiment_rows(order, {}, None, lambda _: ("a", "b"))
         assert {row.spec for row in rows} == specs
         assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows)
 

@@ -266,6 +266,45 @@ def test_paraphrases_in_which_nothing_varies() -> None:
     assert "In no cell is there a correlation" in found.failed["paraphrases"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "scores"),
+    [
+        (["0,125", "0,25", "0,5", "1,0"], [0.125, 0.25, 0.5, 1]),
+        (["3,1416", "4", "1,234"], [3.1416, 4, 1.234]),
+        (["1,234", "2,500", "3,000"], []),  # thousands, or not
+        (["3,5", "2.5", "1.5", "4"], [2.5, 1.5, 4]),  # both kinds: those with a comma are unsure
+    ],
+)
+def test_decimals_behind_commas(typed: list[str], scores: list[float]) -> None:
+    content = "sentence1;sentence2;score\n" + "".join(
+        f"a{i};b{i};{t}\n" for i, t in enumerate(typed)
+    )
+    if not scores:
+        with pytest.raises(TextError, match="0 pairs"):
+            read(content)
+        return
+    assert read(content).scores.tolist() == scores
+
+
+def test_columns_are_those_that_were_named() -> None:
+    content = "Text,text,group\nA.,one dog,1\nB.,two dogs,1\nC.,rain,2\n"
+    assert read(content, {"text": "text"}).texts == ("one dog", "two dogs", "rain")
+    assert read(content, {"text": "Text"}).texts == ("A.", "B.", "C.")
+    assert read(content, {"text": "TEXT"}).texts == ("A.", "B.", "C.")
+    with pytest.raises(SettingsError, match="cannot have two roles"):
+        read(content.replace("Text,text", "Text,other"), {"text": "Text", "group": "text"})
+    with pytest.raises(SettingsError, match="The role text is given no column"):
+        read(content, {"text": " "})
+
+
+def test_a_column_that_was_named_is_no_other_role_besides() -> None:
+    content = "sentence1,sentence2,score\na,b,1\nc,d,2\ne,f,5\n"
+    with pytest.raises(TextError, match="no columns that can be measured on"):
+        read(content, {"text1": "sentence2"})
+    data = read(content, {"text1": "sentence2", "text2": "sentence1"})
+    assert [data.texts[at] for at in data.first] == ["b", "d", "f"]
+
+
 def test_what_was_published_is_of_these_data_alone() -> None:
     from dataclasses import replace
 

@@ -106,7 +106,7 @@ def test_what_was_published_names_its_model_and_is_no_line_of_its_own() -> None:
     diamonds = figure.data[-1]
     assert diamonds.x == (0.8, 0.6)
     assert diamonds.y == ("mean", "neural")
-    assert diamonds.name == "as published, with another model: a &lt;b&gt;model&lt;/b&gt;"
+    assert diamonds.name == "as published, with a &lt;b&gt;model&lt;/b&gt;"
     assert set(diamonds.customdata) == {"a &lt;b&gt;model&lt;/b&gt;"}
     assert (
         len(plots.interval_figure(rows, [0.5, 0.4, 0.3], [None] * 3, "", "", [None] * 3).data) == 3

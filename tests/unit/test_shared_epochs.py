@@ -152,7 +152,7 @@ def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Pat
     events = list(lab.run(rows, [data], loaders=loaders(tiny), resamples=0))
     assert next(event.done for event in events if isinstance(event, Progress)) >= 3 * 8
     assert len(cells(events)) == 3
-    assert len(runs) <= 2 * n_runs
+    assert n_runs < len(runs) == 2  # of 8 texts before, of 4 behind
     assert set(runs) == {5}
     once = len(runs)
     assert len(cells(list(lab.run(rows, [data], loaders=loaders(tiny), resamples=0)))) == 3
@@ -166,8 +166,23 @@ def test_a_row_that_is_embedded_already_does_not_hold_up_the_others(
     list(lab.run(table("5"), [data], loaders=loaders(tiny), resamples=0))
     runs.clear()
     events = list(lab.run(table("2", "5"), [data], loaders=loaders(tiny), resamples=0))
+    assert runs == [2, 2]  # 8 texts and 4
     assert len(cells(events)) == 2
     assert not any(cell.failed for cell in cells(events))
+
+
+def test_a_row_that_has_some_of_the_texts_learns_the_others_on_its_own(
+    tiny: LanguageModel, data, runs, tmp_path: Path
+) -> None:
+    lab = Lab(tmp_path)
+    few = grouped_data("few.csv", list(data.texts[:5]), ["a", "a", "b", "b", "b"])
+    list(lab.run(table("4"), [few], loaders=loaders(tiny), resamples=0))
+    runs.clear()
+    events = list(lab.run(table("2", "4", "6"), [data], loaders=loaders(tiny), resamples=0))
+    assert len(cells(events)) == 3
+    assert runs[:2] == [6, 6]  # of all texts, which serves the first row as well
+    assert set(runs[2:]) == {4}
+    assert len(runs) <= 4
 
 
 def test_what_goes_wrong_is_said_of_every_row(data, tmp_path: Path) -> None:

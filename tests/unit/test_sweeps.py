@@ -79,9 +79,32 @@ def test_a_line_has_its_values_in_order_and_its_band() -> None:
 
 
 def test_a_line_without_all_intervals_has_no_band() -> None:
-    figure = line_figure("e", [1, 2, 3], [1, np.nan, 2], [(0, 1), None, (1, 2)], "", "", [None] * 3)
+    figure = line_figure("e", [1, 2, 3], [1, 3, 2], [(0, 1), None, (1, 2)], "", "", [None] * 3)
     (line,) = figure.data
-    assert np.isnan(line.y[1])
+    assert line.y == (1, 3, 2)
+
+
+def test_a_line_goes_on_behind_what_is_missing() -> None:
+    figure = line_figure("e", [1, 2, 3], [1, np.nan, 2], [(0, 1), None, (1, 2)], "", "", [None] * 3)
+    low, high, line = figure.data
+    assert (low.x, line.x, line.y, high.y) == ((1, 3), (1, 3), (1, 2), (1, 2))
+    all_there = line_figure("e", [1, 2], [1, 2], [(0, 1), (1, 2)], "", "", [None] * 2)
+    assert len(all_there.data) == 3
+
+
+def test_nothing_measured_is_an_empty_line() -> None:
+    figure = line_figure("e", [1, 2], [np.nan, np.nan], [None, None], "", "", [None, None])
+    (line,) = figure.data
+    assert line.x == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(100.0, "100"), (41.6041, "41.6"), (0.22, "0.220"), (0.0, "0.00"), (-1, "-1.00")],
+)
+def test_cells_have_three_digits(value: float, told: str) -> None:
+    figure = grid_figure(("a", "b"), ([1], [1]), [value], "", "")
+    assert figure.data[0].text[0][0] == told
 
 
 def test_values_of_several_magnitudes_have_a_logarithmic_axis() -> None:
@@ -138,6 +161,17 @@ def test_a_sweep_that_is_not_finished_is_drawn_as_far_as_it_is() -> None:
     assert 4 not in figure.data[-1].x
     assert len(figure.data[-1].x) == 19
     assert "lines+markers" in report_html(some)
+
+
+def test_a_grid_has_a_gap_where_a_row_failed() -> None:
+    rows = rows_of("sbert-wk-sweep")
+    whole = filled(rows, some_pairs())
+    some = replace(whole, cells={at: cell for at, cell in whole.cells.items() if at[1] != 5})
+    figure, _ = correlation_figure(some, 0, "spearman")
+    (heat,) = figure.data
+    gaps = np.argwhere(~np.isfinite(np.array(heat.z, dtype=float)))
+    assert gaps.tolist() == [[1, 1]]  # the sixth row: first layer 1, window 2
+    assert heat.text[1][1] == ""
 
 
 def test_labels_have_a_line_too() -> None:

@@ -20,8 +20,8 @@ from neuralviz.evaluation.data import (
     Kind,
     ScoredData,
     columns_of,
+    data_of,
     find_roles,
-    read_data,
 )
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import check_measures
@@ -68,7 +68,7 @@ ROLE_NAMES = {
     "fixed2": "Second fixed value",
 }
 
-_read = st.cache_data(max_entries=8, show_spinner=False)(read_data)
+_read_table = st.cache_data(max_entries=8, show_spinner=False)(read_table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +133,7 @@ def _choose_data() -> tuple[DataSet | None, bool]:
             label_visibility="collapsed",
         )
         name = EXAMPLES[example or next(iter(EXAMPLES))]
-        return _bounded(_read(name, (sample_data() / name).read_bytes())), True
+        return _bounded(_read(name, (sample_data() / name).read_bytes(), {})), True
     if source == "Hub":
         return _from_hub(), False
     file = st.file_uploader(
@@ -155,12 +155,17 @@ def _choose_data() -> tuple[DataSet | None, bool]:
     roles = _choose_columns(name, content)
     if roles is None:
         return None, False
-    return _bounded(_read(name, content, roles, max_rows=MAX_ROWS)), False
+    return _bounded(_read(name, content, roles)), False
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _read(name: str, content: bytes, roles: dict[str, str]) -> DataSet:
+    return data_of(name, _read_table(name, content, max_rows=MAX_ROWS), roles)
 
 
 def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
     """Role to column; None while one that is needed is missing."""
-    columns = _read_columns(name, content)
+    columns = _read_table(name, content, max_rows=MAX_ROWS).columns
     if not columns:
         return {}  # reading says why
     kind: Kind = "pairs"
@@ -202,11 +207,6 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
             st.caption(f"Still without a column: {', '.join(missing)}.")
             return None
     return {role: column or "" for role, column in roles.items()}
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _read_columns(name: str, content: bytes) -> tuple[str, ...]:
-    return read_table(name, content, max_rows=MAX_ROWS).columns
 
 
 def _from_hub() -> DataSet | None:

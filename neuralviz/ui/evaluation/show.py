@@ -327,15 +327,17 @@ def _pick(of: Iterable[str], key: str) -> str:
     return st.selectbox("Method", labels, key=key) or labels[0]
 
 
-def _in_words(columns: pd.DataFrame | Mapping[str, Any], key: str) -> None:
-    """A table of texts, each cut at 300 characters, and of numbers."""
+def _in_words(
+    columns: pd.DataFrame | Mapping[str, Any], key: str, digits: Mapping[str, str] | None = None
+) -> None:
+    """A table of texts, each cut at 300 characters, and of numbers, ``digits`` or three each."""
     frame = pd.DataFrame(columns).copy()
     config: dict[str, Any] = {}
     is_long: list[str] = []
     for name in frame.columns:
         if is_numeric_dtype(frame[name]):
-            digits = "%.3g" if name == "score" else "%.3f"
-            config[name] = st.column_config.NumberColumn(format=digits, width="small")
+            shown = (digits or {}).get(name, "%.3f")
+            config[name] = st.column_config.NumberColumn(format=shown, width="small")
             continue
         frame[name] = [shorten(text, 300) for text in frame[name]]
         config[name] = st.column_config.TextColumn(width="small")
@@ -382,7 +384,7 @@ def _pair_by_pair(results: Results) -> None:
     apart = (ranks["product"] - ranks["score"]).abs()
     worst = table.loc[apart.sort_values(ascending=False).index[:WORST]]
     st.markdown("**The pairs that people and vectors disagree on most**")
-    _in_words(worst, "evaluation-worst")
+    _in_words(worst, "evaluation-worst", {"score": "%.3g"})
 
 
 def _alike_and_different(results: Results) -> None:
@@ -427,10 +429,8 @@ def _in_common(results: Results) -> None:
         "The share of the broken ones that two methods have in common, of the fewer of the two "
         "(Eq. 3). Little in common: the methods could help each other. Empty: a method breaks none."
     )
-    if compared.left_out:
-        st.caption(
-            f"The first {len(compared.rows)} methods are compared, and {compared.left_out} are not."
-        )
+    if left_out := results.left_out(0):
+        st.caption(left_out)
 
 
 def _paraphrases(results: Results) -> None:
