@@ -377,11 +377,22 @@ def find_roles(
         needed = [role for role in of_kind if role not in OPTIONAL]
         if all(role in found for role in needed) and set(roles) <= set(of_kind):
             return kind, found
+    lacking = [
+        [role for role in of_kind if role not in (*OPTIONAL, *columns_of(kind, columns, roles))]
+        for kind, of_kind in ROLES.items()
+        if roles and set(roles) <= set(of_kind)
+    ]
+    if lacking:
+        raise TextError(
+            f"{name} has no column for {' or '.join(map(' and '.join, lacking))} beside what is "
+            f"said already; it has {_listed(columns)}. Say which it is, as in --role "
+            f"{lacking[0][0]}=…"
+        )
     raise TextError(
         f"{name} has no columns that can be measured on. It needs sentence1, sentence2 and score; "
         "or text and group; or text and label; or original, generated, varies, value, fixed1 and "
         f"fixed2. It has {_listed(columns)}; say which column has which role, as in "
-        "text1=… and score=…."
+        "--role text1=… --role text2=… --role score=…."
     )
 
 

@@ -38,6 +38,11 @@ class Row:
     published: str = ""
 
     @property
+    def model(self) -> str:
+        """Its model, or those of its parts."""
+        return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
+
+    @property
     def precision(self) -> str:
         """How exactly texts are learnt; empty where nothing is learnt."""
         return " and ".join(self.spec.precisions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -368,6 +369,12 @@ def _neighbours(
     notes = found.notes
     if near.k < k:
         notes += (f"{near.k} neighbours vote in place of {k}: there are no more texts.",)
+    fewest = min(Counter(data.labels).values())
+    if fewest <= near.k:
+        notes += (
+            f"The rarest label is on {fewest} text{'s' * (fewest != 1)}, so no more than "
+            f"{fewest - 1} of {near.k} neighbours can share it: take fewer neighbours.",
+        )
     missed = outvoted(near, data.labels, k, WORST)
     return replace(
         found,

@@ -114,6 +114,15 @@ class Results:
         about = self.rows[row]
         return published(self.data[data], about.published, about.spec.model_id)
 
+    def models(self) -> str:
+        """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean, cls)``."""
+        of: dict[str, list[str]] = {}
+        for row in self.rows:
+            of.setdefault(row.model, []).append(row.label)
+        if len(of) == 1:
+            return next(iter(of))
+        return ", ".join(f"{model} ({', '.join(labels)})" for model, labels in of.items())
+
     def published_table(self, data: int) -> tuple[list[str], list[list[str]]]:
         """What the paper has for rows, as words, with the models; no lines where it has nothing."""
         lines = []
@@ -162,14 +171,17 @@ class Results:
         return found
 
     def overlap_tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
-        """Which share of what they break two rows have in common (Eq. 3), a table a measure."""
+        """Which share of what they break two rows have in common (Eq. 3), a table a measure.
+
+        Rows are numbered, and columns are called by these numbers.
+        """
         compared = self.compared.get(data)
         if compared is None:
             return []
-        labels = [self.rows[at].label for at in compared.rows]
+        labels = [f"{n} {self.rows[at].label}" for n, at in enumerate(compared.rows, 1)]
         return [
             (
-                [f"{name} in common (I)", *labels],
+                [f"{name} in common (I)", *(str(n) for n in range(1, len(labels) + 1))],
                 [
                     [label, *(_number(value, 2) for value in line)]
                     for label, line in zip(labels, one.share, strict=True)
@@ -267,7 +279,7 @@ class Results:
             for name, value in [*_flat(found), *self._shares(data, row)]:
                 theirs = _published_value(known, name)
                 writer.writerow([
-                    inert(self.data[data].name), about.label, inert(_models(about)),
+                    inert(self.data[data].name), about.label, inert(about.model),
                     about.precision, inert(name), value,
                     "" if theirs is None else theirs, known.model if known and theirs else "",
                 ])  # fmt: skip
@@ -296,7 +308,7 @@ class Results:
     def _cell_json(self, data: int, row: int) -> dict[str, Any]:
         cell = self.cells[data, row]
         about = self.rows[row]
-        found: dict[str, Any] = {"model": _models(about)}
+        found: dict[str, Any] = {"model": about.model}
         if about.precision:
             found["precision"] = about.precision
         if cell.n_rose:
@@ -344,10 +356,6 @@ def _as_lines(lines: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[
     """Heads as they first come, and the cells under them."""
     heads = list(dict.fromkeys(head for line in lines for head in line))
     return heads, [[line.get(head, NONE) for head in heads] for line in lines]
-
-
-def _models(row: Row) -> str:
-    return row.spec.model_id or " + ".join(part.model_id for part in row.spec.parts)
 
 
 def _number(value: float, digits: int) -> str:

@@ -39,7 +39,11 @@ th:first-child,td:first-child{text-align:left}.note{color:#59616a;font-size:15px
 
 def report_html(results: Results) -> str:
     """The page. Everything that a user gave is escaped in it."""
-    parts = [_about(results)]
+    done = f"{len(results.cells)} of {len(results.rows) * len(results.data)} results are there."
+    parts = [
+        f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}; {done} Models: "
+        f"{escape(results.models())}. All settings are at the end.</p>"
+    ]
     figures_drawn = 0
     for number, data in enumerate(results.data):
         parts.append(f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>")
@@ -66,7 +70,7 @@ def report_html(results: Results) -> str:
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>Evaluation</title><style>{_STYLE}</style></head><body>{''.join(parts)}"
-        "</body></html>"
+        f"{_settings(results)}</body></html>"
     )
 
 
@@ -88,9 +92,8 @@ def data_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int
         yield figure, 420
 
 
-def _about(results: Results) -> str:
+def _settings(results: Results) -> str:
     settings = results.settings()
-    done = f"{len(results.cells)} of {len(results.rows) * len(results.data)} results are there."
     rows = [
         [
             row["label"],
@@ -108,11 +111,9 @@ def _about(results: Results) -> str:
     measures = settings["measures"]
     asked = measures if isinstance(measures, str) else ", ".join(measures)
     return (
-        "<h1>Evaluation</h1>"
-        f"<p class='note'>neuralviz {escape(__version__)}; measures: "
-        f"{escape(asked)}; {settings['neighbours']} neighbours; {settings['bootstrap resamples']} "
-        f"bootstrap resamples, seed 0. {done} Products that differ by less than {TIE:g} are ties, "
-        "and a tie counts as broken.</p>"
+        f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; {settings['neighbours']} "
+        f"neighbours; {settings['bootstrap resamples']} bootstrap resamples, seed 0. Products that "
+        f"differ by less than {TIE:g} are ties, and a tie counts as broken.</p>"
         + _table(["method", "model", "precision", "options"], rows, "settings")
     )
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
 
 LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
-OVERLAP_OF: dict[Measure, str] = {"triplets": "triplets", "pairs": "pairs of pairs"}
+IN_WORDS = {"layer_start": "first layer"}  # options that are called otherwise in figures
 
 
 def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
@@ -114,7 +114,7 @@ def _swept_figure(
     None where they are no sweep. Rows that are missing leave a gap.
     """
     options = swept(results.rows)
-    names = [name.replace("_", " ") for name in options]
+    names = [IN_WORDS.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (of_all,) = options.values()
         of_option = [of_all[at] for at in rows]
@@ -146,7 +146,7 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
     for name, one in compared.overlaps.items():
         if np.isfinite(one.share).sum() < 2 * 2:  # fewer than two rows break anything
             continue
-        title = f"Broken {OVERLAP_OF[name]} in common"
+        title = f"{name.capitalize()} broken in common"
         yield name, overlap_figure(labels, one.share, one.shared, title), len(labels)
 
 

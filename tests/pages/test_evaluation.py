@@ -30,7 +30,7 @@ ANCHORS = (
     "text,group,role\nA long text on a dog.,d,anchor\nA dog.,d,\nThe dog.,d,\n"
     "A long text on rain.,r,anchor\nIt rains.,r,\nRain falls.,r,\n"
 )
-LABELS = "text,topic\n" + "".join(f"{'dog' if i % 2 else 'rain'} {i},{i % 2}\n" for i in range(14))
+LABELS = "text,topic\n" + "".join(f"{'dog' if i % 2 else 'rain'} {i},{i % 2}\n" for i in range(24))
 PARAPHRASES = "original,generated,varies,value,fixed1,fixed2\n" + "".join(
     f"A dog {o},A dog {o} {value} {one},{quality},{value},{one},0.5\n"
     for o in "xy" for value in (0.1, 0.5, 0.9) for one in (0.2, 0.8)
@@ -110,7 +110,7 @@ def said(page: AppTest) -> str:
 
 
 def views(page: AppTest) -> list[str]:
-    known = [one for one in page.segmented_control if one.key == "view"]
+    known = [one for one in page.segmented_control if one.label == "Look at"]
     return list(known[0].options) if known else []
 
 
@@ -118,7 +118,8 @@ def drawn(page: AppTest, view: str = "") -> list[dict]:
     """The figures that are shown, of a view if it is named."""
     if view:
         assert view in views(page)
-        page.segmented_control(key="view").set_value(view).run()
+        control = next(one for one in page.segmented_control if one.label == "Look at")
+        control.set_value(view).run()
         assert not page.exception
     parts = [element.proto.bytes.split(b"\n", 1)[1] for element in page.get("bidi_component")]
     return [json.loads(part) for part in parts]
@@ -233,7 +234,7 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
          ["Errors", "Alike and different"]),
         (ANCHORS, "6 texts in 2 groups, 2 of them anchors: 8 triplets", "triplets error",
          ["Errors", "Alike and different"]),
-        (LABELS, "14 texts with 2 labels", "10-NN accuracy",
+        (LABELS, "24 texts with 2 labels", "10-NN accuracy",
          ["Nearest neighbours", "Alike and different"]),
         (PARAPHRASES, "24 generated phrases, varied in form, meaning", "mean tau-c form varied",
          ["Controlled paraphrases"]),
@@ -312,7 +313,7 @@ def column(page: AppTest, label: str):
 def test_columns_can_be_chosen(page: AppTest) -> None:
     upload(page, SCORED.replace("a,b,score", "question,answer,rating"))
     assert not page.error
-    assert "has no columns by whose names it is clear" in said(page)
+    assert "The names of the columns of own.csv do not say which is which" in said(page)
     assert "Still without a column: First text, Second text, Score." in said(page)
     assert button(page).disabled
     for label, name in (("First text", "question"), ("Second text", "answer"), ("Score", "rating")):
@@ -851,3 +852,55 @@ def test_results_to_take_away_have_the_settings_and_the_numbers(page: AppTest) -
 
 def _nowhere(name: str):
     raise ModelError(f"The model “{name}” is <b>nowhere</b>.")
+
+
+def test_neighbours_can_be_chosen_where_there_are_labels(page: AppTest) -> None:
+    assert not any(field.key == "neighbours" for field in page.number_input)
+    evaluate(upload(page, LABELS))
+    assert "10-NN accuracy" in table(page)
+    page.number_input(key="neighbours").set_value(3).run()
+    assert not drawn(page)  # the button is waited for
+    evaluate(page)
+    assert "3-NN accuracy" in table(page)
+    assert "Intervals are Wilson's" in said(page)
+    assert "ties" not in said(page)
+
+
+def test_the_view_that_comes_first_is_of_the_data(page: AppTest) -> None:
+    evaluate(upload(page, GROUPS))
+    assert titles(page) == ["Triplets broken, of 18"]
+    evaluate(upload(page, SCORED))
+    assert titles(page) == ["Spearman of products and scores"]
+
+
+def test_nothing_is_claimed_where_every_method_failed(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOADERS, "text", _nowhere)
+    page = evaluate(upload(opened(methods=["mean", "cls"]), GROUPS))
+    assert not page.exception
+    assert "nowhere" in said(page)
+    assert "0 texts by the methods that did not fail" in said(page)
+    assert not views(page)
+    assert not page.get("download_button")
+
+
+def test_the_kind_of_data_is_guessed_by_what_is_there(page: AppTest) -> None:
+    upload(page, "Review text,Category\nA.,x\nB.,y\nC.,x\n")
+    assert column(page, "What a row is").value != "pairs"  # it would take three columns
+    upload(page, "body,ticket,role\nA.,1,anchor\nB.,1,\nC.,2,\n")
+    assert column(page, "What a row is").value == "groups"
+
+
+def test_many_methods_are_looked_at_one_by_one(opened) -> None:
+    page = opened(experiment="sbert-wk-sweep")
+    evaluate(upload(page, SCORED))
+    assert len(drawn(page, "Alike and different")) == 1
+    assert "first layer 0, window 1" in titles(page)[0]
+    page.selectbox(key="evaluation-histograms-of").set_value(
+        "sbert-wk, first layer 5, window 4"
+    ).run()
+    assert "first layer 5, window 4" in titles(page)[0]
+    (grid,) = drawn(page, "Correlations")
+    assert grid["data"][0]["type"] == "heatmap"
+    assert grid["layout"]["yaxis"]["title"]["text"] == "first layer"

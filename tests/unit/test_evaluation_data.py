@@ -299,10 +299,28 @@ def test_columns_are_those_that_were_named() -> None:
 
 def test_a_column_that_was_named_is_no_other_role_besides() -> None:
     content = "sentence1,sentence2,score\na,b,1\nc,d,2\ne,f,5\n"
-    with pytest.raises(TextError, match="no columns that can be measured on"):
+    with pytest.raises(TextError, match="no column for text2 beside what is said"):
         read(content, {"text1": "sentence2"})
     data = read(content, {"text1": "sentence2", "text2": "sentence1"})
     assert [data.texts[at] for at in data.first] == ["b", "d", "f"]
+
+
+def test_a_column_that_is_still_missing_is_named() -> None:
+    content = "Satz A,Satz B,Note\na,b,1\nc,d,2\ne,f,5\n"
+    with pytest.raises(TextError, match="--role text1=… --role text2=… --role score=…"):
+        read(content)
+    with pytest.raises(TextError, match=r"no column for score beside .* as in --role score=…"):
+        read(content, {"text1": "Satz A", "text2": "Satz B"})
+    with pytest.raises(TextError, match="no column for group or label beside"):
+        read(content, {"text": "Satz A"})
+
+
+def test_a_label_that_is_rarer_than_the_voters_is_said() -> None:
+    rows = "".join(f"t{i},{'x' if i < 4 else 'y'}\n" for i in range(30))
+    data = read("text,label\n" + rows)
+    vectors = np.random.default_rng(0).normal(size=(30, 4))
+    assert "on 4 texts, so no more than 3 of 10 neighbours" in measure(data, vectors).notes[0]
+    assert measure(data, vectors, k=3).notes == ()
 
 
 def test_what_was_published_is_of_these_data_alone() -> None:

@@ -260,8 +260,8 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "tau-c of products and scores",
         "Pairs broken, of 9",
         "Triplets broken, of 24",
-        "Broken pairs of pairs in common",
-        "Broken triplets in common",
+        "Pairs broken in common",
+        "Triplets broken in common",
         "Products by mean",
         "Products by neural, exact",
     ]
@@ -351,7 +351,7 @@ def test_the_report_needs_no_network_and_has_the_library_once() -> None:
     assert rest.count("Plotly.newPlot") == 8 + 4
     assert "src=" not in rest
     assert "href=" not in rest
-    assert rest.count("<h2>") == 2
+    assert rest.count("<h2>") == 3  # data and settings
 
 
 def test_the_report_has_every_setting() -> None:
@@ -364,7 +364,7 @@ def test_the_report_has_every_setting() -> None:
     results = Results(rows, (few_pairs(),), wanted=("pairs", "triplets"), k=7, resamples=321)
     report = report_html(results)
     for said in (
-        f"neuralviz {__version__}", "measures: pairs, triplets", "7 neighbours",
+        f"neuralviz {__version__}", "Measures: pairs, triplets", "7 neighbours",
         "321 bootstrap resamples", "0 of 3 results", "epochs 3", "layers last_block",
         "learning_rate 0.02", "precision fast", "tolerance 0.02", "window 4", "some/encoder",
         "neural.epochs 3", "bundled + all-MiniLM-L6-v2", "fast (tolerance 0.02)",

@@ -18,6 +18,7 @@ from neuralviz.evaluation.data import (
     SIMILAR,
     DataSet,
     Kind,
+    LabelledData,
     ScoredData,
     columns_of,
     data_of,
@@ -25,6 +26,7 @@ from neuralviz.evaluation.data import (
 )
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.neighbourhoods import K
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.paths import sample_data
@@ -42,6 +44,7 @@ EXAMPLES = {
     "Topics": "topics.csv",
 }
 MAX_ROWS = 20_000
+MAX_K = 1000
 OWN_METHODS = "Methods"
 LEAVING_LAYERS = ("layers", "ablations")  # tables whose rows are made from the layers of a model
 FIRST_METHODS = ("mean", "sbert-wk", "neural")
@@ -79,25 +82,32 @@ class Chosen:
         data: a data set.
         rows: ways to embed.
         is_example: whether the data are those the page begins with.
+        k: neighbours that vote on a label.
     """
 
     data: DataSet
     rows: tuple[Row, ...]
     is_example: bool
+    k: int = K
 
     @property
     def identity(self) -> tuple[str, ...]:
         """All that the results depend on."""
-        return self.data.digest, *(f"{row.label} {row.spec.to_json()}" for row in self.rows)
+        return (
+            self.data.digest,
+            str(self.k),
+            *(f"{row.label} {row.spec.to_json()}" for row in self.rows),
+        )
 
 
 def choose() -> Chosen | None:
     """Data and methods; None where something is missing or makes no sense, which is said."""
     left, right = st.columns(2, gap="large")
-    data, is_example = None, False
+    data, is_example, k = None, False, K
     with left:
         try:
             data, is_example = _choose_data()
+            k = _choose_k(data)
         except NeuralvizError as error:
             show_error(error)
     with right:
@@ -112,7 +122,18 @@ def choose() -> Chosen | None:
     st.caption(plain(f"{data.name}: {data.describe()}."))
     for note in data.notes:
         st.caption(plain(note))
-    return Chosen(data, rows, is_example)
+    return Chosen(data, rows, is_example, k)
+
+
+def _choose_k(data: DataSet | None) -> int:
+    """How many neighbours vote, where there are labels."""
+    if not isinstance(data, LabelledData):
+        return K
+    k = st.number_input(
+        "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours", bind="query-params",
+        width=160, help="So many of the nearest texts vote on a text's label.",
+    )  # fmt: skip
+    return K if k is None else k
 
 
 def _choose_data() -> tuple[DataSet | None, bool]:
@@ -158,6 +179,16 @@ def _choose_data() -> tuple[DataSet | None, bool]:
     return _bounded(_read(name, content, roles)), False
 
 
+def _likely_kind(columns: Sequence[str]) -> Kind:
+    """The kind of which the most is there, and for which there are columns enough."""
+
+    def fits(kind: Kind) -> tuple[bool, int]:
+        needed = [role for role in ROLES[kind] if role not in OPTIONAL]
+        return len(needed) <= len(columns), len(columns_of(kind, columns))
+
+    return max(KINDS, key=fits)
+
+
 @st.cache_data(max_entries=8, show_spinner=False)
 def _read(name: str, content: bytes, roles: dict[str, str]) -> DataSet:
     return data_of(name, _read_table(name, content, max_rows=MAX_ROWS), roles)
@@ -168,8 +199,7 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
     columns = _read_table(name, content, max_rows=MAX_ROWS).columns
     if not columns:
         return {}  # reading says why
-    kind: Kind = "pairs"
-    is_clear = False
+    kind, is_clear = _likely_kind(columns), False
     with suppress(TextError):
         kind, _ = find_roles(name, columns, {})
         is_clear = True
@@ -177,7 +207,7 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
     with st.expander("Columns", expanded=not is_clear, key=f"evaluation-columns-{which}"):
         if not is_clear:
             st.caption(
-                plain(f"{name} has no columns by whose names it is clear; say which is which.")
+                plain(f"The names of the columns of {name} do not say which is which. Choose them.")
             )
         kind = st.selectbox(
             "What a row is", list(KINDS), index=list(KINDS).index(kind),
@@ -280,7 +310,7 @@ def _choose_rows() -> tuple[Row, ...] | None:
             "Options",
             key="options",
             bind="query-params",
-            placeholder="epochs=5, mean.layer=all",
+            placeholder="epochs=5, mean.layer=all" if table == OWN_METHODS else "NAME=VALUE",
             help="Of every method that has them; METHOD.NAME=VALUE is for one of them.",
         )
         model = st.text_input(

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 
+ROW_HEIGHT = 62  # px: two lines of text
 SHORT = 25  # characters: a column of texts that are no longer is small
+MANY = 6  # methods: more are looked at one by one
 WIDE = 9  # columns: more are not seen at once
 DETAILS = ("without ties", "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 VIEWS = (
@@ -101,9 +103,11 @@ def forget_failed(chosen: Chosen) -> None:
 
 
 def _fill(chosen: Chosen, should_stop: ShouldStop) -> Iterator[Filling]:
-    filling = Filling(Results(chosen.rows, (chosen.data,)))
+    filling = Filling(Results(chosen.rows, (chosen.data,), k=chosen.k))
     yield filling
-    events = Lab().run(chosen.rows, (chosen.data,), loaders=LOADERS, should_stop=should_stop)
+    events = Lab().run(
+        chosen.rows, (chosen.data,), k=chosen.k, loaders=LOADERS, should_stop=should_stop
+    )
     for event in events:
         if isinstance(event, Progress):
             filling = replace(filling, doing=event, embedded={**filling.embedded, **_shares(event)})
@@ -123,10 +127,11 @@ def _progress(filling: Filling) -> tuple[int, int, str]:
     """Texts embedded, of all methods together."""
     results, doing = filling.results, filling.doing
     n_texts = len(results.data[0].texts)
-    total = n_texts * len(results.rows)
-    embedded = {row: 1.0 for _, row in results.cells}
-    done = round(n_texts * sum({**filling.embedded, **embedded}.values()))
-    what = "texts by all methods"
+    failed = {row for (_, row), cell in results.cells.items() if cell.measured is None}
+    total = n_texts * (len(results.rows) - len(failed))
+    shares = {**filling.embedded, **{row: 1.0 for _, row in results.cells}}
+    done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
+    what = "texts by the methods that did not fail" if failed else "texts by all methods"
     if doing is not None and doing.row is not None and (0, doing.row) not in results.cells:
         what += f"; {doing.doing} by {results.rows[doing.row].label}"
         if doing.at_once:
@@ -144,6 +149,8 @@ def _show(filling: Filling, live: bool) -> None:
     if live:
         st.caption("Figures come when all methods are measured.")
         return
+    if not results.finished(0):
+        return
     _take_away(results)
     views = [view for view in VIEWS if _has(results, view)]
     if not views:
@@ -153,7 +160,7 @@ def _show(filling: Filling, live: bool) -> None:
         views,
         default=views[0],
         required=True,
-        key="view",
+        key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
         bind="query-params",
         label_visibility="collapsed",
     )
@@ -193,10 +200,19 @@ def _table(results: Results) -> None:
             key="evaluation-published",
             column_config=pinned,
         )
-    st.caption(
-        "Products that differ by less than 1e-7 are ties, and a tie counts as broken; *without "
-        "ties* leaves them out. Intervals hold 95 % of bootstrap samples."
-    )
+    found = [one for _, _, one in results.finished(0)]
+    said = [f"Models: {plain(results.models())}."]
+    if any(one.pairs or one.triplets for one in found):
+        said.append(
+            "Products that differ by less than 1e-7 are ties, and a tie counts as broken; *without "
+            "ties* leaves them out."
+        )
+    if any(one.intervals for one in found):
+        said.append("Intervals hold 95 % of bootstrap samples.")
+    if any(one.neighbours for one in found):
+        said.append("Intervals are Wilson's, of 95 %.")
+    if found:
+        st.caption(" ".join(said))
 
 
 def _correlations(results: Results) -> None:
@@ -345,7 +361,7 @@ def _in_words(
             is_long.append(name)
     width: Literal["large", "medium"] = "large" if len(is_long) < 3 else "medium"
     config |= {name: st.column_config.TextColumn(width=width) for name in is_long}
-    st.dataframe(frame, hide_index=True, key=key, column_config=config)
+    st.dataframe(frame, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT)
 
 
 def _pair_by_pair(results: Results) -> None:
@@ -389,8 +405,12 @@ def _pair_by_pair(results: Results) -> None:
 
 def _alike_and_different(results: Results) -> None:
     places = (place for _ in results.rows for place in st.columns(2))
-    for at, figure in histograms(results, 0):
-        with next(places):
+    drawn = list(histograms(results, 0))
+    if len(drawn) > MANY:
+        of = {results.rows[at].label: (at, figure) for at, figure in drawn}
+        drawn = [of[_pick(of, "evaluation-histograms-of")]]
+    for at, figure in drawn:
+        with next(places) if len(drawn) > 1 else st.container():
             show_figure(
                 figure,
                 key=f"evaluation-histogram-{at}",
