@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 
-ROW_HEIGHT = 62  # px: two lines of text
+ROW_HEIGHT = 72  # px: words are broken into lines above 64
 SHORT = 25  # characters: a column of texts that are no longer is small
 MANY = 6  # methods: more are looked at one by one
 WIDE = 9  # columns: more are not seen at once
@@ -201,7 +201,7 @@ def _table(results: Results) -> None:
             column_config=pinned,
         )
     found = [one for _, _, one in results.finished(0)]
-    said = [f"Models: {plain(results.models())}."]
+    said = [f"Embedded by {plain(results.models())}."]
     if any(one.pairs or one.triplets for one in found):
         said.append(
             "Products that differ by less than 1e-7 are ties, and a tie counts as broken; *without "
@@ -349,18 +349,14 @@ def _in_words(
     """A table of texts, each cut at 300 characters, and of numbers, ``digits`` or three each."""
     frame = pd.DataFrame(columns).copy()
     config: dict[str, Any] = {}
-    is_long: list[str] = []
     for name in frame.columns:
         if is_numeric_dtype(frame[name]):
             shown = (digits or {}).get(name, "%.3f")
             config[name] = st.column_config.NumberColumn(format=shown, width="small")
             continue
         frame[name] = [shorten(text, 300) for text in frame[name]]
-        config[name] = st.column_config.TextColumn(width="small")
-        if frame[name].str.len().max() > SHORT:
-            is_long.append(name)
-    width: Literal["large", "medium"] = "large" if len(is_long) < 3 else "medium"
-    config |= {name: st.column_config.TextColumn(width=width) for name in is_long}
+        is_long = frame[name].str.len().max() > SHORT
+        config[name] = st.column_config.TextColumn(width="medium" if is_long else "small")
     st.dataframe(frame, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT)
 
 
