@@ -12,12 +12,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.embedders.registry import LOADERS
+from neuralviz import load_model
 from neuralviz.evaluation.data import read_data
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows
 from neuralviz.evaluation.lab import Cell, Lab, Progress
@@ -35,15 +34,14 @@ def main() -> None:
         sys.exit("This needs the STS benchmark: set NEURALVIZ_DATA to the folder that has stsb/.")
     path = Path(folder) / "stsb" / "test.csv"
     data = read_data(path.name, path, **({"max_rows": args.limit} if args.limit else {}))
-    loaders = {kind: cache(load) for kind, load in LOADERS.items()}
     typed = {} if args.precision == "exact" else {"precision": args.precision}
     rows = experiment_rows(
-        args.experiment, typed, None, lambda model_id: loaders["masked"](model_id).head_layers
+        args.experiment, typed, None, lambda model_id: load_model(model_id).head_layers
     )
     print(f"STS-B test: {data.describe()}. Published: bert-base-uncased, in brackets.\n")
     print("| method | Spearman | 95 % | tau-c | tau-b | pairs broken | triplets broken |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    for event in Lab().run(rows, [data], loaders=loaders):
+    for event in Lab().run(rows, [data]):
         if isinstance(event, Progress):
             show(rows, event)
         elif isinstance(event, Cell):

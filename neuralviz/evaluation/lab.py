@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -146,7 +147,7 @@ class Lab:
             wanted: measures; by default all that the data are made for.
             k: neighbours that vote on a label.
             resamples: of the bootstrap intervals.
-            loaders: where models come from.
+            loaders: where models come from; each is loaded once.
             should_stop: asked again and again.
 
         Yields:
@@ -156,6 +157,7 @@ class Lab:
         Raises:
             Stopped: ``should_stop`` said so while something was measured.
         """
+        loaders = {kind: cache(load) for kind, load in loaders.items()}
         embedders: dict[int, KeptEmbedder] = {}
         order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
         for number, one in enumerate(data):
