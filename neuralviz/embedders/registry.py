@@ -419,9 +419,10 @@ def _options(method: str) -> dict[str, Option]:
 
 
 def _no_such_option(methods: Sequence[str], name: str) -> str:
+    has = ", ".join(dict.fromkeys([*(one for m in methods for one in _options(m)), "model"]))
     if len(methods) > 1:
-        return f"None of the methods {', '.join(methods)} has an option “{name[:40]}”."
-    has = ", ".join([*_options(methods[0]), "model"])
+        all_of = ", ".join(methods)
+        return f"None of the methods {all_of} has an option “{name[:40]}”; they have {has}."
     return f"The method {methods[0]} has no option “{name[:40]}”; it has {has}."
 
 
