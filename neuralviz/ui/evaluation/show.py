@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 
-ROW_HEIGHT = 72  # px: words are broken into lines above 64
-SHORT = 25  # characters: a column of texts that are no longer is small
+ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
+SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
 MANY = 6  # methods: more are looked at one by one
 WIDE = 9  # columns: more are not seen at once
 DETAILS = ("without ties", "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
@@ -355,8 +355,8 @@ def _in_words(
             config[name] = st.column_config.NumberColumn(format=shown, width="small")
             continue
         frame[name] = [shorten(text, 300) for text in frame[name]]
-        is_long = frame[name].str.len().max() > SHORT
-        config[name] = st.column_config.TextColumn(width="medium" if is_long else "small")
+        if frame[name].str.len().max() > SHORT:
+            config[name] = st.column_config.TextColumn(width="medium")
     st.dataframe(frame, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT)
 
 
