@@ -120,8 +120,3 @@ def say(sentence: str) -> None:
 def stderr() -> Console:
     """Standard error, as it is now."""
     return Console(stderr=True, highlight=False)
-
-
-def count(n: int, noun: str) -> str:
-    """``1 vector``, ``2 vectors``."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"

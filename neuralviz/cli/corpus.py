@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, Commands, app, count, say
+from neuralviz.cli.common import INTERRUPTED, Commands, app, say
 from neuralviz.cli.vectors import (
     ColumnOption,
     FileArgument,
@@ -25,6 +25,7 @@ from neuralviz.cli.vectors import (
     read_file,
     warn_of_time,
 )
+from neuralviz.corpus.lines import many
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
 from neuralviz.terminal import printable
 
@@ -94,7 +95,7 @@ def add(
     embedders = load_embedders(specs)  # before anything is kept: there may be no such model
     if corpus is None:
         corpus = store.add(wanted, read)
-        say(f"{count(corpus.n_texts, 'text')} kept as “{corpus.name}”.")
+        say(f"{many(corpus.n_texts, 'text')} kept as “{corpus.name}”.")
     else:
         say(f"These texts are kept as “{corpus.name}” already.")
     _embed(store, corpus, specs, embedders)
@@ -175,7 +176,7 @@ def export(
         kept, how = kept_embedder(store, found, spec), f", vectors by {method_label(spec)}"
     table = corpus_table(store, found, kept)
     write_table(output, table)
-    size = f"{count(table.num_rows, 'row')} of {count(table.num_columns, 'column')}"
+    size = f"{many(table.num_rows, 'row')} of {many(table.num_columns, 'column')}"
     say(f"{size} in {output}{how}.")
 
 
@@ -201,7 +202,7 @@ def delete(
 
     store = CorpusStore()
     found = find_corpus(store, corpus)
-    question = f"Delete “{found.name}” ({count(found.n_texts, 'text')})? [y/N] "
+    question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
     if not yes and not _confirmed(question):
         say("Nothing was deleted.")
         return
@@ -343,7 +344,7 @@ def _embed(
     warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
-        vectors = count(corpus.n_texts, "vector")
+        vectors = many(corpus.n_texts, "vector")
         say(f"Embedded by {method_label(spec)}: {vectors} of {kept.dim:,} values.")
 
 

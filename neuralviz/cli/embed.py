@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, app, count, say
+from neuralviz.cli.common import INTERRUPTED, app, say
 from neuralviz.cli.vectors import (
     BatchSizeOption,
     ColumnOption,
@@ -22,6 +22,7 @@ from neuralviz.cli.vectors import (
     warn_of_time,
     warn_of_vectors,
 )
+from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, h
     )
     warn_of_vectors(embedder, embedded)
     if embedded.stopped:
-        say(f"Stopped. {len(finished):,} of {count(len(read.texts), 'text')} were finished (the "
+        say(f"Stopped. {len(finished):,} of {many(len(read.texts), 'text')} were finished (the "
             f"longest come first) and are kept in {output}{how}.")  # fmt: skip
         raise typer.Exit(INTERRUPTED)
-    say(f"{count(len(finished), 'vector')} of {embedder.dim:,} values in {output}{how}.")
+    say(f"{many(len(finished), 'vector')} of {embedder.dim:,} values in {output}{how}.")

@@ -16,8 +16,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, app, count, precision_warnings_said, say, status
+from neuralviz.cli.common import INTERRUPTED, app, precision_warnings_said, say, status
 from neuralviz.cli.vectors import MethodsModel, progress_bars
+from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.terminal import printable
 
@@ -291,12 +292,12 @@ def _run(
     if stopped:
         n, total = len(results.cells), len(rows) * len(sets)
         say(
-            f"Stopped with {n} of {count(total, 'result')}. What is embedded is kept, and the same "
+            f"Stopped with {n} of {many(total, 'result')}. What is embedded is kept, and the same "
             "command goes on from there."
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:
-        say(f"{count(len(results.cells), 'result')} in {output}.")
+        say(f"{many(len(results.cells), 'result')} in {output}.")
     if any(cell.failed for cell in results.cells.values()):
         raise typer.Exit(SOME_FAILED)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, app, count, say
+from neuralviz.cli.common import INTERRUPTED, app, say
 from neuralviz.cli.corpus import (
     CorpusArgument,
     OptionsOption,
@@ -22,6 +22,7 @@ from neuralviz.cli.vectors import (
     load_embedders,
     progress_bars,
 )
+from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, Stopped
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def project(
         write_table(output, corpus_table(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)
     how = learnt_how([spec])
-    say(f"{count(found.n_texts, 'text')} and {count(n_clusters, 'cluster')} in {output}{how}.")
+    say(f"{many(found.n_texts, 'text')} and {many(n_clusters, 'cluster')} in {output}{how}.")
 
 
 def _make_map(

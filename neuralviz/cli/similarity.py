@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from neuralviz.cli.common import INTERRUPTED, app, count, say
+from neuralviz.cli.common import INTERRUPTED, app, say
 from neuralviz.cli.vectors import (
     BatchSizeOption,
     ColumnOption,
@@ -27,6 +27,7 @@ from neuralviz.cli.vectors import (
     warn_of_time,
     warn_of_vectors,
 )
+from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _compare(
         say(f"Stopped. {kept.describe(names, len(read.texts))} in {output}.")
         raise typer.Exit(INTERRUPTED)
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
-    say(f"{count(n_pairs, 'pair')} by {count(len(names), 'method')} in {output}{how}.")
+    say(f"{many(n_pairs, 'pair')} by {many(len(names), 'method')} in {output}{how}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +149,7 @@ class _Kept:
 
     def describe(self, names: Sequence[str], n_texts: int) -> str:
         by = ", ".join(self.names)
-        said = f"{len(self.texts):,} of {count(n_texts, 'text')} by {by} are kept"
+        said = f"{len(self.texts):,} of {many(n_texts, 'text')} by {by} are kept"
         rest = [name for name in names if name not in self.names]
         return said + (f" (not finished: {', '.join(rest)})" if rest else "")
 

@@ -12,11 +12,11 @@ from neuralviz.cli.common import (
     MANY_POSITIONS,
     ModelOption,
     app,
-    count,
     load,
     precision_warnings_said,
     say,
 )
+from neuralviz.corpus.lines import many
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning, TuningSettings
@@ -92,7 +92,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     (tokens,) = tokenize(model, [text])
     positions = count_masked(tokens, settings)
     console.print(
-        f"{count(len(tokens), 'token')} in {count(len(tokens.chunks), 'chunk')}, "
+        f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, "
         f"{positions:,} masked positions an epoch, {settings.precision_in_words}"
     )
     if positions * settings.epochs > MANY_POSITIONS:

@@ -13,12 +13,12 @@ import typer
 
 from neuralviz.cli.common import (
     MANY_POSITIONS,
-    count,
     precision_warnings_said,
     say,
     status,
     stderr,
 )
+from neuralviz.corpus.lines import many
 from neuralviz.errors import LossWarning, NeuralvizError
 
 if TYPE_CHECKING:
@@ -190,6 +190,6 @@ def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
             why = "no weight moved; choose a learning rate nearer to 0.01."
         elif isinstance(embedder, TunedOutputEmbedder) and embedder.difference:
             why = "its tuned output is its plain one; choose a learning rate nearer to 0.01."
-        say(f"{count(zeros, 'vector')} of zeros ({embedder.name}): {why}")
+        say(f"{many(zeros, 'vector')} of zeros ({embedder.name}): {why}")
     if embedded.n_rose:
         say(str(LossWarning(embedded.n_rose, len(vectors))))

@@ -53,9 +53,14 @@ _OTHERS = {  # what files of other kinds begin with
 }
 
 
+def many(n: int, noun: str) -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def count(n: int, noun: str) -> str:
     """``1 row was``, ``2 rows were``."""
-    return f"{n:,} {noun}{'s were' if n != 1 else ' was'}"
+    return f"{many(n, noun)} {'was' if n == 1 else 'were'}"
 
 
 def name_lines(lines: Sequence[int], unit: str = "line") -> str:

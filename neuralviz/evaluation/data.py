@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from neuralviz.corpus.lines import count, tidy
+from neuralviz.corpus.lines import count, many, tidy
 from neuralviz.corpus.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
 from neuralviz.corpus.rows import usable_rows
 from neuralviz.corpus.tables import Table, read_table
@@ -206,9 +206,9 @@ class GroupedData(DataSet):
         if self.grouping.anchor is not None:
             anchors = f", {int(self.grouping.anchor.sum()):,} of them anchors"
         return (
-            f"{_many(len(self.rows), 'text')} in "
-            f"{_many(len(np.unique(self.grouping.group)), 'group')}{anchors}: "
-            f"{_many(self.grouping.n_triplets, 'triplet')}"
+            f"{many(len(self.rows), 'text')} in "
+            f"{many(len(np.unique(self.grouping.group)), 'group')}{anchors}: "
+            f"{many(self.grouping.n_triplets, 'triplet')}"
         )
 
     def problem(self, measure: Measure) -> str:
@@ -237,7 +237,7 @@ class LabelledData(DataSet):
     kind: ClassVar[Kind] = "labels"
 
     def describe(self) -> str:
-        return f"{_many(len(self.rows), 'text')} with {_many(len(set(self.labels)), 'label')}"
+        return f"{many(len(self.rows), 'text')} with {many(len(set(self.labels)), 'label')}"
 
     def problem(self, measure: Measure) -> str:
         if measure == "neighbours" and len(set(self.labels)) < 2:
@@ -269,7 +269,7 @@ class ParaphraseData(DataSet):
 
     def describe(self) -> str:
         names = ", ".join(dict.fromkeys(self.varies))
-        return f"{_many(len(self.values), 'generated phrase')}, varied in {names}"
+        return f"{many(len(self.values), 'generated phrase')}, varied in {names}"
 
     def problem(self, measure: Measure) -> str:
         cells = np.stack([_codes(self.varies), self.fixed1, self.fixed2], axis=1)
@@ -444,7 +444,7 @@ def scored_data(
     """
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
-            f"{name} has {len(scores)} pair{'s' * (len(scores) != 1)} with two texts and a score; "
+            f"{name} has {many(len(scores), 'pair')} with two texts and a score; "
             f"at least {FEWEST_PAIRS} are needed.{_and(notes)}"
         )
     scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
@@ -477,7 +477,7 @@ def grouped_data(
     """
     if len(texts) < 3:
         raise TextError(
-            f"{name} has {len(texts)} text{'s' * (len(texts) != 1)} with a group; a triplet needs "
+            f"{name} has {many(len(texts), 'text')} with a group; a triplet needs "
             f"three.{_and(notes)}"
         )
     different, at = distinct(texts)
@@ -496,7 +496,7 @@ def labelled_data(
     once = list(dict.fromkeys(zip(texts, labels, strict=True)))
     if len(once) < 2:
         raise TextError(
-            f"{name} has {_many(len(once), 'text')} with a label; at least 2 are needed."
+            f"{name} has {many(len(once), 'text')} with a label; at least 2 are needed."
             + _and(notes)
         )
     if len(once) < len(texts):
@@ -560,7 +560,7 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
     original, generated, varies = rows.texts
     if len(original) < 2:
         raise TextError(
-            f"{name} has {_many(len(original), 'text')} generated from an original; at least 2 are "
+            f"{name} has {many(len(original), 'text')} generated from an original; at least 2 are "
             "needed." + _and(rows.notes)
         )
     texts, at = distinct([*original, *generated])
@@ -573,12 +573,8 @@ def _codes(names: Sequence[str]) -> np.ndarray:
     return distinct(names)[1]
 
 
-def _many(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"
-
-
 def _scoring(n: int) -> str:
-    return f"{_many(n, 'pair')} score{'s' * (n == 1)}"
+    return f"{many(n, 'pair')} score{'s' * (n == 1)}"
 
 
 def _and(notes: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.broken import (
     BrokenCount,
@@ -372,7 +373,7 @@ def _neighbours(
     fewest = min(Counter(data.labels).values())
     if fewest <= near.k:
         notes += (
-            f"The rarest label is on {fewest} text{'s' * (fewest != 1)}, so no more than "
+            f"The rarest label is on {many(fewest, 'text')}, so no more than "
             f"{fewest - 1} of {near.k} neighbours can share it: take fewer neighbours.",
         )
     missed = outvoted(near, data.labels, k, WORST)
