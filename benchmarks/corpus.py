@@ -28,21 +28,21 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.corpus.clusters import Clusters
-from neuralviz.corpus.example import add_example_once
-from neuralviz.corpus.neighbours import Neighbours
-from neuralviz.corpus.projecting import Projection, ProjectionSettings
-from neuralviz.corpus.reading import ReadTexts
-from neuralviz.corpus.store import CorpusStore
-from neuralviz.corpus.vectors import text_keys
+from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.example import add_example_once
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projecting import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from playwright.sync_api import Browser, Page
 
-    from neuralviz.corpus.store import Corpus
+    from neuralviz.store.corpora import Corpus
 
 DIM, TOPICS, NEIGHBOURS = 384, 40, 15  # of the made-up vectors
 SEED = 0
@@ -111,9 +111,9 @@ def measure_keeping(n_texts: int, rounds: int, threads: int | None) -> None:
     """Texts a second with the store and without it."""
     import torch
 
-    from neuralviz.corpus.embedding import BATCH_SIZE, embed_corpus
     from neuralviz.embedders import make_embedder
     from neuralviz.models import MINILM, load_sentence_transformer
+    from neuralviz.store.embedding import BATCH_SIZE, embed_corpus
 
     if threads:
         torch.set_num_threads(threads)

@@ -21,12 +21,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.neighbours import find_neighbours
-from neuralviz.corpus.reading import ReadTexts, read_texts
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
+from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 
 K = 10
 METHODS = ("mean", "sbert-wk", "neural")

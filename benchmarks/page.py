@@ -24,9 +24,9 @@ from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.corpus.pairs import read_pairs
 from neuralviz.models import bundled
 from neuralviz.paths import sample_data
+from neuralviz.reading.pairs import read_pairs
 from tests.support.app import APP, launch_chromium, served
 
 if TYPE_CHECKING:

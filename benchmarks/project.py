@@ -25,9 +25,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.corpus.clusters import find_clusters
-from neuralviz.corpus.neighbours import nearest
-from neuralviz.corpus.projecting import (
+from neuralviz.evaluation.neighbourhoods import knn_accuracy, label_agreement
+from neuralviz.maps.clusters import find_clusters
+from neuralviz.maps.neighbours import nearest
+from neuralviz.maps.projecting import (
     Projection,
     ProjectionEvent,
     ProjectionSettings,
@@ -35,7 +36,6 @@ from neuralviz.corpus.projecting import (
     project,
     warm_up,
 )
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, label_agreement
 
 ROUNDS = 5
 REQUIRED = 1.1

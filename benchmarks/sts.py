@@ -21,12 +21,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.corpus.pairs import ScoredPairs, read_pairs
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.embedders.base import unit_vectors
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.models import BUNDLED, MINILM
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
 
 METHODS: list[tuple[str, str | None, dict[str, str]]] = [
     ("mean", MINILM, {}),

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+ShouldStop = Callable[[], bool]
+"""Asked again and again by long work; true ends it, by raising `Stopped`."""
+
+
+def never() -> bool:
+    """The work goes on."""
+    return False
+
 
 class NeuralvizError(Exception):
     """Something a user can understand and mend; ``str(error)`` says what and how."""

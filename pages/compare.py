@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from neuralviz.corpus.reading import ReadTexts, read_texts
 from neuralviz.paths import sample_data
+from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.compare.panels import choose_order, show_comparison
 from neuralviz.ui.compare.run import Comparison, submit
 from neuralviz.ui.compare.settings import choose_methods, needs_asking

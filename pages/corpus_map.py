@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from neuralviz.corpus.example import NAME, add_example, add_example_once
-from neuralviz.corpus.mapping import check_enough_texts
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
+from neuralviz.maps.example import NAME, add_example, add_example_once
+from neuralviz.maps.mapping import check_enough_texts
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
 from neuralviz.ui.corpus.kept import MapChoice, find_map, n_embedded, open_corpus, open_map
 from neuralviz.ui.corpus.lists import show_lists

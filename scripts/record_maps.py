@@ -12,14 +12,14 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.example import NAME, RECORDED, TEXTS, record
-from neuralviz.corpus.mapping import make_map
-from neuralviz.corpus.projecting import ProjectionSettings
-from neuralviz.corpus.reading import read_texts
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
+from neuralviz.maps.example import NAME, RECORDED, TEXTS, record
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.texts import read_texts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 
 METHODS = ("neural", "mean")  # the last one is the newest: the first to be found
 

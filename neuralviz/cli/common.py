@@ -15,8 +15,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from neuralviz import __version__
+from neuralviz.cli.terminal import printable
 from neuralviz.errors import NeuralvizError, PrecisionWarning
-from neuralviz.terminal import printable
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neuralviz.cli.common import INTERRUPTED, Commands, app, say
+from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
     ColumnOption,
     FileArgument,
@@ -25,17 +26,16 @@ from neuralviz.cli.vectors import (
     read_file,
     warn_of_time,
 )
-from neuralviz.corpus.lines import many
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
-from neuralviz.terminal import printable
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.corpus.reading import Mode
-    from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder
     from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.reading.texts import Mode
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
 
 corpora = typer.Typer(cls=Commands, no_args_is_help=True)
 app.add_typer(corpora, name="corpus", help="Keep corpora with their vectors and maps.")
@@ -77,8 +77,8 @@ def add(
 
     The same file again goes on where the last run ended.
     """
-    from neuralviz.corpus.store import CorpusStore
-    from neuralviz.corpus.tables import is_table
+    from neuralviz.reading.tables import is_table
+    from neuralviz.store.corpora import CorpusStore
 
     specs = _specs(method, option, model)
     store = CorpusStore()
@@ -109,7 +109,7 @@ def embed(
     model: MethodsModel = None,
 ) -> None:
     """Embed a kept corpus; what is there already is not computed again."""
-    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.store.corpora import CorpusStore
 
     specs = _specs(method, option, model)
     store = CorpusStore()
@@ -122,7 +122,7 @@ def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """List what is kept: corpora, the methods they are embedded by, and their maps."""
-    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.store.corpora import CorpusStore
 
     store = CorpusStore()
     labels = _labels(store.vectors.embedders())
@@ -160,10 +160,10 @@ def export(
     model: MethodsModel = None,
 ) -> None:
     """Write a kept corpus: ids, texts, labels, and the vectors of a method."""
-    from neuralviz.corpus.exporting import corpus_table
-    from neuralviz.corpus.store import CorpusStore
-    from neuralviz.corpus.writing import check_destination, write_table
     from neuralviz.embedders.labels import method_label
+    from neuralviz.maps.exporting import corpus_table
+    from neuralviz.store.corpora import CorpusStore
+    from neuralviz.store.writing import check_destination, write_table
 
     check_destination(output)
     if method is None and (option or model):
@@ -185,7 +185,7 @@ def rename(
     corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="The new name.")]
 ) -> None:
     """Give a kept corpus another name."""
-    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.store.corpora import CorpusStore
 
     store = CorpusStore()
     renamed = store.rename(find_corpus(store, corpus), name)
@@ -198,7 +198,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a kept corpus with its maps and vectors."""
-    from neuralviz.corpus.store import CorpusStore
+    from neuralviz.store.corpora import CorpusStore
 
     store = CorpusStore()
     found = find_corpus(store, corpus)
@@ -232,8 +232,8 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     Raises:
         NeuralvizError: a text has none.
     """
-    from neuralviz.corpus.vectors import embedder_id
     from neuralviz.embedders.labels import method_label
+    from neuralviz.store.vectors import embedder_id
 
     (embedder,) = load_embedders([spec])
     wanted = embedder_id(embedder)
@@ -258,8 +258,8 @@ def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embe
     """Say so when learning the texts that have no vector yet will take minutes."""
     import numpy as np
 
-    from neuralviz.corpus.vectors import embedder_id
     from neuralviz.embedders import ConcatenatedEmbedder
+    from neuralviz.store.vectors import embedder_id
 
     known = {kept.id: kept for kept in store.vectors.embedders()}
     keys = store.keys(corpus)
@@ -283,8 +283,8 @@ def embed_kept(
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
-    from neuralviz.corpus.embedding import embed_corpus
     from neuralviz.embedders.labels import method_label
+    from neuralviz.store.embedding import embed_corpus
 
     label = method_label(spec)
     progress = None

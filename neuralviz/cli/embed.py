@@ -22,12 +22,12 @@ from neuralviz.cli.vectors import (
     warn_of_time,
     warn_of_vectors,
 )
-from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.reading import ReadTexts
     from neuralviz.embedders import Embedder
+    from neuralviz.reading.texts import ReadTexts
 
 
 @app.command()
@@ -58,8 +58,8 @@ def embed(
     batch_size: BatchSizeOption = 32,
 ) -> None:
     """Embed the texts of a file: columns `id`, `text` and `vector`."""
-    from neuralviz.corpus.writing import check_destination
     from neuralviz.embedders import embedder_spec, split_options
+    from neuralviz.store.writing import check_destination
 
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)
@@ -72,7 +72,7 @@ def embed(
 
 def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, how: str) -> None:
     """Embed and write; when interrupted, write what is finished."""
-    from neuralviz.corpus.writing import write_vectors
+    from neuralviz.store.writing import write_vectors
 
     warn_of_time([embedder], read.texts)
     with progress_bars() as progress:

@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from neuralviz.cli.common import INTERRUPTED, app, precision_warnings_said, say, status
+from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, progress_bars
-from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
-from neuralviz.terminal import printable
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.embedders.registry import Loaders
@@ -119,9 +119,9 @@ def evaluate(
 
     What is embedded is kept: stopped in any way, the same command goes on where it was.
     """
-    from neuralviz.corpus.writing import check_folder
     from neuralviz.embedders import split_options
     from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
+    from neuralviz.store.writing import check_folder
 
     if method and experiment:
         raise SettingsError("Give methods or experiments, not both.")
@@ -325,8 +325,8 @@ def _drawn(
 
 
 def _write(results: Results, folder: Path) -> None:
-    from neuralviz.corpus.writing import write_text
     from neuralviz.plots.report import report_html
+    from neuralviz.store.writing import write_text
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

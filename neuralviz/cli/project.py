@@ -22,14 +22,14 @@ from neuralviz.cli.vectors import (
     load_embedders,
     progress_bars,
 )
-from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.maps import KeptMap
-    from neuralviz.corpus.projecting import ProjectionEvent, ProjectionSettings
-    from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.projecting import ProjectionEvent, ProjectionSettings
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
 
 PAGE = ".html"
 STAGES = {
@@ -72,12 +72,12 @@ def project(
     ] = None,
 ) -> None:
     """Make a map of a kept corpus; one that was made before is opened again."""
-    from neuralviz.corpus.exporting import corpus_table
-    from neuralviz.corpus.mapping import check_enough_texts
-    from neuralviz.corpus.projecting import ProjectionSettings
-    from neuralviz.corpus.store import CorpusStore
-    from neuralviz.corpus.writing import check_destination, write_table, write_text
     from neuralviz.embedders.labels import method_label
+    from neuralviz.maps.exporting import corpus_table
+    from neuralviz.maps.mapping import check_enough_texts
+    from neuralviz.maps.projecting import ProjectionSettings
+    from neuralviz.store.corpora import CorpusStore
+    from neuralviz.store.writing import check_destination, write_table, write_text
 
     check_destination(output, PAGE)
     as_page = output.suffix.lower() == PAGE
@@ -110,7 +110,7 @@ def project(
 def _make_map(
     store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
 ) -> KeptMap:
-    from neuralviz.corpus.mapping import make_map
+    from neuralviz.maps.mapping import make_map
 
     with progress_bars() as bars:
         task = bars.add_task(STAGES["neighbours"], total=None)

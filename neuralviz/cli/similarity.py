@@ -27,13 +27,13 @@ from neuralviz.cli.vectors import (
     warn_of_time,
     warn_of_vectors,
 )
-from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.reading import ReadTexts
     from neuralviz.embedders import Embedder
     from neuralviz.evaluation.similarity import Similarity
+    from neuralviz.reading.texts import ReadTexts
 
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 MAX_METHODS = 4
@@ -75,9 +75,9 @@ def similarity(
     batch_size: BatchSizeOption = 32,
 ) -> None:
     """Compare all pairs of a file's texts by several methods: a table and a figure."""
-    from neuralviz.corpus.writing import check_folder
     from neuralviz.embedders import embedder_specs, split_options
     from neuralviz.embedders.labels import method_labels
+    from neuralviz.store.writing import check_folder
 
     methods = method or list(DEFAULT_METHODS)
     if len(methods) > MAX_METHODS:
@@ -176,9 +176,9 @@ def _write(
     folder: Path,
 ) -> None:
     """Write the table in two formats and the figure."""
-    from neuralviz.corpus.writing import write_products, write_text
     from neuralviz.plots.compare import similarity_heatmaps
     from neuralviz.plots.theme import standalone_html
+    from neuralviz.store.writing import write_products, write_text
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from neuralviz.cli.common import (
     precision_warnings_said,
     say,
 )
-from neuralviz.corpus.lines import many
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning, TuningSettings

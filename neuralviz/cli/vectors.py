@@ -18,15 +18,15 @@ from neuralviz.cli.common import (
     status,
     stderr,
 )
-from neuralviz.corpus.lines import many
 from neuralviz.errors import LossWarning, NeuralvizError
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     import numpy as np
     from rich.progress import Progress
 
-    from neuralviz.corpus.reading import Mode, ReadTexts
     from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.reading.texts import Mode, ReadTexts
 
 FileArgument = Annotated[
     Path,
@@ -77,7 +77,7 @@ def read_file(
 
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
-    from neuralviz.corpus.reading import read_folder, read_texts
+    from neuralviz.reading.texts import read_folder, read_texts
 
     try:
         if path.is_dir():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import LossWarning, ModelError, SettingsError, Stopped, TextError
+from neuralviz.errors import LossWarning, ModelError, SettingsError, ShouldStop, Stopped, TextError
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel, TokenizedText
 
 BATCH_SIZE = 32
-ShouldStop = Callable[[], bool]
 
 
 @dataclass(frozen=True, eq=False)

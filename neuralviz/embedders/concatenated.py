@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, ShouldStop, nothing_learnt, rose, unit_vectors
-from neuralviz.errors import SettingsError
+from neuralviz.embedders.base import Embedder, nothing_learnt, rose, unit_vectors
+from neuralviz.errors import SettingsError, ShouldStop
 
 
 class ConcatenatedEmbedder(Embedder):

@@ -15,7 +15,7 @@ from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import MicroTuning, TuningSettings
     from neuralviz.models import LanguageModel, TokenizedText
 

@@ -10,7 +10,7 @@ import numpy as np
 from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
     from neuralviz.layers.pooling import PoolingName
     from neuralviz.layers.sbert_wk import Variant
     from neuralviz.layers.states import Pooling

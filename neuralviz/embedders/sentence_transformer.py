@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, ShouldStop, nothing_learnt
-from neuralviz.errors import ModelError, Stopped
+from neuralviz.embedders.base import Embedder, nothing_learnt
+from neuralviz.errors import ModelError, ShouldStop, Stopped
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -19,7 +19,7 @@ from neuralviz.errors import NeuralvizError, Stopped
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
 
 TIE = 1e-7
 MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work

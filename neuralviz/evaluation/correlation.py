@@ -12,7 +12,7 @@ from neuralviz.errors import NeuralvizError, Stopped
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95 % are guesses

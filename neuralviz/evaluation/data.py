@@ -17,12 +17,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from neuralviz.corpus.lines import count, many, tidy
-from neuralviz.corpus.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
-from neuralviz.corpus.rows import usable_rows
-from neuralviz.corpus.tables import Table, read_table
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.broken import Grouping
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
+from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.tables import Table, read_table
+from neuralviz.words import count, many
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 Measure = Literal["correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases"]

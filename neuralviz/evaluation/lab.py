@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from neuralviz.corpus.database import Database
-from neuralviz.corpus.embedding import BATCH_SIZE, embed_texts
-from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors, text_keys
 from neuralviz.embedders.base import rose
 from neuralviz.embedders.neural import share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
@@ -26,11 +23,14 @@ from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.evaluation.measures import Measured, measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
+from neuralviz.store.database import Database
+from neuralviz.store.embedding import BATCH_SIZE, embed_texts
+from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder, NeuralEmbedder
-    from neuralviz.embedders.base import ShouldStop
     from neuralviz.embedders.registry import Loaders
+    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.broken import Overlap
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row

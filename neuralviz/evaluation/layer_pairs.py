@@ -17,10 +17,10 @@ from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.pairs import ScoredPairs
     from neuralviz.layers.pooling import PoolingName
     from neuralviz.layers.states import Pooling
     from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.reading.pairs import ScoredPairs
 
 PAIRS_AT_ONCE = 32
 WINDOWS = (1, 2, 3, 4)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.corpus.lines import many
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.broken import (
     BrokenCount,
@@ -41,11 +40,12 @@ from neuralviz.evaluation.data import (
 from neuralviz.evaluation.neighbourhoods import K, KnnAccuracy, Outvoted, knn_accuracy, outvoted
 from neuralviz.evaluation.paraphrases import QualityMap, quality_maps
 from neuralviz.evaluation.uniformity import Uniformity, alignment_and_uniformity
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
 
 WORST = 20  # triplets, and texts, that are told in words
 DRAWN_PRODUCTS = 20_000  # of each kind, for histograms
@@ -364,7 +364,7 @@ def _triplets(
 def _neighbours(
     found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
 ) -> Measured:
-    from neuralviz.corpus.neighbours import find_neighbours
+    from neuralviz.maps.neighbours import find_neighbours
 
     near = find_neighbours(units[data.rows], k, should_stop=should_stop)
     notes = found.notes

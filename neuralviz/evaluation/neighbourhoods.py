@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralviz.corpus.neighbours import Neighbours
 from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.maps.neighbours import Neighbours
 
 K = 10
 ROWS = 8192  # texts that are counted at once

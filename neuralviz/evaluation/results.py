@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz import __version__
-from neuralviz.corpus.writing import inert
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import Measure, ScoredData
 from neuralviz.evaluation.lab import Cell, Compared
 from neuralviz.evaluation.published import Published, published
+from neuralviz.store.writing import inert
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import streamlit as st
 
-from neuralviz.corpus.writing import frame_csv
 from neuralviz.plots.theme import standalone_html
+from neuralviz.store.writing import frame_csv
 from neuralviz.ui.live_figure import live_figure
 
 if TYPE_CHECKING:

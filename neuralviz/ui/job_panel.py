@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.ui.jobs import job_queue
+from neuralviz.jobs.queue import job_queue
 from neuralviz.ui.page import plain
 
 if TYPE_CHECKING:
-    from neuralviz.ui.jobs import Job
+    from neuralviz.jobs.queue import Job
 
 
 def job_panel(

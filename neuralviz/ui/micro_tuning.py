@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import SettingsError
+from neuralviz.jobs.queue import Job, job_queue
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
 from neuralviz.micro_tuning.record import RunRecord, watch
 from neuralviz.micro_tuning.settings import (
@@ -35,9 +35,9 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.theme import shorten
+from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.job_panel import job_panel
-from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.model_choice import load_for_app, model_or_none
 from neuralviz.ui.page import plain

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
-from neuralviz.corpus.reading import ReadTexts, join_pasted, read_texts, split_pasted
-from neuralviz.corpus.tables import TABLES, is_table
 from neuralviz.errors import NeuralvizError
+from neuralviz.reading.tables import TABLES, is_table
+from neuralviz.reading.texts import ReadTexts, join_pasted, read_texts, split_pasted
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import load_texts, save_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.corpus.reading import Mode
+    from neuralviz.reading.texts import Mode
 
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 116  # px; more texts than a few are scrolled

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import streamlit as st
 
+from neuralviz.jobs.queue import Job, job_queue
 from neuralviz.ui.job_panel import job_panel
-from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.session import is_here, session_id
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
 
 R = TypeVar("R")
 

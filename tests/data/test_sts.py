@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from neuralviz import cli
-from neuralviz.corpus.pairs import read_pairs
 from neuralviz.evaluation.layer_pairs import measure_layers
 from neuralviz.models import MINILM, load_text_model
+from neuralviz.reading.pairs import read_pairs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.example import NAME
-from neuralviz.corpus.reading import ReadTexts
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
+from neuralviz.maps.example import NAME
 from neuralviz.models import shared
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui import precision
 from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
 

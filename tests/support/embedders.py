@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from neuralviz.embedders import Embedder
-from neuralviz.embedders.base import ShouldStop, nothing_learnt
-from neuralviz.errors import Stopped
+from neuralviz.embedders.base import nothing_learnt
+from neuralviz.errors import ShouldStop, Stopped
 
 
 class HashEmbedder(Embedder):

@@ -13,13 +13,21 @@ PACKAGE = ROOT / "neuralviz"
 
 # A package may import those of its own row and of the rows below it, itself included.
 ROWS = (
-    {"ui", "plots"},
-    {"embedders", "corpus", "evaluation", "training"},
-    {"micro_tuning", "layers"},
+    {"ui"},
+    {"cli"},
+    {"plots"},
+    {"jobs"},
+    {"evaluation"},
+    {"maps"},
+    {"store"},
+    {"reading"},
+    {"embedders"},
+    {"layers"},
+    {"micro_tuning"},
     {"models"},
-    {"errors", "paths"},
+    {"errors", "paths", "words"},
 )
-ROOTS = {"cli", "terminal", "__main__", "__init__"}  # thin faces over everything
+ROOTS = {"__main__", "__init__"}  # thin faces over everything
 
 
 def sources() -> list[Path]:

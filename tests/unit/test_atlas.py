@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from neuralviz.corpus.clusters import Clusters
-from neuralviz.corpus.store import Column
 from neuralviz.errors import NeuralvizError
+from neuralviz.maps.clusters import Clusters
 from neuralviz.plots.corpus_map import by_category, by_number
+from neuralviz.store.corpora import Column
 from neuralviz.ui.corpus import atlas
 
 if TYPE_CHECKING:

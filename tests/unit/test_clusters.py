@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralviz.corpus.clusters import Clusters, find_clusters, name_clusters
 from neuralviz.errors import SettingsError
+from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 
 TOPICS = {
     "garden": "tomatoes seeds soil compost watering roses spade greenhouse".split(),
@@ -72,7 +72,7 @@ def test_one_large_cloud_is_looked_into():
 
 
 def test_of_very_many_points_the_clusters_are_those_of_a_sample(monkeypatch):
-    monkeypatch.setattr("neuralviz.corpus.clusters.MOST_POINTS", 400)
+    monkeypatch.setattr("neuralviz.maps.clusters.MOST_POINTS", 400)
     clusters = find_clusters(blobs(500, 900, 600, noise=4))
     expected = np.repeat([2, 0, 1, -1], [500, 900, 600, 4])
     assert (clusters.n, clusters.min_cluster_size) == (3, 20)

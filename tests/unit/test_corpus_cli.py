@@ -16,11 +16,11 @@ from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
 from neuralviz.models import bfloat16
+from neuralviz.store.corpora import CorpusStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,7 +263,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr("neuralviz.corpus.mapping.project", stopped)
+        patch.setattr("neuralviz.maps.mapping.project", stopped)
         result = run("project", "rows.csv", "-o", "map.html", *PCA)
     assert result.exit_code == 130
     assert "Stopped; the map was not finished. The vectors are kept." in result.stderr

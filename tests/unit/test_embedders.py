@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import torch
 
-from neuralviz.corpus.vectors import embedder_id
 from neuralviz.embedders import (
     FOR_CORPORA,
     METHODS,
@@ -44,6 +43,7 @@ from neuralviz.models import (
     tokenize,
 )
 from neuralviz.plots.theme import method_colour
+from neuralviz.store.vectors import embedder_id
 from tests.support.models import SENTENCES, TEXTS, save_family, save_sentence_transformer
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.corpus import embedding
-from neuralviz.corpus.embedding import BATCH_SIZE, embed_corpus
-from neuralviz.corpus.reading import ReadTexts, read_texts
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import make_embedder
 from neuralviz.paths import sample_data
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store import embedding
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import BATCH_SIZE, embed_corpus
 from tests.support.embedders import HashEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -29,8 +29,8 @@ TEXTS = ReadTexts(tuple(f"text {i} " + "word " * (i % 17) for i in range(400)))
 RUN = """
 import sys
 from pathlib import Path
-from neuralviz.corpus import embedding
-from neuralviz.corpus.store import CorpusStore
+from neuralviz.store import embedding
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.embedders import make_embedder
 from tests.support.embedders import HashEmbedder
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.corpus import example
-from neuralviz.corpus.example import NAME, RECORDED, TEXTS, add_example, add_example_once
-from neuralviz.corpus.maps import KeptMaps
-from neuralviz.corpus.projecting import ProjectionSettings
-from neuralviz.corpus.reading import read_texts
-from neuralviz.corpus.store import CorpusStore
-from neuralviz.corpus.vectors import embedder_id
 from neuralviz.embedders import EmbedderSpec, make_embedder
+from neuralviz.maps import example
+from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.texts import read_texts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.vectors import embedder_id
 
 
 @pytest.fixture

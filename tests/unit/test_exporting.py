@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.exporting import OURS, corpus_table
-from neuralviz.corpus.mapping import make_map
-from neuralviz.corpus.projecting import ProjectionSettings
-from neuralviz.corpus.reading import ReadTexts, read_texts
-from neuralviz.corpus.store import CorpusStore
-from neuralviz.corpus.vectors import text_keys
-from neuralviz.corpus.writing import table_bytes
 from neuralviz.errors import StoreError
+from neuralviz.maps.exporting import OURS, corpus_table
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.vectors import text_keys
+from neuralviz.store.writing import table_bytes
 from tests.support.embedders import HashEmbedder
 
 TEXTS = ("one", "two 🙂", "three", "one", "four", "five", "six")

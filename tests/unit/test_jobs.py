@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.ui import jobs
-from neuralviz.ui.jobs import Job, JobQueue
+from neuralviz.jobs import queue as jobs
+from neuralviz.jobs.queue import Job, JobQueue
 
 
 def here() -> bool:

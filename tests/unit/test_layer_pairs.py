@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.corpus.pairs import ScoredPairs
 from neuralviz.errors import ModelError, TextError
 from neuralviz.evaluation import layer_pairs
 from neuralviz.evaluation.layer_pairs import PAIRS_AT_ONCE, measure_layers
 from neuralviz.layers.sbert_wk import ablation, check_sbert_wk, sbert_wk_pooling
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
+from neuralviz.reading.pairs import ScoredPairs
 from tests.support.models import SENTENCES
 
 

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from neuralviz.corpus import mapping, maps
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.mapping import Placer, check_enough_texts, make_map
-from neuralviz.corpus.projecting import Projection, ProjectionSettings, project
-from neuralviz.corpus.reading import ReadTexts
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.errors import Stopped, StoreError, TextError
+from neuralviz.maps import kept as maps
+from neuralviz.maps import mapping
+from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
+from neuralviz.maps.projecting import Projection, ProjectionSettings, project
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 from tests.support.embedders import HashEmbedder
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.store import Corpus
-    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
 
 PCA = ProjectionSettings("pca", 3)
 TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neuralviz.corpus.pairs import read_pairs
-from neuralviz.corpus.reading import read_texts
 from neuralviz.embedders import METHODS, Embedder, embedder_spec, make_embedder
 from neuralviz.models import BUNDLED, MINILM, load_sentence_transformer, load_text_model
+from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.texts import read_texts
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel

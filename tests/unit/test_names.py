@@ -1,4 +1,4 @@
-from neuralviz.corpus.names import free_name
+from neuralviz.words import free_name
 
 
 def test_a_name_that_is_taken_gets_a_number_behind_it():

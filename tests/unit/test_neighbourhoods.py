@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from neuralviz.corpus.neighbours import Neighbours, find_neighbours
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.neighbourhoods import (
     common_neighbours,
@@ -17,6 +16,7 @@ from neuralviz.evaluation.neighbourhoods import (
     outvoted,
     wilson_interval,
 )
+from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
 
 def with_labels(n: int = 120, seed: int = 0) -> tuple[np.ndarray, list[str]]:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from neuralviz.corpus.neighbours import (
+from neuralviz.errors import SettingsError, Stopped, TextError
+from neuralviz.maps.neighbours import (
     METRICS,
     Neighbours,
     find_neighbours,
@@ -16,7 +17,6 @@ from neuralviz.corpus.neighbours import (
     nearest,
     numba_turn,
 )
-from neuralviz.errors import SettingsError, Stopped, TextError
 
 SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "manhattan": "cityblock"}
 

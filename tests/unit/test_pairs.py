@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from neuralviz.corpus.pairs import read_pairs
 from neuralviz.errors import TextError
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
+from neuralviz.reading.pairs import read_pairs
 
 THREE = "A,B,5\nC,D,2.5\nE,F,0\n"
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.corpus.neighbours import Neighbours, find_neighbours, nearest
-from neuralviz.corpus.projecting import (
+from neuralviz.errors import SettingsError, Stopped, TextError
+from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
+from neuralviz.maps.projecting import (
     Projection,
     ProjectionEvent,
     ProjectionSettings,
@@ -22,7 +23,6 @@ from neuralviz.corpus.projecting import (
     project,
     warm_up,
 )
-from neuralviz.errors import SettingsError, Stopped, TextError
 
 TSNE = ProjectionSettings(reducer="tsne", perplexity=15)
 PCA = ProjectionSettings(reducer="pca")
@@ -323,7 +323,7 @@ def test_warming_up_again_is_cheap():
 TWENTY = """
 import threading
 import numpy as np
-from neuralviz.corpus.projecting import ProjectionSettings, place, project
+from neuralviz.maps.projecting import ProjectionSettings, place, project
 
 vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
 made, start = [], threading.Barrier(20)

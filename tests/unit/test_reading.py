@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from neuralviz.corpus import lines, reading
-from neuralviz.corpus.reading import (
+from neuralviz.errors import TextError
+from neuralviz.reading import lines
+from neuralviz.reading import texts as reading
+from neuralviz.reading.texts import (
     join_pasted,
     read_files,
     read_folder,
     read_texts,
     split_pasted,
 )
-from neuralviz.errors import TextError
 
 
 @pytest.mark.parametrize(

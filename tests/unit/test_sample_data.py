@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from neuralviz.corpus.reading import read_texts
+from neuralviz.reading.texts import read_texts
 
 FOLDER = Path(__file__).parents[2] / "sample_data"
 KINDS = {"plain", "same words", "other words", "negation", "number", "word order"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuralviz.corpus.search import find_words
+from neuralviz.maps.search import find_words
 
 TEXTS = [text.casefold() for text in (
     "The old bridge", "A bridge of old stone", "Straße im Regen", "42 % = half?", "",

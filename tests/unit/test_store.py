@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.corpus import store as store_module
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.reading import ReadTexts
-from neuralviz.corpus.store import CorpusStore
-from neuralviz.corpus.vectors import text_keys
 from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.errors import SettingsError, StoreError
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store import corpora as store_module
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -188,9 +188,9 @@ def test_specs_of_methods_are_kept_as_text():
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from neuralviz.corpus.embedding import embed_corpus
-from neuralviz.corpus.reading import ReadTexts
-from neuralviz.corpus.store import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.errors import StoreError
 from tests.support.embedders import HashEmbedder
 
@@ -232,8 +232,8 @@ FIRST_WRITE = """
 import sys
 import time
 from pathlib import Path
-from neuralviz.corpus.reading import ReadTexts
-from neuralviz.corpus.store import CorpusStore
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
 
 print("ready", flush=True)
 CorpusStore(Path(sys.argv[1])).add("first", ReadTexts(("a", "b")))

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from neuralviz.corpus import lines, tables
-from neuralviz.corpus.tables import Table, read_table
 from neuralviz.errors import TextError
+from neuralviz.reading import lines, tables
+from neuralviz.reading.tables import Table, read_table
 
 # --- what is written comes back ------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.corpus.writing import frame_csv, inert, lists_of, table_bytes
+from neuralviz.store.writing import frame_csv, inert, lists_of, table_bytes
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "- a dialogue")
 TABLE = pa.table(

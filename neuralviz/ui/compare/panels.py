@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.writing import frame_csv
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
@@ -30,6 +29,7 @@ from neuralviz.plots.compare import (
 )
 from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_layer_names
 from neuralviz.plots.theme import shorten
+from neuralviz.store.writing import frame_csv
 from neuralviz.ui.compare.run import PAIR, Comparison
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.job_panel import job_panel

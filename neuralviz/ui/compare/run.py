@@ -17,7 +17,7 @@ from neuralviz.embedders.concatenated import join
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.ui.jobs import Job, job_queue
+from neuralviz.jobs.queue import Job, job_queue
 from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.session import is_here, session_id
 

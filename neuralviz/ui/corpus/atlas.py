@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit.components.v1
 
-from neuralviz.corpus.names import free_name
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
+from neuralviz.words import free_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, cast
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.exporting import corpus_table
-from neuralviz.corpus.reading import ReadTexts, read_files, read_texts, split_pasted
-from neuralviz.corpus.store import MAX_NAME, CorpusStore
-from neuralviz.corpus.tables import TABLES, is_table
-from neuralviz.corpus.writing import table_bytes
 from neuralviz.errors import NeuralvizError
+from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.theme import shorten
+from neuralviz.reading.tables import TABLES, is_table
+from neuralviz.reading.texts import ReadTexts, read_files, read_texts, split_pasted
+from neuralviz.store.corpora import MAX_NAME, CorpusStore
+from neuralviz.store.writing import table_bytes
 from neuralviz.ui.corpus.work import current_work
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from neuralviz.corpus.reading import Mode
-    from neuralviz.corpus.store import Corpus
+    from neuralviz.reading.texts import Mode
+    from neuralviz.store.corpora import Corpus
 
 CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
 ADDED = "corpus-added"  # where the session keeps the id of one that has just been added

@@ -12,7 +12,7 @@ from neuralviz.plots.corpus_map import by_category, by_number, cluster_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.maps.neighbours import Neighbours
     from neuralviz.plots.corpus_map import PointColour
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 

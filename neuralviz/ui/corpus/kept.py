@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.corpus.mapping import Placer
-from neuralviz.corpus.neighbours import neighbours_of_points
-from neuralviz.corpus.projecting import SCORED_NEIGHBOURS
-from neuralviz.corpus.reading import ID_COLUMNS
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.maps.mapping import Placer
+from neuralviz.maps.neighbours import neighbours_of_points
+from neuralviz.maps.projecting import SCORED_NEIGHBOURS
+from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.store.corpora import CorpusStore
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.clusters import Clusters
-    from neuralviz.corpus.maps import KeptMap
-    from neuralviz.corpus.neighbours import Neighbours
-    from neuralviz.corpus.projecting import ProjectionSettings
-    from neuralviz.corpus.store import Corpus
-    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.maps.clusters import Clusters
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.maps.projecting import ProjectionSettings
     from neuralviz.plots.corpus_map import PointColour
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
 
 MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
 TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.exporting import corpus_table
-from neuralviz.corpus.store import CorpusStore
-from neuralviz.corpus.writing import frame_csv
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
+from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.corpus_map import accuracy_figure, cluster_names
 from neuralviz.plots.theme import shorten
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.writing import frame_csv
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
 from neuralviz.ui.corpus.kept import maps_by_method, open_map
 from neuralviz.ui.corpus.maps import (
@@ -33,7 +33,7 @@ from neuralviz.ui.page import plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.maps.neighbours import Neighbours
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 LISTED = 1000  # rows of a table at most: more make browsers slow

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
-from neuralviz.corpus.exporting import corpus_table
-from neuralviz.corpus.search import find_words
-from neuralviz.corpus.store import CorpusStore
-from neuralviz.corpus.vectors import embedder_id
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.search import find_words
 from neuralviz.plots.corpus_map import drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.vectors import embedder_id
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.atlas import is_available, show_atlas
 from neuralviz.ui.corpus.choose import file_name
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from neuralviz.corpus.neighbours import Neighbours
+    from neuralviz.maps.neighbours import Neighbours
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 ROW, HOVERED = "corpus-row", "corpus-hovered"
@@ -192,7 +192,7 @@ def _show_map(
         st.session_state[HOVERED] = int(row)
 
     def points(ending: str, vectors: bool) -> bytes:
-        from neuralviz.corpus.writing import table_bytes
+        from neuralviz.store.writing import table_bytes
 
         embedder = shown.embedder if vectors else None
         return table_bytes(ending, corpus_table(CorpusStore(), corpus.corpus, embedder, shown.kept))

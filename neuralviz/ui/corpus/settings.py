@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.corpus.neighbours import METRICS
-from neuralviz.corpus.projecting import MOST_NEIGHBORS, SEED, SEEDS, ProjectionSettings
 from neuralviz.embedders import FOR_CORPORA
 from neuralviz.errors import NeuralvizError
+from neuralviz.maps.neighbours import METRICS
+from neuralviz.maps.projecting import MOST_NEIGHBORS, SEED, SEEDS, ProjectionSettings
 from neuralviz.ui.corpus.kept import MapChoice
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.corpus import projecting
-from neuralviz.corpus.embedding import EmbeddingProgress, embed_corpus
-from neuralviz.corpus.projecting import ProjectionEvent
-from neuralviz.corpus.store import CorpusStore
 from neuralviz.embedders import make_embedder
 from neuralviz.embedders.labels import method_labels
+from neuralviz.jobs.queue import job_queue
+from neuralviz.maps import projecting
+from neuralviz.maps.projecting import ProjectionEvent
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import EmbeddingProgress, embed_corpus
 from neuralviz.ui.job_panel import job_panel
-from neuralviz.ui.jobs import job_queue
 from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.session import is_here, is_served, session_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.corpus.store import Corpus
+    from neuralviz.jobs.queue import Job
+    from neuralviz.store.corpora import Corpus
     from neuralviz.ui.corpus.kept import MapChoice
-    from neuralviz.ui.jobs import Job
 
 WORK = "corpus-work"  # where the session keeps it
 _numbers = itertools.count(1)
@@ -108,7 +108,7 @@ def submit(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     work = MapWork(corpus, tuple(choices))
 
     def run(job: Job) -> None:
-        from neuralviz.corpus.mapping import check_enough_texts, make_map
+        from neuralviz.maps.mapping import check_enough_texts, make_map
 
         check_enough_texts(corpus)
         store = CorpusStore()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.corpus.tables import read_table
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.data import (
@@ -30,6 +29,7 @@ from neuralviz.evaluation.neighbourhoods import K
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.paths import sample_data
+from neuralviz.reading.tables import read_table
 from neuralviz.ui.method_choice import JOINED
 from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.page import plain, show_error

@@ -37,7 +37,7 @@ from neuralviz.ui.work import Work, show_work, work_on
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.ui.evaluation.choose import Chosen
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.pairs import ScoredPairs, read_pairs
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import (
@@ -22,6 +21,7 @@ from neuralviz.plots.pairs import (
     sweep_figure,
 )
 from neuralviz.plots.theme import shorten
+from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import text_model_or_stop
@@ -31,7 +31,7 @@ from neuralviz.ui.work import show_work, work_on
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
     from neuralviz.models import TextModel
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import NeuralvizError
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
+from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.layers import followed_model_id, one_text
 from neuralviz.ui.model_choice import text_model_or_stop

@@ -11,11 +11,11 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.jobs.queue import Job, job_queue
 from neuralviz.plots.layers import block_totals_figure, marks_figure
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.job_panel import job_panel
-from neuralviz.ui.jobs import Job, job_queue
 from neuralviz.ui.layers import one_text
 from neuralviz.ui.micro_tuning import layers_to_choose_from, run_settings
 from neuralviz.ui.model_choice import chosen_model_id, load_for_app

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.corpus.pairs import read_pairs
-from neuralviz.corpus.reading import ReadTexts, read_texts
-from neuralviz.corpus.writing import frame_csv
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import sample_data
 from neuralviz.plots.words import words_figure, words_height
+from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import text_model_or_stop
@@ -27,7 +27,7 @@ from neuralviz.ui.work import show_work, work_on
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
     from neuralviz.layers.words import WordGroup, WordVariances
     from neuralviz.models import TextModel
 

@@ -1,9 +1,11 @@
-"""Names that are nobody else's."""
+"""Counts, names and lists as words."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+
+_NAMED_LINES = 5  # so many lines that were left out are named
 
 
 def free_name(
@@ -23,3 +25,19 @@ def free_name(
     numbers = map(str, itertools.count(2))
     brackets = (f"{name} ({inner})" for inner in (behind if mark else numbers))
     return next(one for one in itertools.chain([name], brackets) if same(one) not in known)
+
+
+def many(n: int, noun: str) -> str:
+    """``1 row``, ``2 rows``."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def count(n: int, noun: str) -> str:
+    """``1 row was``, ``2 rows were``."""
+    return f"{many(n, noun)} {'was' if n == 1 else 'were'}"
+
+
+def name_lines(lines: Sequence[int], unit: str = "line") -> str:
+    """The first few of some lines: ``line 2, 5, 9 …``."""
+    named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
+    return f"{unit} {named}" + " …" * (len(lines) > _NAMED_LINES)

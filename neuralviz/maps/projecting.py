@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.corpus.neighbours import (
+from neuralviz.embedders.base import unit_vectors
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
+from neuralviz.maps.neighbours import (
     METRICS,
     Neighbours,
     check_same_length,
@@ -28,11 +30,8 @@ from neuralviz.corpus.neighbours import (
     find_neighbours,
     n_distinct,
     nearest,
-    never,
     numba_turn,
 )
-from neuralviz.embedders.base import ShouldStop, unit_vectors
-from neuralviz.errors import SettingsError, Stopped, TextError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.corpus.clusters import Clusters
-from neuralviz.corpus.neighbours import Neighbours
-from neuralviz.corpus.projecting import Projection, ProjectionSettings
-from neuralviz.corpus.reading import read_texts
-from neuralviz.corpus.vectors import text_keys
 from neuralviz.errors import StoreError
+from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projecting import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.texts import read_texts
+from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.maps import KeptMap
-    from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
 
 TEXTS = "topics.csv"
 RECORDED = "topics_maps.npz"

@@ -11,17 +11,10 @@ from itertools import count as numbers
 from pathlib import Path
 from typing import Literal
 
-from neuralviz.corpus.lines import (
-    TextLines,
-    count,
-    count_unreadable,
-    name_lines,
-    opened,
-    tidy,
-)
-from neuralviz.corpus.names import free_name
-from neuralviz.corpus.tables import MAX_CHARACTERS, Table, is_table, read_table
 from neuralviz.errors import TextError
+from neuralviz.reading.lines import TextLines, count_unreadable, opened, tidy
+from neuralviz.reading.tables import MAX_CHARACTERS, Table, is_table, read_table
+from neuralviz.words import count, free_name, name_lines
 
 Mode = Literal["line", "blank line", "one"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralviz.corpus.lines import tidy
-from neuralviz.corpus.rows import usable_rows
-from neuralviz.corpus.tables import read_table
 from neuralviz.errors import TextError
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.tables import read_table
 
 SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
 SCORE_COLUMNS = ("score", "similarity")

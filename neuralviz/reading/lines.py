@@ -6,18 +6,18 @@ import codecs
 import io
 import re
 import unicodedata
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from neuralviz.errors import TextError
+from neuralviz.words import count, name_lines
 
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
-_NAMED_LINES = 5  # so many lines that were left out are named
 _SAMPLE = 1 << 24  # bytes at the head of a file by which its encoding is told
 _DETECTED = 1 << 16  # bytes of its lines beyond ASCII that are enough for it
 _FEW_BYTES = 12  # beyond ASCII; too few to tell a rarer encoding by
@@ -51,22 +51,6 @@ _OTHERS = {  # what files of other kinds begin with
     b"%PDF": "a PDF",
     b"PAR1": "a parquet file",
 }
-
-
-def many(n: int, noun: str) -> str:
-    """``1 row``, ``2 rows``."""
-    return f"{n:,} {noun}{'s' * (n != 1)}"
-
-
-def count(n: int, noun: str) -> str:
-    """``1 row was``, ``2 rows were``."""
-    return f"{many(n, noun)} {'was' if n == 1 else 'were'}"
-
-
-def name_lines(lines: Sequence[int], unit: str = "line") -> str:
-    """The first few of some lines: ``line 2, 5, 9 …``."""
-    named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
-    return f"{unit} {named}" + " …" * (len(lines) > _NAMED_LINES)
 
 
 def tidy(field: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.corpus.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
 from neuralviz.errors import StoreError
+from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

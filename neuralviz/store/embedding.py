@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.corpus.vectors import text_keys
 from neuralviz.embedders.concatenated import join
 from neuralviz.errors import TextError
+from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
-    from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder, KeptVectors
     from neuralviz.embedders import EmbeddedBatch, Embedder, EmbedderSpec
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 
 BATCH_SIZE = 32
 KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut

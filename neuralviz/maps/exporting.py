@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.corpus.names import free_name
-from neuralviz.corpus.writing import lists_of
+from neuralviz.store.writing import lists_of
+from neuralviz.words import free_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from neuralviz.corpus.maps import KeptMap
-    from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
 
 AXES = ("x", "y", "z")
 OURS = ("id", "text", *AXES, "cluster", "first_loss", "last_loss", "vector")

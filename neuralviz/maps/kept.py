@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.corpus.clusters import Clusters
-from neuralviz.corpus.database import Database, list_array, now, rows_of
-from neuralviz.corpus.neighbours import Neighbours
-from neuralviz.corpus.projecting import Projection, ProjectionSettings
 from neuralviz.errors import StoreError
+from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projecting import Projection, ProjectionSettings
+from neuralviz.store.database import Database, list_array, now, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from neuralviz.corpus.store import Corpus
-    from neuralviz.corpus.vectors import KeptEmbedder
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
 
 VERSION = 1  # of how maps are made: another one makes another map of the same settings
 _ABOUT = ("id", "corpus", "embedder", "created", "about")

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from neuralviz.corpus.database import Database, now
-from neuralviz.corpus.maps import KeptMaps
-from neuralviz.corpus.names import free_name
-from neuralviz.corpus.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.errors import StoreError
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.paths import home
+from neuralviz.store.database import Database, now
+from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
+from neuralviz.words import free_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from neuralviz.corpus.reading import ReadTexts
+    from neuralviz.reading.texts import ReadTexts
 
 MAX_NAME = 80  # characters
 LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names

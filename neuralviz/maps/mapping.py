@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from neuralviz.corpus.clusters import find_clusters, name_clusters
-from neuralviz.corpus.neighbours import nearest, never
-from neuralviz.corpus.projecting import FEWEST_TEXTS, ProjectionEvent, place, project
-from neuralviz.errors import StoreError, TextError
+from neuralviz.errors import StoreError, TextError, never
+from neuralviz.maps.clusters import find_clusters, name_clusters
+from neuralviz.maps.neighbours import nearest
+from neuralviz.maps.projecting import FEWEST_TEXTS, ProjectionEvent, place, project
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from neuralviz.corpus.maps import KeptMap
-    from neuralviz.corpus.neighbours import Neighbours
-    from neuralviz.corpus.projecting import Projection, ProjectionSettings
-    from neuralviz.corpus.store import Corpus, CorpusStore
-    from neuralviz.corpus.vectors import KeptEmbedder
-    from neuralviz.embedders.base import ShouldStop
+    from neuralviz.errors import ShouldStop
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.maps.projecting import Projection, ProjectionSettings
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
 
 CLUSTER_WORDS = 4
 
@@ -96,5 +96,5 @@ class Placer:
         return nearest(self.vectors, vectors, k, self.projection.settings.metric)
 
     def land(self, vectors: np.ndarray, *, should_stop: ShouldStop = never) -> np.ndarray:
-        """[new, dimensions] where new vectors land; as of `neuralviz.corpus.projecting.place`."""
+        """[new, dimensions] where new vectors land; as of `neuralviz.maps.projecting.place`."""
         return place(self.vectors, self.projection, vectors, should_stop=should_stop)

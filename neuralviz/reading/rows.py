@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralviz.corpus.lines import count, name_lines, tidy
-from neuralviz.corpus.tables import MAX_CHARACTERS, Table
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.tables import MAX_CHARACTERS, Table
+from neuralviz.words import count, name_lines
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")

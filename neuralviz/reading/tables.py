@@ -27,8 +27,9 @@ from itertools import chain, compress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from neuralviz.corpus.lines import TextLines, count, name_lines, opened, tidy
 from neuralviz.errors import TextError
+from neuralviz.reading.lines import TextLines, opened, tidy
+from neuralviz.words import count, name_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa

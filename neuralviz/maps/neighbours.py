@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.base import ShouldStop, unit_vectors
-from neuralviz.errors import SettingsError, Stopped, TextError
+from neuralviz.embedders.base import unit_vectors
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,11 +31,6 @@ SAME_COSINE = 1e-12  # distances below are rounding
 SAME_SQUARE = 1e-14  # squared distances below, relative to the squared lengths, are rounding
 
 _numba = threading.Lock()
-
-
-def never() -> bool:
-    """The work goes on."""
-    return False
 
 
 @contextmanager

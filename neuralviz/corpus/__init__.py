@@ -1,1 +1,0 @@
-"""Texts: read from files or from what was pasted."""

@@ -1,0 +1,1 @@
+"""Long work beside whoever asked for it."""

@@ -1,0 +1,1 @@
+"""Maps of a corpus: projections, neighbours, clusters."""

@@ -1,0 +1,1 @@
+"""Files, pasted texts and tables into texts."""

@@ -1,0 +1,1 @@
+"""What is kept: corpora, vectors, and the files they are written to."""
