@@ -5,64 +5,50 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-# make app TORCH=cpu: PyTorch's own index has a build without CUDA, the registry's has not.
-INDEX  := $(if $(filter cpu,$(TORCH)),--extra-index-url https://download.pytorch.org/whl/cpu)
-PIP    := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt $(INDEX)
+SET_UP := $(PYTHON) scripts/set_up.py $(if $(TORCH),--torch $(TORCH))
 
 .DEFAULT_GOAL := help
-.PHONY: help app test lint format screenshots benchmarks hooks browser clean
+.PHONY: help app test lint format screenshots benchmarks hooks browser set-up clean
 
 help: ## list the targets
 	@echo "neuralviz: see what a masked language model learns from a text"
 	@echo
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 	@echo
-	@echo "  TORCH=cpu            on Linux: PyTorch without CUDA, a download of 0.2 GB"
-	@echo "  PYTHON=python3.12    the Python to start from, 3.11 or newer"
+	@echo "  PYTHON=python3.12    the Python to set up with, 3.11 or newer"
+	@echo "  TORCH=cuda           PyTorch with CUDA where no NVIDIA GPU is found; TORCH=cpu: without"
 	@echo "  ARGS=\"--port 8600\"   passed on to the app, to pytest or to the script"
 
-app: $(VENV)/.app ## set up what is missing and open the app
+app: ## set up what is missing and open the app
+	@$(SET_UP) app
 	$(BIN)/neuralviz app $(ARGS)
 
-test: $(VENV)/.dev lint browser ## set up, check the code and run all tests, browser included
+test: set-up lint browser ## set up, check the code and run all tests, browser included
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.dev ## style, formatting and types
+lint: set-up ## style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
-format: $(VENV)/.dev ## put the code into its one format
+format: set-up ## put the code into its one format
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-screenshots: $(VENV)/.dev browser ## make the pictures of the README anew
+screenshots: set-up browser ## make the pictures of the README anew
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
-benchmarks: $(VENV)/.dev browser ## measure the speed on this machine
+benchmarks: set-up browser ## measure the speed on this machine
 	@for script in benchmarks/*.py; do $(BIN)/python "$$script" $(ARGS) || exit 1; done
 
-hooks: $(VENV)/.dev ## run style and type checks before every commit
+hooks: set-up ## run style and type checks before every commit
 	$(BIN)/pre-commit install
 
-browser: $(VENV)/.dev
+browser: set-up
 	@scripts/get_chromium.sh $(BIN)
+
+set-up:
+	@$(SET_UP) test
 
 clean: ## remove the virtual environment and what was built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache
-
-# The stamps are older than what they depend on when something has to be installed anew.
-$(VENV)/.app: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
-	@touch $@
-
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[test,dev]'
-	@touch $(VENV)/.app $@
-
-$(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "neuralviz needs Python 3.11 or newer, for example: make app PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
-	  { echo "Python's venv is missing; on Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
-	$(PYTHON) -m venv $(VENV)

@@ -5,6 +5,7 @@ The queue forgets a job when it is over; whoever submitted it holds on to what i
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 import time
@@ -21,6 +22,7 @@ Status = Literal["queued", "running", "done", "stopped", "failed"]
 
 GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
 LOOK_EVERY = 1.0  # seconds between two looks for the owner
+CLOSE_SECONDS = 10.0  # for the work to end when the process does
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +135,8 @@ class JobQueue:
         self.max_running = max_running
         self._lock = threading.Lock()
         self._waiting: deque[tuple[Job, Callable[[Job], None]]] = deque()
-        self._running = 0
+        self._running: dict[Job, threading.Thread] = {}
+        self._is_closed = False
 
     def submit(
         self, label: str, work: Callable[[Job], None], owner_is_here: Callable[[], bool]
@@ -145,6 +148,8 @@ class JobQueue:
         """
         job = Job(label, owner_is_here)
         with self._lock:
+            if self._is_closed:
+                job.stop()
             self._waiting.append((job, work))
             self._start_next()
         return job
@@ -156,20 +161,39 @@ class JobQueue:
             waiting = [queued for queued, _ in self._waiting]
         return waiting.index(job) + 1 if job in waiting else 0
 
+    def close(self, seconds: float = CLOSE_SECONDS) -> bool:
+        """Stop all jobs and wait until the running ones have ended; whether they have.
+
+        To be called before Python ends: a thread that is inside torch then takes the process down
+        with it (“terminate called without an active exception”).
+        """
+        with self._lock:
+            self._is_closed = True
+            for job, _ in self._waiting:
+                job.stop()
+            running = dict(self._running)
+        for job in running:
+            job.stop()
+        until = time.monotonic() + seconds
+        for thread in running.values():
+            thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in running.values())
+
     def _start_next(self) -> None:
         self._drop_unwanted()
-        while self._waiting and self._running < self.max_running:
-            self._running += 1
-            threading.Thread(
-                target=self._work, args=self._waiting.popleft(), name="neuralviz-job", daemon=True
-            ).start()
+        while self._waiting and len(self._running) < self.max_running:
+            job, work = self._waiting.popleft()
+            self._running[job] = thread = threading.Thread(
+                target=self._work, args=(job, work), name="neuralviz-job", daemon=True
+            )
+            thread.start()
 
     def _work(self, job: Job, work: Callable[[Job], None]) -> None:
         try:
             job._run(work)
         finally:
             with self._lock:
-                self._running -= 1
+                del self._running[job]
                 self._start_next()
 
     def _drop_unwanted(self) -> None:
@@ -182,5 +206,7 @@ class JobQueue:
 
 @cache
 def job_queue() -> JobQueue:
-    """The queue of this process."""
-    return JobQueue()
+    """The queue of this process, closed when the process ends."""
+    queue = JobQueue()
+    atexit.register(queue.close)
+    return queue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import logging
 import threading
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the cores
+END_SECONDS = 10.0  # for the warm-up to end when the process does
 
 _log = logging.getLogger(__name__)
 M = TypeVar("M", bound="TextModel")
@@ -161,6 +163,13 @@ def _start_warm_up() -> None:
     timer = threading.Timer(WARM_UP_AFTER, _load_bundled)
     timer.daemon = True
     timer.start()
+    atexit.register(_end_warm_up, timer)
+
+
+def _end_warm_up(timer: threading.Timer) -> None:
+    """Wait for it: a thread inside torch when Python ends takes the process down with it."""
+    timer.cancel()
+    timer.join(END_SECONDS)
 
 
 def _load_bundled() -> None:

@@ -163,3 +163,30 @@ def test_many_submit_at_once() -> None:
     assert len(everything) == 160
     assert most[0] <= 3
     assert {(job.status, *job.take()) for job in everything} == {("done", "ran")}
+
+
+# --- the end of the process ----------------------------------------------------------------------
+
+
+def test_closing_ends_what_runs_and_what_waits() -> None:
+    queue, gate, ran = JobQueue(max_running=1), Gate(), []
+    running = queue.submit("running", gate, here)
+    waiting = queue.submit("waiting", lambda job: ran.append(job), here)
+    assert gate.begun.wait(5)
+    assert queue.close()
+    late = queue.submit("late", lambda job: ran.append(job), here)
+    assert [job.status for job in (running, waiting, late)] == ["stopped"] * 3
+    assert ran == []
+
+
+def test_closing_does_not_wait_for_ever() -> None:
+    queue, begun, hang = JobQueue(), threading.Event(), threading.Event()
+
+    def deaf(job: Job) -> None:
+        begun.set()
+        hang.wait(20)
+
+    queue.submit("deaf", deaf, here)
+    assert begun.wait(5)
+    assert not queue.close(seconds=0.05)
+    hang.set()

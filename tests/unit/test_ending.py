@@ -1,0 +1,132 @@
+"""Ctrl-C and SIGTERM while torch computes: the process ends by itself, and says nothing of C++."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import urlopen
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.asyncio.client import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+TEXT = "The river rose overnight and covered the lower meadows. " * 8
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+TUNING_APP = f"""
+from neuralviz.micro_tuning import micro_tune
+from neuralviz.models.shared import shared_model
+from neuralviz.ui.jobs import job_queue
+
+def work(job):
+    model = shared_model("bundled")
+    for _ in micro_tune(model, [{TEXT!r}], epochs=1000, should_stop=job.should_stop):
+        print("a step", flush=True)
+
+job_queue().submit("tuning", work, lambda: True)
+"""
+
+WARM_UP = """
+import time
+from neuralviz.ui import model_choice
+
+def load():
+    print("begins", flush=True)
+    time.sleep(1)
+    print("ends", flush=True)
+
+model_choice.WARM_UP_AFTER = 0
+model_choice._load_bundled = load
+model_choice._start_warm_up()
+time.sleep(0.3)
+"""
+
+
+@contextmanager
+def started(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """A process whose output can be read, killed at the end if it is still there."""
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(line: str, process: subprocess.Popen[str]) -> None:
+    """Read what a process prints up to a line that begins so."""
+    for printed in process.stdout:
+        if printed.startswith(line):
+            return
+    pytest.fail(f"it never printed “{line}”: {process.stderr.read()}")
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_the_command_that_tunes(number: signal.Signals) -> None:
+    with started("-m", "neuralviz", "tune", TEXT, "--epochs", "1000") as process:
+        wait_for("epoch", process)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert "terminate called" not in errors
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "this is how far it came" in errors
+    else:
+        assert process.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_the_app_with_a_run_under_way(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(TUNING_APP)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = [f"--server.port={port}", "--server.headless=true", "--server.fileWatcherType=none"]
+    with started("-m", "streamlit", "run", tmp_path / "app.py", *options) as process:
+        asyncio.run(open_page(port))
+        wait_for("a step", process)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert "terminate called" not in errors
+    assert process.returncode == 0  # Streamlit's own
+
+
+async def open_page(port: int) -> None:
+    """Draw the page once, as a browser does."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            urlopen(f"http://127.0.0.1:{port}/_stcore/health").close()
+            break
+        except OSError:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.1)
+    url = f"ws://127.0.0.1:{port}/_stcore/stream"
+    async with connect(url, subprotocols=["streamlit"], max_size=None) as page:
+        rerun = BackMsg()
+        rerun.rerun_script.query_string = ""
+        await page.send(rerun.SerializeToString())
+        await asyncio.wait_for(page.recv(), 60)
+
+
+def test_a_warm_up_is_waited_for() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WARM_UP], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["begins", "ends"]
