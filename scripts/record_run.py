@@ -6,7 +6,9 @@ from pathlib import Path
 
 import neuralviz
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.record import RunRecord, watch
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import save_record
+from neuralviz.micro_tuning.watching import watch
 
 TEXTS = (
     "She sat on the bank of the river and watched the boats.",
@@ -27,5 +29,5 @@ def record_run() -> RunRecord:
 
 
 if __name__ == "__main__":
-    record_run().save(TARGET)
+    save_record(record_run(), TARGET)
     print(f"{TARGET.name}: {TARGET.stat().st_size / 1024:.0f} KB")

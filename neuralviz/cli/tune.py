@@ -84,8 +84,12 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     from rich.live import Live
 
     from neuralviz import terminal
-    from neuralviz.micro_tuning.plan import count_masked
-    from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
+    from neuralviz.micro_tuning.loop import tune
+    from neuralviz.micro_tuning.workload import (
+        MAX_FOLLOWED_VALUES,
+        count_masked,
+        followed_values,
+    )
     from neuralviz.models import tokenize
 
     console = Console(highlight=False)

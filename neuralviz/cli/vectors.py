@@ -126,7 +126,7 @@ def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
     from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, TunedOutputEmbedder
-    from neuralviz.micro_tuning.plan import count_masked
+    from neuralviz.micro_tuning.workload import count_masked
     from neuralviz.models import tokenize
 
     positions = 0

@@ -102,7 +102,7 @@ class NeuralEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.run import learn
+        from neuralviz.micro_tuning.learning import learn
 
         run = learn if self._shared is None else self._shared.learn
         result = run(self.model, read, self.settings, should_stop)
@@ -149,7 +149,7 @@ class _SharedRun:
         settings: TuningSettings,
         should_stop: ShouldStop,
     ) -> MicroTuning:
-        from neuralviz.micro_tuning.run import learn_by_epoch
+        from neuralviz.micro_tuning.learning import learn_by_epoch
 
         texts = [one.text for one in read]
         if texts != self._texts or settings.epochs not in self._results:

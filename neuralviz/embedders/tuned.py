@@ -91,7 +91,7 @@ class TunedOutputEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.run import learn
+        from neuralviz.micro_tuning.learning import learn
 
         result = learn(self.model, read, self.settings, should_stop)
         return self._outputs(result), losses(result)

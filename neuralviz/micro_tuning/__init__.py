@@ -21,11 +21,11 @@ from neuralviz.micro_tuning.events import (
     finished,
     neural_embeddings,
 )
-from neuralviz.micro_tuning.settings import TuningSettings, check_settings
+from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 
 if TYPE_CHECKING:
+    from neuralviz.micro_tuning.loop import micro_tune
     from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
-    from neuralviz.micro_tuning.run import micro_tune
 
 __all__ = [
     "DEFAULT_BLUEPRINTS",
@@ -34,6 +34,7 @@ __all__ = [
     "MicroTuning",
     "TokenShares",
     "TuningEvent",
+    "TuningOptions",
     "TuningSettings",
     "check_blueprints",
     "check_settings",
@@ -47,7 +48,7 @@ __all__ = [
 
 _NEEDS_TORCH = {
     "MaskedPredictions": "neuralviz.micro_tuning.predictions",
-    "micro_tune": "neuralviz.micro_tuning.run",
+    "micro_tune": "neuralviz.micro_tuning.loop",
     "predict_masked": "neuralviz.micro_tuning.predictions",
 }
 

@@ -36,11 +36,11 @@ class Piece:
         text_of: [position] its text.
         token_of: [position] its token, as an index into the text's tokens.
         weight: [position] 1 / masked positions of its chunk: a chunk's loss is the mean over them.
-        texts: [own text] the texts that have a position here.
-        slots: [own text, slot] the positions of each of them, as indices into those above; shorter
-            rows repeat their first at their end.
-        is_used: [own text, slot] whether the slot holds a position of the text.
-        own_text, slot: [position] where among ``slots`` it is.
+        texts: [piece text] the texts that have a position here.
+        slots: [piece text, slot] the positions of each of them, as indices into those above;
+            shorter rows repeat their first at their end.
+        is_used: [piece text, slot] whether the slot holds a position of the text.
+        piece_text, slot: [position] where among ``slots`` it is.
     """
 
     ids: Tensor
@@ -56,11 +56,11 @@ class Piece:
     texts: Tensor
     slots: Tensor
     is_used: Tensor
-    own_text: Tensor
+    piece_text: Tensor
     slot: Tensor
 
     def in_slots(self, of_position: Tensor) -> Tensor:
-        """[position, …] to [own text, slot, …]; what is in slots not used means nothing."""
+        """[position, …] to [piece text, slot, …]; what is in slots not used means nothing."""
         return of_position[self.slots]
 
 
@@ -75,17 +75,6 @@ class _Input:
     text: int
     number: int
     weight: float
-
-
-def count_masked(text: TokenizedText, settings: TuningSettings) -> int:
-    """Masked positions of a text over all its inputs and chunks: what micro-tuning has to do."""
-    total = 0
-    for chunk in text.chunks:
-        n = chunk.stop - chunk.start
-        total += n if settings.predict_unmasked else int(
-            mask_inputs(n, settings.blueprints).masked.sum()
-        )  # fmt: skip
-    return total
 
 
 def make_pieces(
@@ -107,12 +96,12 @@ def make_pieces(
     inputs.sort(key=lambda entry: len(entry.ids))  # stable: a text's inputs stay together
     batch: list[_Input] = []
     for _, of_text in groupby(inputs, key=lambda entry: entry.text):
-        own = list(of_text)  # all of one length; in one piece, if one can hold them
-        room = TOKENS_PER_PIECE // len(own[0].ids)
-        if batch and len(batch) + len(own) > room >= len(own):
+        together = list(of_text)  # all of one length; in one piece, if one can hold them
+        room = TOKENS_PER_PIECE // len(together[0].ids)
+        if batch and len(batch) + len(together) > room >= len(together):
             yield _pack(model, batch)
             batch = []
-        for entry in own:
+        for entry in together:
             if batch and len(batch) + 1 > room:
                 yield _pack(model, batch)
                 batch = []
@@ -124,19 +113,19 @@ def make_pieces(
 def _chunk_inputs(
     model: LanguageModel, text: TokenizedText, index: int, chunk: slice, settings: TuningSettings
 ) -> Iterator[_Input]:
-    own = text.ids[chunk]
+    ids = text.ids[chunk]
     if settings.predict_unmasked:
-        labelled = unmasked_inputs(len(own))
+        labelled = unmasked_inputs(len(ids))
     else:
-        labelled = mask_inputs(len(own), settings.blueprints).masked
+        labelled = mask_inputs(len(ids), settings.blueprints).masked
     weight = 1.0 / labelled.sum()
     for number, row in enumerate(labelled):
         at = np.flatnonzero(row)
-        shown = own if settings.predict_unmasked else np.where(row, model.mask_id, own)
+        shown = ids if settings.predict_unmasked else np.where(row, model.mask_id, ids)
         yield _Input(
             ids=np.concatenate([model.prefix_ids, shown, model.suffix_ids]).astype(np.int64),
             masked=at + len(model.prefix_ids),
-            labels=own[at],
+            labels=ids[at],
             tokens=at + chunk.start,
             text=index,
             number=number,
@@ -179,6 +168,6 @@ def _pack(model: LanguageModel, batch: list[_Input]) -> Piece:
         texts=tensor(texts),
         slots=tensor(starts[:, None] + np.where(is_used, slot, 0)),
         is_used=tensor(is_used, torch.bool),
-        own_text=tensor(np.nonzero(is_used)[0]),
+        piece_text=tensor(np.nonzero(is_used)[0]),
         slot=tensor(np.nonzero(is_used)[1]),
     )

@@ -12,8 +12,9 @@ import torch
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
-from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork, per_text_network
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.plan import make_pieces
+from neuralviz.micro_tuning.probe import per_text_network
 
 if TYPE_CHECKING:
     from torch import Tensor

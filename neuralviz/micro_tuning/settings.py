@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, check_blueprints
@@ -71,10 +71,9 @@ class TuningSettings:
     @property
     def precision_in_words(self) -> str:
         """``exact (float32)``, ``fast (tolerance 0.005)``, …"""
-        told = "float32" * (self.precision == "exact")
         if self.is_fast:
-            told = f"tolerance {self.tolerance:g}"
-        return self.precision + f" ({told})" * bool(told)
+            return f"{self.precision} (tolerance {self.tolerance:g})"
+        return "exact (float32)" if self.precision == "exact" else self.precision
 
     @property
     def in_bf16(self) -> bool:
@@ -82,36 +81,63 @@ class TuningSettings:
         return self.precision.endswith("bf16")
 
 
+class TuningOptions(TypedDict, total=False):
+    """Settings by name as people give them, before `check_settings` has looked at them.
+
+    Attributes:
+        layers: names of 1-D parameters of any blocks, ``"head"`` (default) or ``"last_block"``.
+        blueprints: pairs (keep, mask).
+        epochs: 1 … 1000.
+        learning_rate: of AdamW, above 0.
+        weight_decay: of AdamW, at least 0.
+        predict_unmasked, precision, tolerance: as of `TuningSettings`.
+    """
+
+    layers: Iterable[str] | str | None
+    blueprints: Iterable[Sequence[int]]
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    predict_unmasked: bool
+    precision: str
+    tolerance: float
+
+
 def check_settings(
     model: LanguageModel,
-    *,
-    layers: Iterable[str] | str | None = None,
-    blueprints: Iterable[Sequence[int]] = DEFAULT_BLUEPRINTS,
-    epochs: int = 10,
-    learning_rate: float = 0.01,
-    weight_decay: float = 0.01,
-    predict_unmasked: bool = False,
-    precision: str = "exact",
-    tolerance: float = DEFAULT_TOLERANCE,
+    settings: TuningSettings | None = None,
+    **options: Unpack[TuningOptions],
 ) -> TuningSettings:
-    """The settings as a checked value.
+    """The settings of a run on a model as a checked value.
+
+    Args:
+        model: whose layers are to be tuned.
+        settings: to begin with; by default the paper's, of the head's layers.
+        options: what is to differ from these.
 
     Raises:
         SettingsError: a layer the model does not have, a blueprint that makes no sense, epochs
             outside 1 … 1000, a learning rate that is not above 0, a negative weight decay, a
             precision that there is not, a tolerance that is not above 0 and below 1.
+        TypeError: there is no option of that name.
     """
-    check_numbers(epochs, learning_rate, weight_decay)
-    check_tolerance(tolerance)
-    return TuningSettings(
-        layers=model.check_layers(layers),
-        blueprints=check_blueprints(blueprints),
-        epochs=int(epochs),
-        learning_rate=float(learning_rate),
-        weight_decay=float(weight_decay),
-        predict_unmasked=bool(predict_unmasked),
-        precision=check_precision(precision),
-        tolerance=float(tolerance),
+    if unknown := options.keys() - TuningOptions.__annotations__.keys():
+        raise TypeError(f"There is no setting {', '.join(sorted(unknown))}.")
+    base = TuningSettings(layers=()) if settings is None else settings
+    wanted = {name: getattr(base, name) for name in TuningOptions.__annotations__} | options
+    wanted["layers"] = options.get("layers", base.layers or None)
+    check_numbers(wanted["epochs"], wanted["learning_rate"], wanted["weight_decay"])
+    check_tolerance(wanted["tolerance"])
+    return replace(
+        base,
+        layers=model.check_layers(wanted["layers"]),
+        blueprints=check_blueprints(wanted["blueprints"]),
+        epochs=int(wanted["epochs"]),
+        learning_rate=float(wanted["learning_rate"]),
+        weight_decay=float(wanted["weight_decay"]),
+        predict_unmasked=bool(wanted["predict_unmasked"]),
+        precision=check_precision(wanted["precision"]),
+        tolerance=float(wanted["tolerance"]),
     )
 
 

@@ -10,9 +10,11 @@ import numpy as np
 from neuralviz.errors import TextError
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, finished
-from neuralviz.micro_tuning.per_text import per_text_network
+from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
+from neuralviz.micro_tuning.inputs import PreparedInputs
+from neuralviz.micro_tuning.loop import micro_tune
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
-from neuralviz.micro_tuning.run import Gradients, JoinedLayers, PreparedInputs, micro_tune
+from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText, tokenize
 

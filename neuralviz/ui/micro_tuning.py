@@ -15,13 +15,15 @@ import streamlit as st
 from neuralviz.errors import SettingsError
 from neuralviz.jobs.queue import Job, job_queue
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
-from neuralviz.micro_tuning.record import RunRecord, watch
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
     Precision,
     check_numbers,
     check_tolerance,
 )
+from neuralviz.micro_tuning.watching import watch
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.paths import sample_data
@@ -281,7 +283,7 @@ def _let_the_browser_draw() -> None:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
     """The default settings on the first example, as ``scripts/record_run.py`` saw it."""
-    return RunRecord.load(sample_data() / RECORDED_RUN)
+    return load_record(sample_data() / RECORDED_RUN)
 
 
 def _run_panel(run: Run, live: bool, *, wide: bool) -> None:

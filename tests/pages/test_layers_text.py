@@ -285,7 +285,7 @@ def test_a_learning_rate_that_is_too_high_gets_a_warning(rate, epochs, says):
 
 
 def test_a_model_that_cannot_be_tuned_gets_a_sentence(monkeypatch):
-    import neuralviz.micro_tuning.run as tuning
+    import neuralviz.micro_tuning.loop as tuning
 
     def refuse(*_args, **_kwargs):
         raise ModelError("The family <b> cannot be tuned text by text.")

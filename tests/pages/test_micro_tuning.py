@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import recorded_run
@@ -83,9 +83,9 @@ def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
     from record_run import TARGET, record_run
 
-    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.record_file import load_record
 
-    kept, anew = RunRecord.load(TARGET), record_run()
+    kept, anew = load_record(TARGET), record_run()
     assert kept.texts == anew.texts
     assert kept.settings == anew.settings
     assert kept.loss == pytest.approx(anew.loss, abs=1e-3)
@@ -204,7 +204,8 @@ def test_a_second_run_stands_beside_the_first(page: AppTest) -> None:
 
 def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:
     from neuralviz.micro_tuning import check_settings
-    from neuralviz.micro_tuning.record import RunRecord, watch
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.watching import watch
 
     settings = check_settings(bundled, learning_rate=1e20, epochs=3)
     record = RunRecord("bundled", settings, ["A text."])
@@ -217,7 +218,8 @@ def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:
 
 def test_a_long_text_does_not_take_the_shares_from_a_short_one(bundled) -> None:
     from neuralviz.micro_tuning import check_settings
-    from neuralviz.micro_tuning.record import RunRecord, watch
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.watching import watch
 
     settings = check_settings(bundled, layers="last_block", epochs=1)
     record = RunRecord("bundled", settings, ["The dog barks.", "many words here " * 30, "Bye now."])
@@ -228,12 +230,12 @@ def test_a_long_text_does_not_take_the_shares_from_a_short_one(bundled) -> None:
 
 
 def test_history_beyond_the_limit_is_the_last_delta_only(bundled, monkeypatch) -> None:
-    from neuralviz.micro_tuning import check_settings, record
+    from neuralviz.micro_tuning import check_settings, record, watching
 
     settings = check_settings(bundled, epochs=3)
     monkeypatch.setattr(record, "HISTORY_BYTES", 4 * 3 * 1152)  # one text
     kept = record.RunRecord("bundled", settings, ["One text.", "Another."])
-    for event in record.watch(bundled, kept.texts, settings):
+    for event in watching.watch(bundled, kept.texts, settings):
         kept.add(event)
     assert not np.isnan(kept.delta(0, 0)).any()
     assert np.isnan(kept.delta(0, 1)[:2]).all()
@@ -336,9 +338,9 @@ def test_the_choice_stays_when_bf16_begins_to_be_offered(monkeypatch) -> None:
 def test_a_file_without_a_precision_is_of_an_exact_run(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     recorded = recorded_run()
-    recorded.save(path)
+    save_record(recorded, path)
     respell(path, lambda s: [s.pop(name) for name in ("precision", "tolerance")])
-    again = RunRecord.load(path)
+    again = load_record(path)
     assert again.settings == recorded.settings
     assert again.settings.precision == "exact"
     np.testing.assert_array_equal(again.loss, recorded.loss)
@@ -346,13 +348,13 @@ def test_a_file_without_a_precision_is_of_an_exact_run(tmp_path: Path) -> None:
 
 def test_a_file_keeps_its_precision_and_an_unknown_one_is_said(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    recorded_run().save(path)
+    save_record(recorded_run(), path)
     respell(path, lambda s: s.update(precision="fast+bf16", tolerance=0.01))
-    settings = RunRecord.load(path).settings
+    settings = load_record(path).settings
     assert (settings.precision, settings.tolerance) == ("fast+bf16", 0.01)
     respell(path, lambda s: s.update(precision="rough"))
     with pytest.raises(SettingsError, match="holds a run of the precision “rough”"):
-        RunRecord.load(path)
+        load_record(path)
 
 
 def respell(path: Path, change: Callable[[dict], object]) -> None:

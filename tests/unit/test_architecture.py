@@ -79,7 +79,7 @@ def known_parts() -> set[str]:
 
 def test_files_are_found() -> None:
     names = {relative(path) for path in sources()}
-    assert {"neuralviz/models/loading.py", "neuralviz/micro_tuning/run.py"} <= names
+    assert {"neuralviz/models/loading.py", "neuralviz/micro_tuning/loop.py"} <= names
 
 
 def test_every_package_has_its_place() -> None:

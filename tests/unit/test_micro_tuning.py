@@ -15,9 +15,11 @@ from neuralviz.micro_tuning import (
     MicroTuning,
     TokenShares,
     check_settings,
+    gradients,
+    inputs,
+    loop,
     micro_tune,
     neural_embeddings,
-    run,
 )
 from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.per_text import PerTextNetwork
@@ -163,7 +165,7 @@ def test_a_token_that_is_never_masked_writes_nothing(tiny: LanguageModel) -> Non
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
-    monkeypatch.setattr(run, "MAX_FOLLOWED_VALUES", 5)
+    monkeypatch.setattr(loop, "MAX_FOLLOWED_VALUES", 5)
     with pytest.raises(SettingsError, match="fewer or shorter texts"):
         micro_tune(tiny, [TEXTS["one chunk"]], with_token_shares=True)
 
@@ -213,7 +215,7 @@ def test_a_text_alone_and_in_a_batch_with_the_bundled_model(bundled: LanguageMod
 def test_nothing_kept_between_epochs_gives_the_same(layers, tiny, monkeypatch) -> None:
     texts = list(TEXTS.values())
     kept = tuned(tiny, texts, layers=layers)
-    monkeypatch.setattr(run, "KEPT_BYTES", 0)
+    monkeypatch.setattr(inputs, "KEPT_BYTES", 0)
     anew = tuned(tiny, texts, layers=layers)
     for one, other in zip(kept.deltas, anew.deltas, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -296,7 +298,7 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
     texts = [TEXTS["several chunks"], TEXTS["one chunk"], TEXTS["one token"], TEXTS["short"]]
     options = {"layers": layers, "with_token_shares": follow}
     whole = tuned(tiny, texts, **options)
-    real = run.cross_entropy
+    real = gradients.cross_entropy
 
     def breaking(vectors, weight, bias, labels, *, text_of=None, position_weight=None):
         out = real(vectors, weight, bias, labels, text_of=text_of, position_weight=position_weight)
@@ -308,7 +310,7 @@ def test_a_text_that_breaks_leaves_the_others_untouched(layers, follow, tiny, mo
             out.loss[broken] = math.nan
         return out
 
-    monkeypatch.setattr(run, "cross_entropy", breaking)
+    monkeypatch.setattr(gradients, "cross_entropy", breaking)
     result = tuned(tiny, texts, **options)
     assert result.diverged.tolist() == [False, True, False, False]
     assert result.loss_rose[1]

@@ -13,8 +13,8 @@ from neuralviz.errors import SettingsError
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.lab import Cell, Event, Lab, Progress
-from neuralviz.micro_tuning import run as micro_tuning
-from neuralviz.micro_tuning.run import learn, learn_by_epoch
+from neuralviz.micro_tuning import loop
+from neuralviz.micro_tuning.learning import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings
 from neuralviz.models import LanguageModel, tokenize
 
@@ -26,13 +26,13 @@ TEXTS = ["A dog runs.", LONG, "Rain falls on the old boat.", "Yes", "The dog sle
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The epochs of every run of micro-tuning that is made."""
     made: list[int] = []
-    make = micro_tuning.TuningRun.__init__
+    make = loop.TuningRun.__init__
 
     def counted(self, model, texts, settings, **options) -> None:
         made.append(settings.epochs)
         make(self, model, texts, settings, **options)
 
-    monkeypatch.setattr(micro_tuning.TuningRun, "__init__", counted)
+    monkeypatch.setattr(loop.TuningRun, "__init__", counted)
     return made
 
 

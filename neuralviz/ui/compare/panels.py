@@ -399,7 +399,8 @@ def _words_of_pair(
     ``identity`` is the embedder's: it changes when the model's weights do.
     """
     from neuralviz.micro_tuning import finished
-    from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
+    from neuralviz.micro_tuning.loop import tune
+    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
     from neuralviz.models import tokenize
 
     embedder = _neural_embedder(spec)

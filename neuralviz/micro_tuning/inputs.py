@@ -1,0 +1,112 @@
+"""What goes into every step: the pieces of a chunk, and what is kept of them between epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
+from neuralviz.micro_tuning.output_layer import output_layer
+from neuralviz.micro_tuning.per_text import HEAD_ONLY
+from neuralviz.micro_tuning.plan import make_pieces
+from neuralviz.micro_tuning.products import product_dtype, products_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torch import Tensor
+
+    from neuralviz.micro_tuning.per_text import PerTextNetwork
+    from neuralviz.micro_tuning.plan import Piece
+    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
+
+KEPT_BYTES = 1 << 30  # of hidden states and tails kept between epochs; more are computed anew
+FASTEST_RATE = 0.05  # learning rate beyond which a step goes too far for a tail to be continued
+BLOCKS_CAUTION = 3.0  # of the frozen tail, with layers below the head: some hardly move the loss
+
+
+class Prepared(NamedTuple):
+    """A piece and what is kept of it between epochs.
+
+    Attributes:
+        piece: what goes through the network.
+        below: what lies below the tuned parameters: [piece text, slot, width] when only the head
+            is tuned, else [row, token, width]; None when nothing is reused.
+        tail: its loss, when the precision is fast.
+    """
+
+    piece: Piece
+    below: Tensor | None
+    tail: FrozenTail | None
+
+
+class PreparedInputs:
+    """The pieces of every chunk with what lies below the tuned layers, kept while memory allows."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        network: PerTextNetwork,
+        texts: Sequence[TokenizedText],
+        settings: TuningSettings,
+    ) -> None:
+        self._model, self._network = model, network
+        self._output = output_layer(model, product_dtype(settings))
+        self._texts, self._settings = texts, settings
+        self._kept: dict[int, list[Prepared]] = {}
+        self._bytes = 0
+
+    def of_chunk(self, chunk: int) -> Iterator[Prepared]:
+        """The pieces of the ``chunk``-th chunk of every text."""
+        if chunk in self._kept:
+            yield from self._kept[chunk]
+            return
+        made: list[Prepared] | None = []
+        for piece in make_pieces(self._model, self._texts, self._settings, chunk):
+            prepared = Prepared(piece, self._below(piece), self._tail_of(piece))
+            size = self._size_of(prepared)
+            if made is not None and self._bytes + size <= KEPT_BYTES:
+                self._bytes += size
+                made.append(prepared)
+            elif made is not None:  # this chunk does not fit: leave the room to later ones
+                self._bytes -= sum(map(self._size_of, made))
+                made = None
+            yield prepared
+        if made is not None:
+            self._kept[chunk] = made
+
+    def _below(self, piece: Piece) -> Tensor | None:
+        at: tuple[Tensor, ...] = ()
+        if self._network.cut == HEAD_ONLY:
+            at = (piece.in_slots(piece.row), piece.in_slots(piece.column))
+        with products_in(self._model.device, self._settings):
+            below = self._network.below(piece.ids, piece.attention, at)
+        return None if below is None else below.float()
+
+    def _tail_of(self, piece: Piece) -> FrozenTail | None:
+        settings = self._settings
+        n_words = len(self._output.weight)
+        if not settings.is_fast or self._network.output_bias_name is not None:
+            return None  # a text's own output bias moves every word
+        if settings.learning_rate > FASTEST_RATE:
+            return None
+        if count_candidates(n_words, settings.tolerance) == n_words:
+            return None
+        return FrozenTail(
+            self._output,
+            piece.in_slots(piece.labels),
+            piece.is_used,
+            epochs=settings.epochs,
+            tolerance=settings.tolerance,
+            caution=1.0 if self._network.cut == HEAD_ONLY else BLOCKS_CAUTION,
+        )
+
+    def _size_of(self, prepared: Prepared) -> int:
+        size = 0 if prepared.below is None else prepared.below.nbytes
+        if prepared.tail is not None:
+            n_texts, n_slots = prepared.piece.slots.shape
+            size += FrozenTail.size_in_bytes(
+                self._output, n_texts, n_slots, self._settings.tolerance
+            )
+        return size

@@ -1,0 +1,105 @@
+"""Texts learnt to the end without being watched, as many at a time as the machine does best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.events import joined
+from neuralviz.micro_tuning.frozen_tail import FrozenTail
+from neuralviz.micro_tuning.inputs import KEPT_BYTES
+from neuralviz.micro_tuning.loop import TuningRun
+from neuralviz.micro_tuning.output_layer import output_layer
+from neuralviz.micro_tuning.products import product_dtype
+from neuralviz.micro_tuning.workload import count_masked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from neuralviz.micro_tuning.events import MicroTuning
+    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
+
+POSITIONS_IN_CACHE = 1024  # masked positions that go through all epochs together on a CPU
+
+
+def learn(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> MicroTuning:
+    """Tune to the end without being watched.
+
+    A few texts at a time go through all epochs: on a CPU as many as stay in its cache, on a GPU as
+    many as can be kept there. An exact run reads nothing back from a GPU before its end; a fast one
+    reads, once an epoch, which texts need another exact pass.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    return learn_by_epoch(model, texts, settings, [settings.epochs], should_stop)[settings.epochs]
+
+
+def learn_by_epoch(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    epochs: Iterable[int],
+    should_stop: Callable[[], bool] = lambda: False,
+) -> dict[int, MicroTuning]:
+    """`learn`, and what there is after some of the epochs on the way.
+
+    Up to there a run that has fewer epochs is the same, bit by bit, unless it is fast: how often a
+    fast run looks at all words depends on the number of its epochs.
+
+    Args:
+        model, texts, settings, should_stop: as of `learn`.
+        epochs: 1 … ``settings.epochs``; of a fast run, the last one alone.
+
+    Returns:
+        By epoch, what a run of so many comes to.
+
+    Raises:
+        SettingsError: an epoch is not there, or is on the way of a fast run.
+        Stopped: ``should_stop`` said so.
+    """
+    found: dict[int, list[MicroTuning]] = {epoch: [] for epoch in epochs}
+    for epoch in found:
+        if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
+            raise SettingsError(
+                f"A {settings.precision} run of {settings.epochs} epochs does not "
+                f"pass one of {epoch}."
+            )
+    for batch in _batches(model, texts, settings):
+        run = TuningRun(model, batch, settings, should_stop=should_stop)
+        for step in range(1, run.steps + 1):
+            run.step()
+            epoch, steps_beyond = divmod(step, run.rounds)
+            if steps_beyond == 0 and epoch in found:
+                found[epoch].append(run.result())
+    return {epoch: joined(results) for epoch, results in found.items()}
+
+
+def _batches(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> Iterator[list[TokenizedText]]:
+    """Texts in order, a text or more at a time; what shorter ones are filled up with counts."""
+    layer, on_cpu = output_layer(model, product_dtype(settings)), model.device.type == "cpu"
+
+    def fit(n_texts: int, n_positions: int) -> bool:
+        if on_cpu:
+            return n_texts * n_positions <= POSITIONS_IN_CACHE
+        size = FrozenTail.size_in_bytes(layer, n_texts, n_positions, settings.tolerance)
+        return 2 * size <= KEPT_BYTES  # hidden states beside it
+
+    batch: list[TokenizedText] = []
+    longest = 0
+    for text in texts:
+        longest = max(longest, count_masked(text, settings))
+        if batch and not fit(len(batch) + 1, longest):
+            yield batch
+            batch, longest = [], count_masked(text, settings)
+        batch.append(text)
+    yield batch

@@ -1,0 +1,246 @@
+"""Micro-tuning: a masked language model learns a text for some epochs (neural paper, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
+import torch
+
+from neuralviz.errors import SettingsError, Stopped
+from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
+from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
+from neuralviz.micro_tuning.inputs import Prepared, PreparedInputs
+from neuralviz.micro_tuning.optimizer import RowAdamW
+from neuralviz.micro_tuning.probe import per_text_network
+from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
+from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+from neuralviz.models.tokens import TokenizedText, tokenize
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.models import LanguageModel
+
+
+def micro_tune(
+    model: LanguageModel,
+    texts: Sequence[str],
+    settings: TuningSettings | None = None,
+    *,
+    with_deltas: bool = False,
+    with_token_shares: bool = False,
+    reuse: bool = True,
+    should_stop: Callable[[], bool] = lambda: False,
+    **options: Unpack[TuningOptions],
+) -> Iterator[TuningEvent]:
+    """Tune the chosen layers on every text, each from the pretrained weights, each on its own.
+
+    The texts go through the network together and learn nothing of each other; the model itself is
+    only read. Whoever consumes the events may stop at any of them.
+
+    >>> micro_tune(model, ["A text."], epochs=5)
+
+    Args:
+        model: from `neuralviz.load_model`.
+        texts: at least one.
+        settings: how; by default the paper's.
+        with_deltas: events carry the deltas of every step.
+        with_token_shares: the result says which tokens wrote the deltas. Free when only the head
+            is tuned; otherwise one backward pass a token.
+        reuse: keep what lies below the lowest tuned parameter. ``False`` computes the whole
+            network in every step and gives the same numbers.
+        should_stop: asked before every pass through the network, of which a step of long texts has
+            many.
+        options: settings that are to differ from ``settings``, as of `check_settings`.
+
+    Yields:
+        A `TuningEvent` for every optimiser step; the last one carries the `MicroTuning`.
+
+    Raises:
+        SettingsError, TextError: at once.
+        ModelError: with the first event, where the architecture does not let these layers be tuned.
+        Stopped: ``should_stop`` said so.
+    """
+    settings = check_settings(model, settings, **options)
+    if isinstance(texts, str):
+        texts = [texts]
+    tokenized = tokenize(model, texts)
+    if not tokenized:
+        raise SettingsError("Give at least one text to tune on.")
+    if with_token_shares and followed_values(model, tokenized, settings) > MAX_FOLLOWED_VALUES:
+        raise SettingsError(
+            "Which words wrote the embedding cannot be followed for so long texts and so large "
+            "layers at once; give fewer or shorter texts, or smaller layers."
+        )
+    return tune(
+        model,
+        tokenized,
+        settings,
+        with_deltas=with_deltas,
+        with_token_shares=with_token_shares,
+        reuse=reuse,
+        should_stop=should_stop,
+    )
+
+
+def tune(
+    model: LanguageModel,
+    texts: Sequence[TokenizedText],
+    settings: TuningSettings,
+    *,
+    with_deltas: bool = False,
+    with_token_shares: bool = False,
+    reuse: bool = True,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Iterator[TuningEvent]:
+    """`micro_tune` on tokenised texts with checked settings."""
+    run = TuningRun(
+        model,
+        texts,
+        settings,
+        with_token_shares=with_token_shares,
+        reuse=reuse,
+        should_stop=should_stop,
+    )
+    for step in range(run.steps):
+        run.step()
+        loss, epoch_loss = run.losses_of_step(step)
+        yield TuningEvent(
+            step=step + 1,
+            steps=run.steps,
+            epoch=step // run.rounds + 1,
+            epochs=settings.epochs,
+            loss=loss,
+            epoch_loss=epoch_loss,
+            delta_norm=run.norms().cpu().numpy(),
+            deltas=run.deltas() if with_deltas else None,
+            result=run.result() if step + 1 == run.steps else None,
+        )
+
+
+class TuningRun:
+    """Micro-tuning under way, an optimiser step at a time.
+
+    A step takes one chunk of every text. An exact step only queues work on the model's device;
+    reading a result waits for it.
+
+    Attributes:
+        rounds: steps of an epoch, as many as the text of most chunks has chunks.
+        steps: in all.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        texts: Sequence[TokenizedText],
+        settings: TuningSettings,
+        *,
+        with_token_shares: bool = False,
+        reuse: bool = True,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._model, self._texts, self._settings = model, texts, settings
+        self._with_token_shares, self._should_stop = with_token_shares, should_stop
+        network = per_text_network(model, settings.layers, reuse=reuse)
+        self._inputs = PreparedInputs(model, network, texts, settings)
+        self._layers = JoinedLayers(model, settings.layers)
+        self._gradients = Gradients(
+            model, network, self._layers, texts, settings, with_token_shares
+        )
+        n_followed = list(map(len, texts)) if with_token_shares else 0
+        text_of_token = np.repeat(np.arange(len(texts)), n_followed)
+        self._optimizer = RowAdamW(
+            self._layers.weights.expand(len(texts), -1).clone(),  # [text, value]
+            settings,
+            torch.as_tensor(text_of_token, device=model.device),
+        )
+        n_chunks = np.array([len(text.chunks) for text in texts])
+        self.rounds = int(n_chunks.max())
+        self.steps = settings.epochs * self.rounds
+        self._has_chunk = np.arange(self.rounds)[:, None] < n_chunks  # [round, text]
+        self._takes_step = torch.as_tensor(self._has_chunk, device=model.device)
+        self._diverged = torch.zeros(len(texts), dtype=torch.bool, device=model.device)
+        self._loss: list[Tensor] = []  # of every step, [text]
+        self._norms: list[Tensor] = []  # after every epoch, [text, layer]
+
+    def step(self) -> None:
+        """Take the next step.
+
+        Raises:
+            Stopped: ``should_stop``, asked before every pass through the network, said so.
+        """
+        chunk = len(self._loss) % self.rounds
+        inputs = _until(self._should_stop, self._inputs.of_chunk(chunk))
+        loss = self._gradients.of(inputs, self._optimizer.value)  # [text]
+        grad = self._gradients.joined  # [text, value]
+        step = self._optimizer.prepare(grad)
+        is_finite = loss.isfinite() & step.finite & grad.isfinite().all(dim=1)  # [text]
+        takes_step = self._takes_step[chunk]
+        moves = takes_step & is_finite & ~self._diverged  # all layers of a text move, or none
+        self._optimizer.take(step, moves, self._gradients.joined_by_token)
+        self._diverged = self._diverged | (takes_step & ~moves)
+        self._loss.append(loss)
+        if chunk == self.rounds - 1:
+            self._norms.append(self.norms())
+
+    def losses_of_step(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """[text] loss of a step taken, and [text] the mean over the epoch's chunks until then."""
+        epoch, chunk = divmod(step, self.rounds)
+        of_round = np.full(self._has_chunk.shape, np.nan)
+        for seen in range(chunk + 1):
+            of_round[seen] = self._loss[epoch * self.rounds + seen].cpu().numpy()
+        return of_round[chunk], _mean_of_rounds(of_round, self._has_chunk[: chunk + 1])
+
+    def norms(self) -> Tensor:
+        """[text, layer] lengths of the deltas."""
+        deltas = self._layers.split(self._optimizer.delta.double()).values()
+        return torch.stack([torch.linalg.vector_norm(d, dim=1) for d in deltas], dim=1)
+
+    def deltas(self) -> tuple[np.ndarray, ...]:
+        """Per layer, [text, dim]."""
+        return tuple(d.cpu().numpy() for d in self._layers.split(self._optimizer.delta).values())
+
+    def result(self) -> MicroTuning:
+        """What has come of it, after the last step of an epoch: as if it were the last one."""
+        epochs = len(self._norms)
+        of_step = torch.stack(self._loss).cpu().numpy()  # [step, text]
+        of_epoch = of_step.reshape(epochs, self.rounds, len(self._texts))
+        return MicroTuning(
+            model_id=self._model.id,
+            fingerprint=self._model.fingerprint,
+            settings=replace(self._settings, epochs=epochs),
+            texts=tuple(self._texts),
+            deltas=self.deltas(),
+            loss=np.array([_mean_of_rounds(losses, self._has_chunk) for losses in of_epoch]),
+            delta_norm=torch.stack(self._norms).cpu().numpy(),
+            diverged=self._diverged.cpu().numpy(),
+            shares=self._shares() if self._with_token_shares else None,
+        )
+
+    def _shares(self) -> tuple[TokenShares, ...]:
+        tokens = self._layers.split(self._optimizer.token_part.cpu()).values()
+        decay = self._layers.split(self._optimizer.decay_part.cpu()).values()
+        ends = np.cumsum([0, *map(len, self._texts)])
+        return tuple(
+            TokenShares(
+                tokens=tuple(part[ends[i] : ends[i + 1]].numpy() for part in tokens),
+                decay=tuple(part[i].numpy() for part in decay),
+            )
+            for i in range(len(self._texts))
+        )
+
+
+def _mean_of_rounds(of_round: np.ndarray, has_chunk: np.ndarray) -> np.ndarray:
+    """[text] mean of [round, text] over its chunks; what is not finite stays so."""
+    total = np.where(has_chunk, of_round[: len(has_chunk)], 0).sum(axis=0)
+    return total / has_chunk.sum(axis=0)
+
+
+def _until(should_stop: Callable[[], bool], inputs: Iterable[Prepared]) -> Iterator[Prepared]:
+    for prepared in inputs:
+        if should_stop():
+            raise Stopped
+        yield prepared

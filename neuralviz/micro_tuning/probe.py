@@ -1,0 +1,122 @@
+"""Whether a model's layers can be tuned text by text: tried once, before they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import torch
+
+from neuralviz.errors import ModelError
+from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+# of a model, by its layers and whether reuse is wanted: whether reuse works
+_reusable: WeakKeyDictionary[LanguageModel, dict[tuple[tuple[str, ...], bool], bool]] = (
+    WeakKeyDictionary()
+)
+
+
+def per_text_network(
+    model: LanguageModel, names: tuple[str, ...], *, reuse: bool = True
+) -> PerTextNetwork:
+    """A `PerTextNetwork` that was seen to give the whole model's numbers.
+
+    An architecture may look at what a `PerTextNetwork` replaces, or at the padding beside a shorter
+    text. So on the first use of a model and layers the network is compared with the whole model on
+    two short inputs; where reuse does not agree, the whole network is run in every step. What the
+    comparison came to is remembered, unless it ran out of memory: that says nothing of the model.
+
+    Raises:
+        ModelError: these layers of the model cannot be tuned text by text, or its weights are no
+            finite numbers.
+        RuntimeError: of torch, there is too little memory for the comparison.
+    """
+    tried = _reusable.setdefault(model, {})
+    if (names, reuse) in tried:
+        return PerTextNetwork(model, names, reuse=tried[names, reuse])
+    for is_reused in [True, False] if reuse else [False]:
+        try:
+            network = PerTextNetwork(model, names, reuse=is_reused)
+            agrees = _agrees(model, network)
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            if _is_out_of_memory(error):
+                raise
+            agrees = False  # a module cannot do with what was replaced around it
+        if agrees:
+            tried[names, reuse] = is_reused
+            return network
+    if not all(bool(parameter.isfinite().all()) for parameter in model.network.parameters()):
+        raise ModelError(
+            f"The weights of {model.id} are broken: some are no finite numbers. Fetch it anew, or "
+            "use another model."
+        )
+    raise ModelError(
+        f"{model.id} ({model.family}) is built in a way that these layers cannot be tuned for each "
+        "text on its own; choose other layers, or a model such as bert-base-uncased."
+    )
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Of a GPU; or of a CPU or of a library of a GPU, which torch reports without a type."""
+    unnamed = ("can't allocate memory", "not enough memory", "ALLOC_FAILED")
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in unnamed)
+    )
+
+
+def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
+    """Whether two inputs of different lengths and weights give the whole model's logits.
+
+    And whether gradients come back to the weights.
+    """
+    word = model.encoder.encode("a", add_special_tokens=False).ids[:1]
+    inputs = [
+        [*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in (1, 4)
+    ]  # the first is padded
+    width = max(map(len, inputs))
+    padded = [entry + [model.pad_id] * (width - len(entry)) for entry in inputs]
+    ids = torch.tensor(padded, device=model.device)
+    attention = torch.tensor(
+        [[int(at < len(entry)) for at in range(width)] for entry in inputs], device=model.device
+    )
+    row, column = attention.nonzero(as_tuple=True)
+    parameters = dict(model.network.named_parameters())
+    of_text = [  # each text has weights of its own, as after some steps
+        {
+            name: (parameters[name].detach() * (1 + 0.1 * number) + 0.01 * number)
+            for name in network.names
+            if name != network.output_bias_name
+        }
+        for number in range(len(inputs))
+    ]
+    with torch.no_grad():
+        expected = torch.cat(
+            [
+                torch.func.functional_call(
+                    model.network, weights, (torch.tensor([entry], device=model.device),)
+                ).logits[0]
+                for weights, entry in zip(of_text, inputs, strict=True)
+            ]
+        )
+    head_only = network.cut == HEAD_ONLY
+    values = {
+        name: torch.stack([weights[name] for weights in of_text]).requires_grad_()
+        for name in of_text[0]
+    }
+    below = network.below(ids, attention)
+    with torch.enable_grad():
+        if head_only:
+            assert below is not None
+            out = network.at_positions(below, values)[row, column]
+        else:
+            text_of = torch.arange(len(inputs), device=model.device)
+            out = network.at_tokens(ids, attention, below, values, text_of)[row, column]
+        if values:  # raises where a layer plays no part
+            torch.autograd.grad(out.square().sum(), list(values.values()))
+    logits = out.detach() @ network.output_weight.T
+    if network.output_bias is not None:
+        logits = logits + network.output_bias
+    return bool((logits - expected).abs().max() <= 1e-3 * expected.abs().max())

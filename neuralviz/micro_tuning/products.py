@@ -1,0 +1,99 @@
+"""The type of matrix products while texts are tuned, chosen for this thread alone."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from torch import Tensor
+
+    from neuralviz.micro_tuning.settings import TuningSettings
+
+
+def product_dtype(settings: TuningSettings) -> torch.dtype:
+    """Type of the factors of matrix products."""
+    return torch.bfloat16 if settings.in_bf16 else torch.float32
+
+
+@contextmanager
+def products_in(device: torch.device, settings: TuningSettings) -> Iterator[None]:
+    """Make the matrix products of modules in the settings' type.
+
+    On a CPU the backward pass of torch's fused attention is very slow in bfloat16, so attention is
+    made there of plain products. `torch.nn.attention.sdpa_kernel` would choose so for the whole
+    process, and would change what other threads compute with the same model; autocast and
+    function modes are the thread's own, so nobody else notices and nothing has to be locked.
+    """
+    with ExitStack() as stack:
+        if settings.in_bf16:
+            stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))
+            if device.type == "cpu":
+                stack.enter_context(_UnfusedAttention())
+        yield
+
+
+class _UnfusedAttention(TorchFunctionMode):
+    """Scaled dot product attention is `unfused_attention`; everything else is as it was."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func is F.scaled_dot_product_attention:
+            return unfused_attention(*args, **kwargs or {})
+        return func(*args, **kwargs or {})
+
+
+def unfused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """`torch.nn.functional.scaled_dot_product_attention` under autocast to bfloat16.
+
+    The numbers are those of `SDPBackend.MATH`: arguments rounded to bfloat16, float32 in between.
+
+    Args:
+        query, key, value: [row, head, token, width].
+        attn_mask: broadcast to [row, head, token, token]; bool, true where a token may look, or
+            what is added to the scores.
+        dropout_p, is_causal, enable_gqa: as of torch; with these, which a frozen masked language
+            model does not use, torch's own function is called.
+        scale: of the scores, ``1 / sqrt(width)`` by default.
+
+    Returns:
+        [row, head, token, width] bfloat16.
+    """
+    if dropout_p or is_causal or enable_gqa:
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    query, key, value = (factor.to(torch.bfloat16).float() for factor in (query, key, value))
+    root = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    with torch.autocast(query.device.type, enabled=False):
+        scores = (query * root) @ (key * root).transpose(-2, -1)  # [row, head, token, token]
+        if attn_mask is None:
+            weights = scores.softmax(dim=-1)
+        elif attn_mask.dtype == torch.bool:
+            looks_at_none = ~attn_mask.any(dim=-1, keepdim=True)  # its weights are 0, not NaN
+            scores = scores.masked_fill(~attn_mask, -torch.inf).masked_fill(looks_at_none, 0)
+            weights = scores.softmax(dim=-1).masked_fill(looks_at_none, 0)
+        else:
+            weights = (scores + attn_mask.to(torch.bfloat16)).softmax(dim=-1)
+        return (weights @ value).to(torch.bfloat16)

@@ -1,0 +1,126 @@
+"""A finished `RunRecord` as one file of plain arrays: nothing in it is ever unpickled."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.settings import PRECISIONS, TuningSettings
+from neuralviz.micro_tuning.watching import Predictions, TextReport
+from neuralviz.models.tokens import TokenizedText
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TEXT_ARRAYS = ("ids", "spans", "words", "unknown")
+_PREDICTED_ARRAYS = ("input", "token", "before", "after", "loss_before", "loss_after")
+
+
+def save_record(record: RunRecord, path: Path) -> None:
+    """Write a finished run."""
+    arrays: dict[str, Any] = {
+        "loss": record.loss,
+        "delta_norm": record.delta_norm,
+        **{f"deltas_{i}": kept.astype(np.float16) for i, kept in enumerate(record.history)},
+    }
+    about: dict[str, Any] = {
+        "model_id": record.model_id,
+        "settings": asdict(record.settings),
+        "texts": record.texts,
+        "reports": [],
+    }
+    for index, report in sorted(record.reports.items()):
+        text, predictions = report.text, report.predictions
+        arrays |= {f"{index}_text_{name}": getattr(text, name) for name in _TEXT_ARRAYS}
+        arrays |= {f"{index}_{name}": getattr(predictions, name) for name in _PREDICTED_ARRAYS}
+        if report.shares is not None:
+            arrays[f"{index}_shares"] = report.shares
+        about["reports"].append(
+            {
+                "index": index,
+                "tokens": text.tokens,
+                "chunks": [(chunk.start, chunk.stop) for chunk in text.chunks],
+                "decay_share": report.decay_share,
+                "loss_after": report.loss_after,
+                "words_before": predictions.words_before,
+                "words_after": predictions.words_after,
+            }
+        )
+    arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    path.write_bytes(buffer.getvalue())
+
+
+def load_record(path: Path) -> RunRecord:
+    """Read what `save_record` wrote; a file without a precision is of an exact run.
+
+    Raises:
+        SettingsError: it was made with a precision or settings that are not known here.
+    """
+    with np.load(path, allow_pickle=False) as arrays:
+        about = json.loads(arrays["about"].tobytes())
+        settings = _read_settings(about["settings"], path.name)
+        record = RunRecord(about["model_id"], settings, about["texts"])
+        record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
+        record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(record.n_layers)]
+        record.last = [history[-1] for history in record.history]
+        for entry in about["reports"]:
+            record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
+    record.texts_done = len(record.texts)
+    record.steps_done = record.steps = record.settings.epochs
+    return record
+
+
+def _read_settings(values: dict[str, Any], file_name: str) -> TuningSettings:
+    if values.get("precision", "exact") not in PRECISIONS:
+        raise SettingsError(
+            f"{file_name} holds a run of the precision “{str(values['precision'])[:40]}”, which "
+            "is not known here; a newer neuralviz may have made it."
+        )
+    if values.keys() - {field.name for field in fields(TuningSettings)}:
+        raise SettingsError(
+            f"{file_name} holds a run with settings that are not known here; a newer "
+            "neuralviz may have made it."
+        )
+    tuples = {
+        "layers": tuple(values["layers"]),
+        "betas": tuple(values["betas"]),
+        "blueprints": tuple(Blueprint(*pair) for pair in values["blueprints"]),
+    }
+    return TuningSettings(**values | tuples)
+
+
+def _read_report(
+    arrays: np.lib.npyio.NpzFile, entry: dict[str, Any], texts: Sequence[str]
+) -> TextReport:
+    index = entry["index"]
+
+    def array(name: str) -> np.ndarray:
+        return arrays[f"{index}_{name}"]
+
+    return TextReport(
+        index=index,
+        text=TokenizedText(
+            text=texts[index],
+            tokens=tuple(entry["tokens"]),
+            chunks=tuple(slice(*chunk) for chunk in entry["chunks"]),
+            **{name: array(f"text_{name}") for name in _TEXT_ARRAYS},
+        ),
+        shares=array("shares") if f"{index}_shares" in arrays else None,
+        decay_share=entry["decay_share"],
+        predictions=Predictions(
+            **{name: array(name) for name in _PREDICTED_ARRAYS},
+            words_before=tuple(entry["words_before"]),
+            words_after=tuple(entry["words_after"]),
+        ),
+        loss_after=entry["loss_after"],
+    )

@@ -1,0 +1,180 @@
+"""Micro-tuning that somebody watches: batch by batch, with a report on every text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.micro_tuning.events import MicroTuning, TuningEvent
+from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
+from neuralviz.models.tokens import TokenizedText, tokenize
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.predictions import MaskedPredictions
+    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.models import LanguageModel
+
+BATCH = 16  # most texts tuned on together while somebody watches
+BATCH_TOKENS = 512  # and most of their tokens, unless one text alone has more
+MAX_PREDICTED = 4000  # masked positions of a text that are predicted for the report
+MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Predictions at the masked positions of a text before and after tuning, in words.
+
+    Attributes:
+        input: [position] the masked input.
+        token: [position] the masked token, an index into the text's tokens.
+        before, after: [position] probability of the masked word.
+        loss_before, loss_after: [position] cross entropy in nats.
+        words_before, words_after: [position] the likeliest words and their probabilities.
+    """
+
+    input: np.ndarray
+    token: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    loss_before: np.ndarray
+    loss_after: np.ndarray
+    words_before: tuple[str, ...]
+    words_after: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TextReport:
+    """What is known of one text when its tuning is over.
+
+    Attributes:
+        index: number of the text in the run, counted from 0.
+        text: the text and its tokens.
+        shares: [token] each token's share of the delta; None when it was not followed.
+        decay_share: weight decay's share; with the tokens' it sums to 1.
+        predictions: of the first inputs, up to 4,000 masked positions.
+        loss_after: mean cross entropy after tuning, when all positions were predicted, else None.
+    """
+
+    index: int
+    text: TokenizedText
+    shares: np.ndarray | None
+    decay_share: float
+    predictions: Predictions
+    loss_after: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class WatchedEvent:
+    """A step of the texts that begin with text ``first``, or the report on one of them."""
+
+    first: int
+    event: TuningEvent | None = None
+    report: TextReport | None = None
+
+
+def watch(
+    model: LanguageModel,
+    texts: Sequence[str],
+    settings: TuningSettings,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Iterator[WatchedEvent]:
+    """Micro-tune texts batch by batch, with everything a watcher wants to see.
+
+    Raises:
+        SettingsError, TextError: before the first event.
+        Stopped: ``should_stop``, asked again and again, also within a step, said so.
+    """
+    from neuralviz.micro_tuning.loop import tune
+
+    first = 0
+    for batch, follow in _batches(model, tokenize(model, texts), settings):
+        result = None
+        events = tune(
+            model,
+            batch,
+            settings,
+            with_deltas=True,
+            with_token_shares=follow,
+            should_stop=should_stop,
+        )
+        for event in events:
+            result = event.result
+            yield WatchedEvent(first, event)
+        assert result is not None, "a run's last event carries its result"
+        for i in range(len(batch)):
+            yield WatchedEvent(first, report=_report(model, first + i, result, i))
+        first += len(batch)
+
+
+def _batches(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> Iterator[tuple[list[TokenizedText], bool]]:
+    """Texts in order, in batches of bounded size, and whether their tokens can be followed."""
+    by_name = {layer.name: layer for layer in model.layers}
+    layers = [by_name[name] for name in settings.layers]
+    head_only = all(layer.part == "head" for layer in layers)
+    over_vocabulary = any(layer.size == model.vocab_size for layer in layers)
+
+    def can_follow(batch: list[TokenizedText]) -> bool:
+        return (
+            not over_vocabulary
+            and followed_values(model, batch, settings) <= MAX_FOLLOWED_VALUES
+            and (head_only or max(map(len, batch), default=0) <= MAX_FOLLOWED_IN_BLOCKS)
+        )
+
+    batch: list[TokenizedText] = []  # a long text takes nothing from the short ones around it
+    for text in texts:
+        grown = [*batch, text]
+        fits = len(grown) <= BATCH and sum(map(len, grown)) <= BATCH_TOKENS
+        followed_alike = can_follow(batch) == can_follow([text]) == can_follow(grown)
+        if batch and not (fits and followed_alike):
+            yield batch, can_follow(batch)
+            grown = [text]
+        batch = grown
+    if batch:
+        yield batch, can_follow(batch)
+
+
+def _report(model: LanguageModel, index: int, result: MicroTuning, i: int) -> TextReport:
+    from neuralviz.micro_tuning.predictions import predict_masked
+
+    text, settings = result.texts[i], result.settings
+    deltas = [delta[i] for delta in result.deltas]
+    before = predict_masked(model, text, settings, None, at_most=MAX_PREDICTED)
+    after = predict_masked(model, text, settings, deltas, at_most=MAX_PREDICTED)
+    all_predicted = len(after) == count_masked(text, settings)
+    shares = result.shares[i] if result.shares else None
+    return TextReport(
+        index=index,
+        text=text,
+        shares=None if shares is None else shares.by_token(),
+        decay_share=0.0 if shares is None else shares.of_decay(),
+        predictions=Predictions(
+            input=before.input,
+            token=before.token,
+            before=before.probability,
+            after=after.probability,
+            loss_before=before.loss,
+            loss_after=after.loss,
+            words_before=_in_words(model, before),
+            words_after=_in_words(model, after),
+        ),
+        loss_after=after.mean_loss if all_predicted and len(text.chunks) == 1 else None,
+    )
+
+
+def _in_words(
+    model: LanguageModel, predictions: MaskedPredictions, top: int = 3
+) -> tuple[str, ...]:
+    """[position] ``word 61 %, other 12 %``."""
+    words = model.tokenizer.convert_ids_to_tokens
+    return tuple(
+        ", ".join(
+            f"{word} {share:.0%}"
+            for word, share in zip(words(ids[:top].tolist()), shares[:top], strict=True)
+        )
+        for ids, shares in zip(predictions.top_ids, predictions.top_probabilities, strict=True)
+    )
