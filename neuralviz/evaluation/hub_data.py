@@ -18,7 +18,7 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import MAX_ROWS, DataSet, GroupedData, data_of, grouped_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.tables import Table
+from neuralviz.reading.table import Table
 
 PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.tables import MAX_CHARACTERS, Table
+from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import count, name_lines
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
