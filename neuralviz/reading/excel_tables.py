@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
+import io
 import re
-import zipfile
 from typing import IO
 
 from neuralviz.errors import TextError
 from neuralviz.reading.table import Table, check_width, column_names
+from neuralviz.reading.workbook_size import (
+    DamagedWorkbookError,
+    LargeWorkbookError,
+    WorkbookLimits,
+    copy_without,
+    oversized_sheets,
+)
 
-MAX_WORKBOOK = 1 << 30  # bytes of an Excel workbook, unpacked
+LIMITS = WorkbookLimits()
 
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d) 00:00:00")
 _NO_DAY = re.compile(r"1899-12-3[01] (\d\d:\d\d:\d\d)")
 
 
-def read_excel(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+def read_excel(
+    name: str, file: IO[bytes], max_rows: int | None, limits: WorkbookLimits = LIMITS
+) -> Table:
+    """The first sheet that has cells; see `neuralviz.reading.tables.read_table`."""
     import fastexcel
 
     damaged = f"{name} is not an Excel workbook (.xlsx) that can be read, or it is damaged."
     try:
-        with zipfile.ZipFile(file) as archive:
-            unpacked = sum(part.file_size for part in archive.infolist())
-    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
+        oversized = oversized_sheets(file, limits)
+    except DamagedWorkbookError as error:
         raise TextError(damaged) from error
-    if unpacked > MAX_WORKBOOK:
-        raise TextError(f"{name} is larger than 1 GB, unpacked; save it as CSV.")
-    file.seek(0)
+    except LargeWorkbookError as error:
+        raise TextError(f"{name} is larger than {error}; save it as CSV.") from error
+    readable: IO[bytes] = file
+    if oversized:
+        readable = io.BytesIO()
+        copy_without(oversized, file, readable)
+    readable.seek(0)
     rows: list[tuple[str, ...]] = []
     sheet = ""
     try:
-        workbook = fastexcel.read_excel(file.read())
+        workbook = fastexcel.read_excel(readable.read())
         for sheet in workbook.sheet_names:
             cells = workbook.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string")
             if cells.height:
@@ -38,6 +51,11 @@ def read_excel(name: str, file: IO[bytes], max_rows: int | None) -> Table:
                 rows = list(zip(*columns, strict=True))
                 break
     except fastexcel.FastExcelError as error:
+        if sheet and oversized:
+            why = next(iter(oversized.values()))
+            raise TextError(
+                f"The sheet “{sheet[:40]}” of {name} {why}, or save it as CSV."
+            ) from error
         raise TextError(damaged) from error
     filled = [(at, row) for at, row in enumerate(rows, 1) if any(map(str.strip, row))]
     if not filled:

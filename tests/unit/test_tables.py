@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import delimited, excel_tables, json_tables, lines, parquet_tables
+from neuralviz.reading import delimited, json_tables, lines, parquet_tables
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 
@@ -422,12 +422,6 @@ def test_the_first_sheet_with_cells_is_read() -> None:
     ]
     assert (table.lines, table.unit) == ([4, 6, 7], "row")
     assert table.notes == ("t.xlsx has 3 sheets; “texts” was read.",)
-
-
-def test_a_workbook_that_is_too_large_unpacked_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(excel_tables, "MAX_WORKBOOK", 100)
-    with pytest.raises(TextError, match="larger than 1 GB, unpacked"):
-        read_table("t.xlsx", as_excel([("1", "One", "a")]))
 
 
 def test_names_of_columns_are_made_unique() -> None:
