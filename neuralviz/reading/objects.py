@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from datetime import date, datetime, time
 from typing import Any
 
 from neuralviz.errors import TextError
+from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import MAX_CHARACTERS, Table, check_width
 from neuralviz.words import count, name_lines
@@ -38,7 +37,7 @@ class Objects:
             if _is_vector(value):
                 self.vectors.add(column)
             else:
-                written[column] = _written(value)[: MAX_CHARACTERS + 1]
+                written[column] = cell_text(value)[: MAX_CHARACTERS + 1]
         if not any(map(str.strip, written.values())):
             return
         for column, value in written.items():
@@ -75,22 +74,3 @@ def _is_vector(value: Any) -> bool:
         and len(value) > _VECTOR
         and all(isinstance(number, int | float) for number in value)
     )
-
-
-def _written(value: Any) -> str:
-    """A value as a person would write it."""
-    if isinstance(value, str):
-        return value
-    if value is None or value != value:  # NaN alone is not itself
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    if isinstance(value, dict | list | tuple):
-        return json.dumps(value, ensure_ascii=False, default=_written)
-    if isinstance(value, datetime):
-        return value.isoformat(" ").removesuffix(" 00:00:00")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return str(value)

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from datetime import time as clock
 from pathlib import Path
 
+import numpy as np
 import openpyxl
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ from pyarrow import parquet
 
 from neuralviz.errors import TextError
 from neuralviz.reading import delimited, json_tables, lines, parquet_tables
+from neuralviz.reading.cells import cell_text, finite_number
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 
@@ -427,3 +429,31 @@ def test_the_first_sheet_with_cells_is_read() -> None:
 def test_names_of_columns_are_made_unique() -> None:
     table = read_table("t.csv", b"a (3),a,a,\nOne,2,3,4\n")
     assert table.columns == ("a (3)", "a", "a (3) (3)", "column 4")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (np.float32(2), "2"),
+        (2.5, "2.5"),
+        (1, "1"),
+        (True, "true"),
+        (None, ""),
+        (float("nan"), ""),
+        (np.float32("nan"), ""),
+        ("nan", "nan"),
+        (["a"], '["a"]'),
+        (1e300, "1e+300"),
+    ],
+)
+def test_a_value_is_written_as_a_person_would(value: object, text: str) -> None:
+    assert cell_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1", 1), (" -1.5e3 ", -1500), ("1_000", None), ("nan", None), ("inf", None), ("", None)],
+)
+def test_numbers_are_those_that_people_write(text: str, number: float | None) -> None:
+    assert finite_number(text) == number
