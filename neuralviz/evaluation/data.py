@@ -22,7 +22,8 @@ from neuralviz.evaluation.broken import Grouping
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
 from neuralviz.reading.rows import usable_rows
-from neuralviz.reading.tables import Table, read_table
+from neuralviz.reading.table import Table
+from neuralviz.reading.tables import read_table
 from neuralviz.words import count, many
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]

@@ -17,8 +17,9 @@ from typing import Any
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.data import MAX_ROWS, DataSet, GroupedData, data_of, grouped_data
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
+from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.tables import Table
+from neuralviz.reading.table import Table
 
 PREFIX = "hf:"
 _SCORES = ("similarity_score", "score", "similarity", "label")  # of pairs of sentences
@@ -147,7 +148,7 @@ def _ask_for(repo: str) -> None:
 
 def _as_table(columns: Columns) -> Table:
     """Columns as a table from a file would have them, each value as a person would write it."""
-    values = [["" if one is None else str(one) for one in column] for column in columns.values()]
+    values = [[cell_text(one) for one in column] for column in columns.values()]
     n_rows = len(values[0]) if values else 0
     return Table(tuple(columns), tuple(values), range(1, n_rows + 1), unit="row")
 
@@ -165,7 +166,7 @@ def _of_lists(name: str, columns: Columns) -> GroupedData | None:
     texts, groups, anchors = [], [], []
     for number, (one, others) in enumerate(zip(columns[first], columns[rest], strict=True)):
         for place, text in enumerate([one, *(others or ())]):
-            readable = "" if text is None else tidy(str(text))
+            readable = tidy(cell_text(text))
             if readable:
                 texts.append(readable)
                 groups.append(str(number))

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from neuralviz.plots.theme import (
     standalone_html,
     symmetric_range,
 )
+from neuralviz.reading.cells import cell_text, finite_number
 
 COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY)  # those seen on light and on dark pages
 SYMBOLS = ("circle", "diamond", "square", "x")
@@ -98,11 +98,11 @@ def by_category(name: str, labels: Sequence[object], missing: str = "no value") 
         labels: [text]; None, NaN and blank ones are missing.
         missing: what texts without a label are called.
     """
-    by_label = {label: _as_name(label) for label in set(labels)}
+    by_label = {label: cell_text(label).strip() for label in set(labels)}
     names = [by_label[label] for label in labels]
     sizes = Counter(label for label in names if label)
     by_size = [label for label, _ in sizes.most_common()]
-    if all(map(_is_number, by_size)):
+    if all(finite_number(label) is not None for label in by_size):
         shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
         by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
     place = {label: code for code, label in enumerate(by_size)}
@@ -127,21 +127,6 @@ def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
     return PointColour(
         name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
     )
-
-
-def _as_name(label: object) -> str:
-    if label is None or (isinstance(label, Real) and math.isnan(label)):
-        return ""
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))  # a column of whole numbers with gaps is read as floats
-    return str(label).strip()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 # --- the map -------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
+_FEW_CONTROLS = 10  # that any text may have, however short
+_TERMINAL = re.compile("[\a\b\x1b]")  # colours, bells and corrections in the logs of programs
 _SAMPLE = 1 << 24  # bytes at the head of a file by which its encoding is told
 _DETECTED = 1 << 16  # bytes of its lines beyond ASCII that are enough for it
 _FEW_BYTES = 12  # beyond ASCII; too few to tell a rarer encoding by
@@ -122,7 +124,7 @@ class TextLines:
             )
         self._encoding = _encoding_of(head)
         text = head.decode(self._encoding, "replace")
-        if _is_binary(text):
+        if _share_of_controls(_TERMINAL.sub("", text), but=_FEW_CONTROLS) > _BINARY_SHARE:
             raise TextError(
                 f"{name} does not look like text; save it as plain text or CSV in UTF-8."
             )
@@ -207,14 +209,15 @@ def _encoding_of(head: bytes) -> str:
         wrong -= text[-3:].count("\ufffd")  # the last character may have been cut
     right = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
     encoding = "utf-8-sig" if wrong == 0 or right > 10 * wrong else _detect(head)
-    if _is_binary(head.decode(encoding, "replace")):
+    if _share_of_controls(head.decode(encoding, "replace"), but=1) > _BINARY_SHARE:
         kinds = (("utf-16-le", head[1::2]), ("utf-16-be", head[::2]))
         return next((kind for kind, high in kinds if 0 in high and _is_wide(head, kind)), encoding)
     return encoding
 
 
-def _is_binary(text: str) -> bool:
-    return len(_UNREADABLE.findall(text)) > _BINARY_SHARE * len(text) + 1
+def _share_of_controls(text: str, but: int) -> float:
+    """The share of unreadable characters, a few of which do not count."""
+    return (len(_UNREADABLE.findall(text)) - but) / max(len(text), 1)
 
 
 def _is_wide(head: bytes, encoding: str) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
-from neuralviz.reading.tables import MAX_CHARACTERS, Table
+from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.words import count, name_lines
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -48,7 +48,7 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     values: list[list[float]] = []
     without_text, without_number, too_long = [], [], []
     for place, line in enumerate(table.lines):
-        row = [_finite(column[place]) for column in typed]
+        row = [finite_number(column[place]) for column in typed]
         finite = [value for value in row if value is not None]
         if not all(tidy(column[place]) for column in said):
             without_text.append(line)
@@ -96,11 +96,3 @@ def _with_points(column: Sequence[str]) -> Sequence[str]:
         value.replace(",", ".") if comma else value
         for comma, value in zip(commas, column, strict=True)
     ]
-
-
-def _finite(score: str) -> float | None:
-    try:
-        value = float(score)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

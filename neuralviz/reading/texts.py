@@ -13,7 +13,8 @@ from typing import Literal
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import TextLines, count_unreadable, opened, tidy
-from neuralviz.reading.tables import MAX_CHARACTERS, Table, is_table, read_table
+from neuralviz.reading.table import MAX_CHARACTERS, Table
+from neuralviz.reading.tables import is_table, read_table
 from neuralviz.words import count, free_name, name_lines
 
 Mode = Literal["line", "blank line", "one"]

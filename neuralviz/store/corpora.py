@@ -326,7 +326,7 @@ def _is_number(value: str) -> bool:
         return False
     digits = value.lstrip("+-")
     if digits.isdigit():
-        return int(digits) <= LARGEST_WHOLE
+        return len(digits) <= len(str(LARGEST_WHOLE)) and int(digits) <= LARGEST_WHOLE
     try:
         return bool(np.isfinite(float(value)))
     except ValueError:

@@ -91,6 +91,14 @@ def test_any_other_of_labels_or_groups(tmp_path: Path) -> None:
     assert load_hub_data(groups).grouping.n_triplets == 2
 
 
+def test_labels_read_as_those_of_a_file(tmp_path: Path) -> None:
+    rows = [{"text": text, "label": label} for text, label in
+            (("a", 1.0), ("b", float("nan")), ("c", 2.0), ("d", 2.5))]  # fmt: skip
+    data = load_hub_data(f"hf:{save(tmp_path / 'labels', 'test', rows)}")
+    assert isinstance(data, LabelledData)
+    assert data.labels == ("1", "2", "2.5")
+
+
 def test_columns_of_which_nothing_can_be_measured(tmp_path: Path) -> None:
     folder = save(tmp_path / "odd", "test", [{"question": "a", "answer": "b"}])
     said = r"no columns that can be measured on.*“question”, “answer”"

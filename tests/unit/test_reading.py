@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from neuralviz.errors import TextError
@@ -111,6 +112,28 @@ def test_a_zero_byte_makes_no_chinese(content: bytes) -> None:
     read = read_texts("a.txt", content)
     assert read.texts == ("A dog  barks.", "A cat.")
     assert read.notes == ("1 unreadable character was replaced by blanks.",)
+
+
+@pytest.mark.parametrize(
+    "line", ["\x1b[32mok\x1b[0m", "\x1b[1;31mE\x1b[0m \x1b[2K", "ring\a\a", "a\x01b\x02c\x03d"]
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.csv"])
+def test_a_few_control_characters_make_no_binary(line: str, name: str) -> None:
+    texts = read_texts(name, f"text\n{line} and so on\n{line}\n".encode()).texts
+    assert len(texts) == (3 if name == "a.txt" else 2)
+    assert texts[-2].endswith("and so on")
+
+
+def test_a_log_of_a_terminal_is_text_however_long() -> None:
+    lines = b"\x1b[32m\x1b[1mok\x1b[0m\n" * 5000
+    assert len(read_texts("a.txt", lines).texts) == 5000
+
+
+@pytest.mark.parametrize("n_bytes", [200, 2000, 100_000])
+def test_bytes_drawn_at_random_are_no_text(n_bytes: int) -> None:
+    drawn = np.random.default_rng(n_bytes).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
+    with pytest.raises(TextError, match="does not look like text"):
+        read_texts("a.txt", drawn)
 
 
 def test_lines_end_where_pasted_lines_end() -> None:

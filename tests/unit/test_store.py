@@ -277,6 +277,12 @@ def test_an_embedder_whose_corpus_is_deleted_stops(store: CorpusStore):
     assert not store.vectors.has(kept, text_keys([f"text {i}" for i in range(100)])).any()
 
 
+def test_a_label_of_thousands_of_digits_is_a_name(store: CorpusStore) -> None:
+    corpus = store.add("long", ReadTexts(("one",), labels={"n": ("9" * 5000,)}))
+    assert corpus.column("n").kind == "text"
+    assert list(store.labels(corpus, "n")) == ["9" * 5000]
+
+
 def test_whole_numbers_too_large_for_a_double_are_names(store: CorpusStore):
     values = ("9007199254740993", "9007199254740992")
     corpus = store.add("c", ReadTexts(("a", "b"), labels={"user": values}))

@@ -1,0 +1,44 @@
+"""Values of tables as text, and numbers in a text."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, datetime, time
+from numbers import Integral, Real
+from typing import Any
+
+
+def cell_text(value: Any) -> str:
+    """A value as a person would write it, wherever it comes from.
+
+    1.0 is ``1``, true ``true``, a day ``2024-05-01``, a nested value JSON; nothing and NaN are
+    empty.
+    """
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        number = float(value)
+        if math.isnan(number):
+            return ""
+        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else str(value)
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=cell_text)
+    if isinstance(value, datetime):
+        return value.isoformat(" ").removesuffix(" 00:00:00")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value)
+
+
+def finite_number(text: str) -> float | None:
+    """The number that a text is, as people and programs write it; None if it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and "_" not in text else None  # 1_000 is a name

@@ -1,0 +1,93 @@
+"""JSON and JSON lines as tables."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from contextlib import closing
+from typing import IO, Any
+
+from neuralviz.errors import TextError
+from neuralviz.reading.lines import TextLines
+from neuralviz.reading.objects import Objects
+from neuralviz.reading.table import Table
+
+MAX_WHOLE = 1 << 28  # bytes of a JSON file
+
+
+def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+    lines, objects = TextLines(name, file), Objects(name, "line")
+    with closing(iter(lines)) as numbered:
+        for number, line in numbered:
+            if not line or line.isspace():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                objects.wrong.append(number)
+                continue
+            objects.add(number, row)
+            if max_rows is not None and len(objects.lines) > max_rows:
+                break
+    return objects.table("holding no JSON object of one line", lines.notes)
+
+
+def read_json(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+    lines = TextLines(name, file)
+    if file.seek(0, io.SEEK_END) > MAX_WHOLE:
+        raise TextError(
+            f"{name} is larger than {MAX_WHOLE:,} bytes; save it as JSON lines (.jsonl), which are "
+            "read one by one."
+        )
+    text = lines.read()
+    try:
+        rows = _rows_of(name, json.loads(text))
+    except RecursionError as error:
+        raise TextError(f"{name} is nested too deeply to be a table of texts.") from error
+    except ValueError as error:
+        if _starts_with_object(text):  # JSON lines with the ending of JSON
+            return read_json_lines(name, file, max_rows)
+        where = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
+        raise TextError(
+            f"{name} is not JSON that can be read: it breaks off or errs{where}."
+        ) from error
+    objects = Objects(name, "row")
+    for number, row in enumerate(rows, 1):
+        objects.add(number, row)
+        if max_rows is not None and len(objects.lines) > max_rows:
+            break
+    return objects.table("being neither objects nor texts", lines.notes)
+
+
+def _starts_with_object(text: str) -> bool:
+    first = text.lstrip().split("\n", 1)[0]
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _rows_of(name: str, found: Any) -> Iterable[Any]:
+    """The rows in what a JSON file holds.
+
+    Raises:
+        TextError: there are none.
+    """
+    if isinstance(found, list):
+        return found
+    parts = found if isinstance(found, dict) else {}
+    lists = {key: value for key, value in parts.items() if isinstance(value, list)}
+    of_objects = [value for value in lists.values() if any(isinstance(row, dict) for row in value)]
+    if len(of_objects) == 1:
+        return of_objects[0]
+    same_length = len({len(value) for value in lists.values()}) == 1
+    if lists and len(lists) == len(parts) and same_length:
+        return (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
+    if len(lists) == 1:
+        key, values = next(iter(lists.items()))
+        return ({key: value} for value in values)
+    raise TextError(
+        f"{name} holds no table that can be read: it has to be a list of objects or of texts, an "
+        "object of lists of the same length, or an object with one such list in it."
+    )

@@ -1,0 +1,76 @@
+"""Rows that come with the names of their columns, put together into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from neuralviz.errors import TextError
+from neuralviz.reading.cells import cell_text
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.table import MAX_CHARACTERS, Table, check_width
+from neuralviz.words import count, name_lines
+
+_VECTOR = 16  # a list of more numbers than this is no label
+
+
+class Objects:
+    """Rows that come with the names of their columns, put together into a table."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        self.name, self.unit = name, unit
+        self.columns: dict[str, list[str]] = {}
+        self.lines: list[int] = []
+        self.wrong: list[int] = []
+        self.vectors: set[str] = set()
+
+    def add(self, line: int, row: Any) -> None:
+        """Add an object, or a text of its own; what is neither is left out and named."""
+        if isinstance(row, list):
+            self.wrong.append(line)
+            return
+        if not isinstance(row, Mapping):
+            row = {"text": row}
+        written: dict[str, str] = {}
+        for key, value in row.items():
+            column = tidy(str(key)) or "column"
+            if _is_vector(value):
+                self.vectors.add(column)
+            else:
+                written[column] = cell_text(value)[: MAX_CHARACTERS + 1]
+        if not any(map(str.strip, written.values())):
+            return
+        for column, value in written.items():
+            if column not in self.columns:
+                self.columns[column] = [""] * len(self.lines)
+                check_width(self.name, len(self.columns))
+            self.columns[column].append(value)
+        self.lines.append(line)
+        if len(written) < len(self.columns):
+            for column in self.columns.keys() - written.keys():
+                self.columns[column].append("")
+
+    def table(self, why: str, notes: tuple[str, ...] = ()) -> Table:
+        """All rows; ``why`` is what is said of those that were left out."""
+        if self.wrong:
+            where = name_lines(self.wrong, self.unit)
+            said = f"{count(len(self.wrong), self.unit)} left out for {why} ({where})."
+            if not self.lines:
+                raise TextError(f"{self.name} is not a table that can be read: {said}")
+            notes += (said,)
+        notes += tuple(left_out(column, "lists of numbers") for column in sorted(self.vectors))
+        return Table(
+            tuple(self.columns), tuple(self.columns.values()), self.lines, notes, self.unit
+        )
+
+
+def left_out(column: str, kind: str) -> str:
+    return f"The {kind} in the column “{column[:40]}” were left out."
+
+
+def _is_vector(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) > _VECTOR
+        and all(isinstance(number, int | float) for number in value)
+    )

@@ -1,0 +1,64 @@
+"""A table of texts and labels, as it is read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from neuralviz.errors import TextError
+from neuralviz.reading.lines import tidy
+
+MAX_CHARACTERS = 1_000_000  # of a text
+MAX_COLUMNS = 2_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a file holds that has columns.
+
+    Attributes:
+        columns: a name for every column, no two alike; none when the file holds nothing.
+        values: [column][row] of the rows that are not blank; what is missing is ``""``, and what
+            is longer than ``MAX_CHARACTERS`` is cut one character after it.
+        lines: where in the file each row begins: its line, or its number among the rows.
+        notes: sentences on what was left out or guessed.
+        unit: what ``lines`` counts, ``line`` or ``row``.
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[Sequence[str], ...]
+    lines: Sequence[int]
+    notes: tuple[str, ...] = ()
+    unit: str = "line"
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def column(self, name: str) -> Sequence[str]:
+        """The values of a column, one a row."""
+        return self.values[self.columns.index(name)]
+
+    def first(self, n: int) -> Table:
+        """The same with the first ``n`` rows alone."""
+        values = tuple(values[:n] for values in self.values)
+        return replace(self, values=values, lines=self.lines[:n])
+
+
+def column_names(titles: Iterable[str]) -> tuple[str, ...]:
+    """A name for every column, no two alike."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for number, title in enumerate(titles, 1):
+        name = tidy(title) or f"column {number}"
+        while name in taken:
+            name = f"{name} ({number})"
+        names.append(name)
+        taken.add(name)
+    return tuple(names)
+
+
+def check_width(name: str, n_columns: int) -> None:
+    if n_columns > MAX_COLUMNS:
+        raise TextError(
+            f"{name} has more than {MAX_COLUMNS:,} columns; keep those of texts and labels."
+        )

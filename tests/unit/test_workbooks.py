@@ -1,0 +1,150 @@
+"""Excel workbooks that ask for more than a machine has, and sparse ones that are sound."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from neuralviz.errors import TextError
+from neuralviz.reading.excel_tables import read_excel
+from neuralviz.reading.workbook_size import WorkbookLimits
+
+OFFICE = "http://schemas.openxmlformats.org"
+MAIN = f"{OFFICE}/spreadsheetml/2006/main"
+TYPES = f"""<Types xmlns="{OFFICE}/package/2006/content-types">
+<Default Extension="xml" ContentType="application/xml"/></Types>"""
+RELATIONS = f'<Relationships xmlns="{OFFICE}/package/2006/relationships">%s</Relationships>'
+RELATED = f"{OFFICE}/officeDocument/2006/relationships"
+RELATION = f'<Relationship Id="%s" Type="{RELATED}/%s" Target="%s"/>'
+WORKBOOK = f"""<workbook xmlns="{MAIN}" xmlns:r="{RELATED}">
+<sheets>%s</sheets></workbook>"""
+
+READ = """
+import resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # the rest of the machine stays
+from neuralviz.errors import TextError
+from neuralviz.reading.tables import read_table
+try:
+    table = read_table("t.xlsx", Path(sys.argv[1]))
+except TextError as error:
+    print(error)
+else:
+    print(table.columns, [list(values) for values in table.values], list(table.lines))
+"""
+
+
+def cell(name: str, text: str) -> str:
+    return f'<c r="{name}" t="inlineStr"><is><t>{text}</t></is></c>'
+
+
+def sheet(*rows: str, before: str = "") -> str:
+    filled = "".join(rows)
+    return f'<worksheet xmlns="{MAIN}">{before}<sheetData>{filled}</sheetData></worksheet>'
+
+
+def row(number: int, *cells: str) -> str:
+    return f'<row r="{number}">{"".join(cells)}</row>'
+
+
+def workbook(*sheets: str, **more: str) -> bytes:
+    """A workbook of the XML of its sheets, and other parts by their names in ``xl/``."""
+    file = io.BytesIO()
+    numbers = range(1, len(sheets) + 1)
+    names = "".join(f'<sheet name="s{i}" sheetId="{i}" r:id="r{i}"/>' for i in numbers)
+    targets = "".join(RELATION % (f"r{i}", "worksheet", f"worksheets/s{i}.xml") for i in numbers)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", TYPES)
+        first = RELATION % ("r1", "officeDocument", "xl/workbook.xml")
+        archive.writestr("_rels/.rels", RELATIONS % first)
+        archive.writestr("xl/workbook.xml", WORKBOOK % names)
+        archive.writestr("xl/_rels/workbook.xml.rels", RELATIONS % targets)
+        for number, content in enumerate(sheets, 1):
+            archive.writestr(f"xl/worksheets/s{number}.xml", content)
+        for name, content in more.items():
+            archive.writestr(f"xl/{name}.xml", content)
+    return file.getvalue()
+
+
+def shared(*strings: str) -> str:
+    items = "".join(f"<si><t>{text}</t></si>" for text in strings)
+    return f'<sst xmlns="{MAIN}">{items}</sst>'
+
+
+HEAD, BODY = row(1, cell("A1", "text")), row(2, cell("A2", "One"))
+LAST = row(1_048_576, cell("XFD1048576", "far"))
+COPIES = [
+    row(number, *[f'<c r="{letter}{number}" t="s"><v>0</v></c>' for letter in "ABCDEFGH"])
+    for number in range(1, 9000)
+]
+
+
+def read_in_a_process(content: bytes, folder: Path) -> str:
+    """What a process of its own says of a workbook; it may end in any way."""
+    path = folder / "t.xlsx"
+    path.write_bytes(content)
+    command = [sys.executable, "-c", READ, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-1000:]
+    return done.stdout.strip()
+
+
+ONE = "('text',) [['One']] [2]"
+
+
+FAR = "cells as far as row 1,048,576 and column 16,384; delete what is far from the table"
+DAMAGED = "not an Excel workbook (.xlsx) that can be read, or it is damaged"
+BEYOND = sheet(HEAD, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
+LOW = sheet(row(900_000, cell("ZZ900000", "text")), row(900_001, cell("ZZ900001", "One")))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (workbook(sheet(HEAD, BODY, LAST)), f"The sheet “s1” of t.xlsx has {FAR}, or save it as"),
+        (workbook(sheet(), sheet(HEAD, LAST)), f"The sheet “s2” of t.xlsx has {FAR}, or save it"),
+        (workbook(BEYOND), "as far as row 4,000,000,000 and column 9"),
+        (workbook(sheet(*COPIES), sharedStrings=shared("a" * 30_000)), "more than 1,073,741,824"),
+        (workbook(sheet(HEAD), sharedStrings="<sst>" + "<si/>" * 2**25), "16,777,216 different"),
+        (workbook(sheet(HEAD, row(2, cell("1A", "One")))), DAMAGED),
+        (workbook(f'<!DOCTYPE a [<!ENTITY b "c">]>{sheet(HEAD, BODY)}'), DAMAGED),
+        (workbook(f" no XML {sheet(HEAD, BODY, LAST)}"), DAMAGED),
+        (workbook(sheet(HEAD, BODY), WORKBOOK=""), DAMAGED),
+        # what is sound
+        (workbook(sheet(HEAD, BODY, before='<dimension ref="A1:XFD1048576"/>')), ONE),
+        (workbook(sheet(HEAD, BODY, row(1_048_576, '<c r="XFD1048576" s="0"/>'))), ONE),
+        (workbook(sheet(HEAD, BODY), sheet(HEAD, LAST)), ONE),
+        (workbook(LOW), "('text',) [['One']] [900001]"),
+    ],
+)
+def test_no_workbook_ends_the_process(content: bytes, says: str, tmp_path: Path) -> None:
+    assert says in read_in_a_process(content, tmp_path)
+
+
+def test_parts_are_as_long_as_they_are_unpacked_not_as_they_say() -> None:
+    content = bytearray(workbook(sheet(HEAD, BODY + " " * 100_000)))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        size = archive.getinfo("xl/worksheets/s1.xml").file_size
+    claimed = bytes(content).replace(size.to_bytes(4, "little"), (100).to_bytes(4, "little"))
+    with pytest.raises(TextError, match="or it is damaged"):
+        read_excel("t.xlsx", io.BytesIO(claimed), None)
+
+
+def test_limits_are_those_asked_for() -> None:
+    content = workbook(sheet(HEAD, BODY), sharedStrings=shared("a", "b"))
+
+    def read(**limits: int) -> None:
+        read_excel("t.xlsx", io.BytesIO(content), None, WorkbookLimits(**limits))
+
+    read(unpacked=100_000, cells=2, strings=2)
+    with pytest.raises(TextError, match=r"larger than 100 bytes, unpacked; save it as CSV"):
+        read(unpacked=100)
+    with pytest.raises(TextError, match="larger than 1 different texts"):
+        read(strings=1)
+    with pytest.raises(TextError, match=r"“s1” of t\.xlsx has cells as far as row 2 and column 1"):
+        read(cells=1)
