@@ -292,8 +292,8 @@ def _unlike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
     return pairs[np.random.default_rng(0).choice(len(pairs), DRAWN_PRODUCTS, replace=False)]
 
 
-def _alike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
-    """[pair, 2] all pairs of one group; `MAX_ALIKE` drawn where there are more.
+def _alike(group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE) -> np.ndarray:
+    """[pair, 2] all pairs of one group; ``limit`` of them, drawn, where there are more.
 
     Where there are anchors, those of an anchor and another text.
     """
@@ -302,14 +302,18 @@ def _alike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
         others = others[np.argsort(group[others], kind="stable")]
         first = np.searchsorted(group[others], group, "left")
         size = np.where(anchor, np.searchsorted(group[others], group, "right") - first, 0)
-        anchors = np.repeat(np.arange(len(group)), size)
-        within = np.arange(len(anchors)) - np.repeat(np.cumsum(size) - size, size)
-        return np.stack([anchors, others[first[anchors] + within]], axis=1)
+        before = np.cumsum(size) - size  # pairs of the texts before
+        total = int(size.sum())
+        pairs = np.arange(total)
+        if total > limit:
+            pairs = np.random.default_rng(0).integers(total, size=limit)
+        anchors = np.searchsorted(before + size, pairs, "right")
+        return np.stack([anchors, others[first[anchors] + pairs - before[anchors]]], axis=1)
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group)
     starts = np.cumsum(sizes) - sizes
     total = int((sizes * (sizes - 1) // 2).sum())
-    if total <= MAX_ALIKE:
+    if total <= limit:
         found = [
             order[start + np.stack(np.triu_indices(size, 1), axis=1)]
             for start, size in zip(starts, sizes, strict=True)
@@ -318,7 +322,7 @@ def _alike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
         return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
     draw = np.random.default_rng(0)
     weight = sizes * (sizes - 1.0)
-    chosen = draw.choice(len(sizes), MAX_ALIKE, p=weight / weight.sum())
+    chosen = draw.choice(len(sizes), limit, p=weight / weight.sum())
     one = draw.integers(sizes[chosen])
     other = (one + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
     return order[starts[chosen, None] + np.stack([one, other], axis=1)]

@@ -14,7 +14,13 @@ from neuralviz.evaluation.data import (
     read_data,
     scored_data,
 )
-from neuralviz.evaluation.measures import check_measures, measure, overlaps
+from neuralviz.evaluation.measures import (
+    MAX_ALIKE,
+    _alike,
+    check_measures,
+    measure,
+    overlaps,
+)
 
 PAIRS = "sentence1,sentence2,score\na b,a b,5\na b,a c,4.5\nd e,f g,1\nh,i,0\n"
 GROUPS = "text,group\na1,a\na2,a\nb1,b\nb2,b\nc1,c\n"
@@ -231,6 +237,30 @@ def test_products_and_alignment_are_of_anchors_with_others() -> None:
     assert not found.same.any()
     assert not found.diff.any()
     assert found.uniformity.alignment == pytest.approx(2)
+
+
+@pytest.mark.parametrize("with_anchors", [False, True])
+def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
+    group = np.repeat([0, 1], 1600)
+    anchor = np.arange(len(group)) % 2 == 0 if with_anchors else None
+    pairs = _alike(group, anchor)
+    assert len(pairs) == MAX_ALIKE  # of 1,280,000 with anchors, of 2,558,400 without
+    assert (group[pairs[:, 0]] == group[pairs[:, 1]]).all()
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    assert abs(group[pairs[:, 0]].mean() - 0.5) < 0.01
+    if anchor is not None:
+        assert anchor[pairs[:, 0]].all()
+        assert not anchor[pairs[:, 1]].any()
+
+
+def test_pairs_of_anchors_are_all_there_up_to_the_limit() -> None:
+    group = np.array([2, 0, 1, 0, 2, 0, 2])
+    anchor = np.array([True, True, True, False, False, False, False])
+    expected = {(0, 4), (0, 6), (1, 3), (1, 5)}
+    assert set(map(tuple, _alike(group, anchor, limit=4).tolist())) == expected
+    some = _alike(group, anchor, limit=3).tolist()
+    assert len(some) == 3
+    assert set(map(tuple, some)) <= expected
 
 
 def test_each_pair_is_drawn_once() -> None:
