@@ -17,10 +17,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz import load_model
-from neuralviz.evaluation.data import read_data
+from neuralviz.evaluation.events import Cell, Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows
-from neuralviz.evaluation.lab import Cell, Lab, Progress
+from neuralviz.evaluation.lab import evaluate
+from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.evaluation.published import Published, published
+from neuralviz.evaluation.tables import read_data
 
 
 def main() -> None:
@@ -41,7 +43,7 @@ def main() -> None:
     print(f"STS-B test: {data.describe()}. Published: bert-base-uncased, in brackets.\n")
     print("| method | Spearman | 95 % | tau-c | tau-b | pairs broken | triplets broken |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    for event in Lab().run(rows, [data]):
+    for event in evaluate(EvaluationPlan((data,), rows)):
         if isinstance(event, Progress):
             show(rows, event)
         elif isinstance(event, Cell):

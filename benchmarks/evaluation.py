@@ -24,10 +24,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.evaluation.broken import Grouping, count_triplets, shared_triplets
-from neuralviz.evaluation.data import read_data
+from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.experiments import method_rows
-from neuralviz.evaluation.lab import Cell, Lab
+from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.evaluation.tables import read_data
+from neuralviz.evaluation.triplets import Grouping, count_triplets, shared_triplets
 
 GROUPS, OF_GROUP, DIM = 359, 11, 384
 NOISE = (0.55, 0.7)  # of two methods, beside groups' vectors of length 1
@@ -64,22 +66,19 @@ def row(name: str, work: Callable[[], str]) -> None:
     """A line of the table."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
-    said = work()
+    outcome = work()
     seconds = time.perf_counter() - start
     added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"| {name} | {seconds:.1f} | {added:,.0f} | {said} |", flush=True)
+    print(f"| {name} | {seconds:.1f} | {added:,.0f} | {outcome} |", flush=True)
 
 
 def stsb(folder: Path) -> str:
     """Embed and measure, with nothing kept from before."""
     path = folder / "stsb" / "test.csv"
-    data = read_data(path.name, path)
+    plan = EvaluationPlan((read_data(path.name, path),), method_rows(["mean"], {}))
     with TemporaryDirectory() as kept:
-        cells = [
-            event
-            for event in Lab(Path(kept)).run(method_rows(["mean"], {}), [data])
-            if isinstance(event, Cell)
-        ]
+        events = evaluate(plan, kept_vectors(Path(kept)))
+        cells = [event for event in events if isinstance(event, Cell)]
     measured = cells[0].measured
     if measured is None or measured.correlations is None:
         sys.exit(cells[0].error)

@@ -19,18 +19,29 @@ from rich.text import Text
 from neuralviz.cli.common import INTERRUPTED, app, precision_warnings_said, say, status
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, progress_bars
+from neuralviz.embedders.registry import LOADERS, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
+from neuralviz.evaluation import lab
+from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
+from neuralviz.evaluation.events import Progress
+from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
+from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
+from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.tables import MAX_ROWS, read_data
+from neuralviz.paths import sample_data
+from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.embedders.registry import Loaders
     from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.events import Cell, Compared, Event
     from neuralviz.evaluation.experiments import Row
-    from neuralviz.evaluation.lab import Cell, Compared
-    from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
-MANY_LEARNT = 300  # texts that a model is tuned on, each by its own
+MANY_TUNED = 300  # texts that a model is tuned on, each by its own
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 MeasureName = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "all"
@@ -119,13 +130,9 @@ def evaluate(
 
     What is embedded is kept: stopped in any way, the same command goes on where it was.
     """
-    from neuralviz.embedders import split_options
-    from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
-    from neuralviz.store.writing import check_folder
-
     if method and experiment:
         raise SettingsError("Give methods or experiments, not both.")
-    wanted = _wanted(measure or [])
+    measures = _measures(measure or [])
     if 0 < resamples < FEWEST_RESAMPLES:
         raise SettingsError(
             f"Intervals need at least {FEWEST_RESAMPLES} resamples; --resamples 0 leaves them out."
@@ -141,31 +148,33 @@ def evaluate(
     if len(set(names)) < len(names):  # of one name in several folders
         sets = [replace(one, name=name) for one, name in zip(sets, _once(data), strict=True)]
     for one in sets:
-        _check(one, wanted)
+        check_measures(one, measures)
+        say(f"{one.name}: {one.describe()}.")
+    settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
     rows = _rows(method, experiment, typed, model, loaders)
-    _run(rows, sets, wanted, loaders, output, as_json, neighbours=neighbours, resamples=resamples)
+    _run(EvaluationPlan(tuple(sets), rows, settings), loaders, output, as_json)
 
 
 def _list_experiments(wanted: bool) -> None:
     if not wanted:
         return
-    from neuralviz.evaluation.experiments import EXPERIMENTS
-
     for one in EXPERIMENTS.values():
         typer.echo(f"{one.name:<16}  {one.line}")
     raise typer.Exit
 
 
-def _wanted(names: Sequence[str]) -> tuple[Measure, ...]:
+def _measures(names: Sequence[str]) -> tuple[Measure, ...]:
     """Measures by name; none when all are wanted.
 
     Raises:
         SettingsError: there is none of a name.
     """
-    known = get_args(MeasureName)
+    choices = get_args(MeasureName)
     for name in names:
-        if name not in known:
-            raise SettingsError(f"There is no measure “{name[:40]}”; there is {', '.join(known)}.")
+        if name not in choices:
+            raise SettingsError(
+                f"There is no measure “{name[:40]}”; there is {', '.join(choices)}."
+            )
     return () if "all" in names else tuple(dict.fromkeys(names))  # type: ignore[arg-type]
 
 
@@ -175,7 +184,6 @@ def _once(names: Sequence[str]) -> list[str]:
 
 def _loaders() -> Loaders:
     """Models, each loaded once."""
-    from neuralviz.embedders.registry import LOADERS
 
     def load(kind: Any, model_id: str) -> Any:
         with status(f"Loading the model {model_id} …"):
@@ -193,10 +201,6 @@ def _read(
     limit: int | None,
 ) -> DataSet:
     """A data set, from a file, the sample data or the hub; what was left out is said."""
-    from neuralviz.evaluation.data import MAX_ROWS, read_data
-    from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
-    from neuralviz.paths import sample_data
-
     for bound in (similar, dissimilar):
         if bound is not None and not math.isfinite(bound):
             raise SettingsError("The bounds of similar and dissimilar scores have to be numbers.")
@@ -222,13 +226,6 @@ def _read(
     return data
 
 
-def _check(data: DataSet, wanted: Sequence[Measure]) -> None:
-    from neuralviz.evaluation.measures import check_measures
-
-    check_measures(data, wanted)
-    say(f"{data.name}: {data.describe()}.")
-
-
 def _rows(
     methods: Sequence[str] | None,
     experiments: Sequence[str] | None,
@@ -236,8 +233,6 @@ def _rows(
     model: str | None,
     loaders: Loaders,
 ) -> tuple[Row, ...]:
-    from neuralviz.evaluation.experiments import experiment_rows, method_rows
-
     if not experiments:
         return method_rows(methods or DEFAULT_METHODS, typed, model)
 
@@ -247,42 +242,27 @@ def _rows(
     return experiment_rows(experiments, typed, model, head_layers)
 
 
-def _run(
-    rows: Sequence[Row],
-    sets: Sequence[DataSet],
-    wanted: Sequence[Measure],
-    loaders: Loaders,
-    output: Path | None,
-    as_json: bool,
-    *,
-    neighbours: int,
-    resamples: int,
-) -> None:
+def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:
     """Fill the table; when interrupted, write what is finished."""
-    from neuralviz.evaluation.lab import Lab
-    from neuralviz.evaluation.results import Results
-
-    n_learnt = sum(row.spec.learns for row in rows) * sum(len(one.texts) for one in sets)
-    if n_learnt > MANY_LEARNT:
+    if plan.n_tuned > MANY_TUNED:
         say(
             "Learning the texts may take minutes. Ctrl-C ends it and keeps what is finished; the "
             "same command goes on from there."
         )
-    results = Results(tuple(rows), tuple(sets), tuple(wanted), neighbours, resamples)
+    results = Results(plan)
     stopped = False
     with progress_bars() as bars, precision_warnings_said():
-        events = Lab().run(rows, sets, wanted, k=neighbours, resamples=resamples, loaders=loaders)
         try:
-            with closing(events):  # type: ignore[type-var]
-                for event in _drawn(events, rows, sets, bars):
+            with closing(lab.evaluate(plan, loaders=loaders)) as events:
+                for event in _drawn(events, plan, bars):
                     results = results.having(event)
         except (KeyboardInterrupt, Stopped):
             stopped = True
-    for number in range(len(sets)):
+    for number, data in enumerate(plan.data):
         for sentence in results.sentences(number):
-            say(f"{sets[number].name}, {sentence}")
+            say(f"{data.name}, {sentence}")
         if left_out := results.left_out(number):
-            say(f"{sets[number].name}: {left_out}")
+            say(f"{data.name}: {left_out}")
     if output is not None and results.cells:
         _write(results, output)
     if as_json:
@@ -290,24 +270,19 @@ def _run(
     else:
         _show(results)
     if stopped:
-        n, total = len(results.cells), len(rows) * len(sets)
         say(
-            f"Stopped with {n} of {many(total, 'result')}. What is embedded is kept, and the same "
-            "command goes on from there."
+            f"Stopped with {len(results.cells)} of {many(plan.n_cells, 'result')}. What is "
+            "embedded is kept, and the same command goes on from there."
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:
         say(f"{many(len(results.cells), 'result')} in {output}.")
-    if any(cell.failed for cell in results.cells.values()):
+    if results.any_failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def _drawn(
-    events: Iterator[Any], rows: Sequence[Row], sets: Sequence[DataSet], bars: Any
-) -> Iterator[Cell | Compared]:
+def _drawn(events: Iterator[Event], plan: EvaluationPlan, bars: Any) -> Iterator[Cell | Compared]:
     """The finished cells; what goes on meanwhile is drawn on a terminal."""
-    from neuralviz.evaluation.lab import Progress
-
     task, place = None, None
     for event in events:
         if not isinstance(event, Progress):
@@ -315,18 +290,17 @@ def _drawn(
             continue
         if place != (event.data, event.row, event.at_once):
             place = (event.data, event.row, event.at_once)
-            label = "What is broken in common" if event.row is None else rows[event.row].label
+            label = "What is broken in common" if event.row is None else plan.rows[event.row].label
             if event.at_once:
                 label += f" and {len(event.at_once) - 1} more at once"
-            if len(sets) > 1:
-                label = f"{sets[event.data].name}: {label}"
+            if len(plan.data) > 1:
+                label = f"{plan.data[event.data].name}: {label}"
             task = bars.add_task(label, total=event.total or None)
         bars.update(task, completed=event.done, total=event.total or None)
 
 
 def _write(results: Results, folder: Path) -> None:
-    from neuralviz.plots.report import report_html
-    from neuralviz.store.writing import write_text
+    from neuralviz.plots.report import report_html  # loads plotly
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

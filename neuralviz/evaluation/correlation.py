@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.errors import NeuralvizError, Stopped, never
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ def bootstrap(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    should_stop: ShouldStop = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> Intervals | None:
     """Percentile intervals at 95 % by drawing pairs again (Efron 1979).
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import MAX_ROWS, DataSet, GroupedData, data_of, grouped_data
+from neuralviz.evaluation.data import DataSet, GroupedData, grouped_data
+from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy

@@ -1,4 +1,4 @@
-"""Experiments as work that goes on: cell by cell, stopped and taken up again, nothing lost.
+"""Filling an evaluation's table: cell by cell, stopped and taken up again, nothing lost.
 
 Vectors are kept by text and by all that they depend on, as those of corpora are, in a folder of
 their own: a run that ended in any way finds what it had embedded, and a run that was finished is
@@ -7,20 +7,18 @@ measured again in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from neuralviz.embedders.base import rose
 from neuralviz.embedders.neural import share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
-from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.measures import Measured, measure, overlaps
+from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.evaluation.events import Cell, Compared, Event, Progress
+from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
 from neuralviz.store.database import Database
@@ -31,87 +29,16 @@ if TYPE_CHECKING:
     from neuralviz.embedders import Embedder, NeuralEmbedder
     from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.broken import Overlap
-    from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
+    from neuralviz.evaluation.plan import EvaluationPlan
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
 LEARNT_AT_ONCE = 8  # texts: progress is seen after so many
 MAX_OVERLAPPED = 12  # rows of which is told what they break in common
 
 
-@dataclass(frozen=True, eq=False)
-class Progress:
-    """What is done of a cell, or of what comes after all cells of some data.
-
-    Attributes:
-        data, row: numbers; the row is None for overlaps.
-        doing: ``embedding``, ``measuring`` or ``comparing``.
-        done, total: texts embedded, of all rows that are embedded at once.
-        at_once: numbers of the rows that are embedded in one run, this one among them; empty when
-            it is alone.
-    """
-
-    data: int
-    row: int | None
-    doing: str
-    done: int = 0
-    total: int = 0
-    at_once: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """A row of an experiment on a data set, finished.
-
-    Attributes:
-        data, row: numbers.
-        measured: what was; None when it failed as a whole.
-        error: why it failed; empty when it did not.
-        n_rose: texts whose loss rose while they were learnt, or ceased to be a number.
-        dim: values of a vector.
-    """
-
-    data: int
-    row: int
-    measured: Measured | None
-    error: str = ""
-    n_rose: int = 0
-    dim: int = 0
-
-    @property
-    def failed(self) -> bool:
-        """Whether any of what was asked for is missing."""
-        return self.measured is None or bool(self.measured.failed)
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """What the rows break in common on a data set.
-
-    Attributes:
-        data: number.
-        rows: numbers, in the order of the matrices.
-        overlaps: by measure.
-        failed: measure to why there is none.
-        left_out: rows that are finished, and not compared, because there are so many.
-    """
-
-    data: int
-    rows: tuple[int, ...]
-    overlaps: Mapping[Measure, Overlap] = field(default_factory=dict)
-    failed: Mapping[Measure, str] = field(default_factory=dict)
-    left_out: int = 0
-
-
-Event = Progress | Cell | Compared
-
-
-class Lab:
-    """Where vectors of experiments are kept.
-
-    Attributes:
-        vectors: by embedder and text.
+def kept_vectors(folder: Path | None = None) -> KeptVectors:
+    """Where vectors of evaluations are kept.
 
     Args:
         folder: made when something is first kept in it; by default the user's own.
@@ -119,133 +46,122 @@ class Lab:
     Raises:
         StoreError: a newer neuralviz wrote the folder, or it cannot be read.
     """
+    return KeptVectors(Database(folder or home() / "evaluation"))
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or home() / "evaluation"
-        self.vectors = KeptVectors(Database(self.folder))
 
-    def run(
+def evaluate(
+    plan: EvaluationPlan,
+    vectors: KeptVectors | None = None,
+    *,
+    loaders: Loaders = LOADERS,
+    should_stop: ShouldStop = never,
+) -> Generator[Event]:
+    """Fill a table, a cell after the other; a cell that fails does not end the work.
+
+    Rows that learn nothing come first; those that differ by their epochs alone are embedded in
+    one run, unless they are fast. What is embedded is kept, so that the same plan goes on from
+    where it was stopped.
+
+    Args:
+        plan: data sets, ways to embed, and how to measure.
+        vectors: where they are kept; by default `kept_vectors`.
+        loaders: where models come from; each is loaded once.
+        should_stop: asked again and again.
+
+    Yields:
+        `Progress` while something is done, a `Cell` for every row and data set, and, where
+        there are two rows or more, what they break in common.
+
+    Raises:
+        Stopped: ``should_stop`` said so before everything was there.
+        StoreError: as of `kept_vectors`.
+    """
+    once = {kind: cache(load) for kind, load in loaders.items()}
+    yield from _Evaluation(plan, vectors or kept_vectors(), once, should_stop).events()
+
+
+class _Evaluation:
+    """One pass over a plan; remembers under what each row's vectors are kept."""
+
+    def __init__(
         self,
-        rows: Sequence[Row],
-        data: Sequence[DataSet],
-        wanted: Sequence[Measure] = (),
-        *,
-        k: int = 10,
-        resamples: int = 1000,
-        loaders: Loaders = LOADERS,
-        should_stop: ShouldStop = lambda: False,
-    ) -> Iterator[Event]:
-        """Fill a table, a cell after the other; a cell that fails does not end the run.
-
-        Rows that learn nothing come first; those that differ by their epochs alone are embedded in
-        one run, unless they are fast. When it is told to stop, it ends; what is embedded is kept,
-        and the same run goes on from there.
-
-        Args:
-            rows: ways to embed.
-            data: data sets.
-            wanted: measures; by default all that the data are made for.
-            k: neighbours that vote on a label.
-            resamples: of the bootstrap intervals.
-            loaders: where models come from; each is loaded once.
-            should_stop: asked again and again.
-
-        Yields:
-            `Progress` while something is done, a `Cell` for every row and data set, and, where
-            there are two rows or more, what they break in common.
-
-        Raises:
-            Stopped: ``should_stop`` said so while something was measured.
-        """
-        loaders = {kind: cache(load) for kind, load in loaders.items()}
-        embedders: dict[int, KeptEmbedder] = {}
-        order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
-        for number, one in enumerate(data):
-            finished = []
-            at_once = {group[0]: group for group in _in_one_run(rows)}
-            for at in order:
-                if at in at_once:
-                    yield from self._embed_at_once(
-                        number, at_once[at], rows, one, loaders, should_stop
-                    )
-                if should_stop():
-                    return
-                cell = None
-                for event in self._cell(
-                    (number, at), rows[at], one, wanted, k, resamples, loaders, should_stop,
-                    embedders,
-                ):  # fmt: skip
-                    cell = event if isinstance(event, Cell) else None
-                    yield event
-                if cell is None:  # stopped
-                    return
-                if cell.measured is not None:
-                    finished.append(at)
-            finished.sort()
-            if len(finished) > 1 and {"triplets", "pairs"} & set(wanted or one.measures):
-                yield Progress(number, None, "comparing")
-                yield self._compare(number, finished, one, wanted, embedders, should_stop)
-
-    def vectors_of(self, embedder: KeptEmbedder, texts: Sequence[str]) -> np.ndarray:
-        """[text, dim] float32 vectors of texts that are embedded."""
-        return self.vectors.get(embedder, text_keys(texts))
-
-    def _cell(
-        self,
-        place: tuple[int, int],
-        row: Row,
-        data: DataSet,
-        wanted: Sequence[Measure],
-        k: int,
-        resamples: int,
+        plan: EvaluationPlan,
+        vectors: KeptVectors,
         loaders: Loaders,
         should_stop: ShouldStop,
-        embedders: dict[int, KeptEmbedder],
-    ) -> Iterator[Event]:
+    ) -> None:
+        self.plan = plan
+        self.vectors = vectors
+        self.loaders = loaders
+        self.should_stop = should_stop
+        self.embedders: dict[int, KeptEmbedder] = {}  # by number of the row
+
+    def events(self) -> Iterator[Event]:
+        """The whole table."""
+        rows, settings = self.plan.rows, self.plan.settings
+        order = sorted(range(len(rows)), key=lambda at: rows[at].spec.learns)
+        together = {group[0]: group for group in _in_one_run(rows)}
+        for number, data in enumerate(self.plan.data):
+            finished = []
+            for at in order:
+                if at in together:
+                    yield from self._embed_at_once(number, together[at])
+                self._go_on()
+                for event in self._cell(number, at):
+                    yield event
+                    if isinstance(event, Cell) and event.measured is not None:
+                        finished.append(at)
+            if len(finished) > 1 and {"triplets", "pairs"} & set(settings.measures_of(data)):
+                yield Progress(number, None, "comparing")
+                yield self._compare(number, sorted(finished))
+
+    def _go_on(self) -> None:
+        if self.should_stop():
+            raise Stopped
+
+    def _cell(self, number: int, at: int) -> Iterator[Event]:
+        """Embed and measure; the last event is the cell."""
+        row, data = self.plan.rows[at], self.plan.data[number]
         try:
-            embedder = make_embedder(row.spec, loaders)
+            embedder = make_embedder(row.spec, self.loaders)
             progress = None
             for progress in embed_texts(
                 self.vectors, data.texts, embedder, row.spec, explain=_explain,
                 batch_size=LEARNT_AT_ONCE if row.spec.learns else BATCH_SIZE,
-                should_stop=should_stop,
+                should_stop=self.should_stop,
             ):  # fmt: skip
-                yield Progress(*place, "embedding", progress.done, progress.total)
+                yield Progress(number, at, "embedding", progress.done, progress.total)
             if progress is None or not progress.is_complete:
-                return
-            embedders[place[1]] = kept = progress.embedder
-            vectors = self.vectors_of(kept, data.texts)
-            yield Progress(*place, "measuring", progress.done, progress.total)
+                raise Stopped
+            self.embedders[at] = kept = progress.embedder
+            keys = text_keys(data.texts)
+            yield Progress(number, at, "measuring", progress.done, progress.total)
             measured = measure(
-                data, vectors, wanted, k=k, resamples=resamples, should_stop=should_stop
+                data,
+                self.vectors.get(kept, keys),
+                self.plan.settings,
+                should_stop=self.should_stop,
             )
-            losses = self.vectors.losses(kept, text_keys(data.texts))
-            yield Cell(*place, measured, n_rose=int(rose(losses).sum()), dim=kept.dim)
+            n_rose = int(rose(self.vectors.losses(kept, keys)).sum())
+            yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
         except NeuralvizError as error:
-            yield Cell(*place, None, error=str(error))
+            yield Cell(number, at, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
             reason = f"{type(error).__name__}: {error}".rstrip(": ")[:300]
-            said = f"Something went wrong that was not foreseen ({reason})."
-            yield Cell(*place, None, error=said)
+            sentence = f"Something went wrong that was not foreseen ({reason})."
+            yield Cell(number, at, None, error=sentence)
 
-    def _embed_at_once(
-        self,
-        number: int,
-        group: Sequence[int],
-        rows: Sequence[Row],
-        data: DataSet,
-        loaders: Loaders,
-        should_stop: ShouldStop,
-    ) -> Iterator[Progress]:
+    def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""
+        rows, texts = self.plan.rows, self.plan.data[number].texts
         with suppress(NeuralvizError, RuntimeError, MemoryError), ExitStack() as stack:
-            embedders = {at: make_embedder(rows[at].spec, loaders) for at in group}
-            for together in self._lacking_the_same(embedders, rows, data.texts):
+            embedders = {at: make_embedder(rows[at].spec, self.loaders) for at in group}
+            for together in self._lacking_the_same(embedders, texts):
                 share_epochs([cast("NeuralEmbedder", embedders[at]) for at in together])
                 runs = [
                     stack.enter_context(closing(embed_texts(
-                        self.vectors, data.texts, embedders[at], rows[at].spec,
-                        batch_size=LEARNT_AT_ONCE, should_stop=should_stop,
+                        self.vectors, texts, embedders[at], rows[at].spec,
+                        batch_size=LEARNT_AT_ONCE, should_stop=self.should_stop,
                     )))
                     for at in together
                 ]  # fmt: skip
@@ -256,30 +172,24 @@ class Lab:
                     yield Progress(number, together[0], "embedding", done, total, together)
 
     def _lacking_the_same(
-        self, embedders: Mapping[int, Embedder], rows: Sequence[Row], texts: Sequence[str]
+        self, embedders: Mapping[int, Embedder], texts: Sequence[str]
     ) -> list[tuple[int, ...]]:
         """Rows, two or more, that lack vectors of the same texts; those that lack none are done."""
         keys = text_keys(texts)
         lacking: dict[bytes, list[int]] = {}
         for at, embedder in embedders.items():
-            kept = self.vectors.register(embedder, rows[at].spec.to_json())
+            kept = self.vectors.register(embedder, self.plan.rows[at].spec.to_json())
             has = self.vectors.has(kept, keys)
             if not has.all():
                 lacking.setdefault(has.tobytes(), []).append(at)
         return [tuple(group) for group in lacking.values() if len(group) > 1]
 
-    def _compare(
-        self,
-        number: int,
-        finished: Sequence[int],
-        data: DataSet,
-        wanted: Sequence[Measure],
-        embedders: Mapping[int, KeptEmbedder],
-        should_stop: ShouldStop,
-    ) -> Compared:
+    def _compare(self, number: int, finished: Sequence[int]) -> Compared:
+        data = self.plan.data[number]
         rows = tuple(finished[:MAX_OVERLAPPED])
-        vectors = [self.vectors_of(embedders[at], data.texts) for at in rows]
-        found, failed = overlaps(data, vectors, wanted, should_stop=should_stop)
+        keys = text_keys(data.texts)
+        vectors = [self.vectors.get(self.embedders[at], keys) for at in rows]
+        found, failed = overlaps(data, vectors, self.plan.settings, should_stop=self.should_stop)
         return Compared(number, rows, found, failed, len(finished) - len(rows))
 
 

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.broken import (
-    BrokenCount,
-    Overlap,
-    WorstTriplets,
-    count_pairs,
-    count_triplets,
-    shared_pairs,
-    shared_triplets,
-    unit_rows,
-    worst_triplets,
-)
-from neuralviz.evaluation.correlation import (
-    Correlation,
-    Intervals,
-    bootstrap,
-    correlate,
-    why_undefined,
-)
+from neuralviz.errors import NeuralvizError, SettingsError, never
+from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
+from neuralviz.evaluation.correlation import bootstrap, correlate, why_undefined
 from neuralviz.evaluation.data import (
     DataSet,
     GroupedData,
@@ -37,83 +21,28 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.neighbourhoods import K, KnnAccuracy, Outvoted, knn_accuracy, outvoted
-from neuralviz.evaluation.paraphrases import QualityMap, quality_maps
-from neuralviz.evaluation.uniformity import Uniformity, alignment_and_uniformity
+from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.neighbourhoods import knn_accuracy, outvoted
+from neuralviz.evaluation.paraphrases import quality_maps
+from neuralviz.evaluation.plan import DEFAULT_MEASURES
+from neuralviz.evaluation.sampling import (
+    DRAWN_PRODUCTS,
+    alike_pairs,
+    pair_products,
+    unlike_pairs,
+)
+from neuralviz.evaluation.triplets import count_triplets, shared_triplets, worst_triplets
+from neuralviz.evaluation.uniformity import alignment_and_uniformity
+from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.plan import MeasureSettings
 
 WORST = 20  # triplets, and texts, that are told in words
-DRAWN_PRODUCTS = 20_000  # of each kind, for histograms
-MAX_ALIKE = 1_000_000  # pairs of one group or label, for the alignment
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What was measured; None where it was not asked for, is not defined, or failed.
-
-    Attributes:
-        correlations, intervals: of products with scores, and where they would lie in other samples.
-        pairs: similar against dissimilar pairs (Eq. 4).
-        triplets: anchor, positive, negative (Eq. 2).
-        worst_triplets: the most broken, their rows places in ``data.texts``.
-        neighbours: accuracy of the nearest neighbours' labels.
-        outvoted: texts with another label than their neighbours', by place in ``data.texts``.
-        uniformity: alignment and uniformity.
-        paraphrases: a map of tau-c for each quality.
-        failed: measure to why there is none.
-        notes: what is to be minded besides.
-        products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
-        same, diff: products of what is alike and what is not, a sample where there are many.
-    """
-
-    correlations: Correlation | None = None
-    intervals: Intervals | None = None
-    pairs: BrokenCount | None = None
-    triplets: BrokenCount | None = None
-    worst_triplets: WorstTriplets | None = None
-    neighbours: KnnAccuracy | None = None
-    outvoted: tuple[Outvoted, ...] = ()
-    uniformity: Uniformity | None = None
-    paraphrases: tuple[QualityMap, ...] = ()
-    failed: dict[Measure, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    products: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    same: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-    def as_json(self) -> dict[str, Any]:
-        """The numbers by the names that scripts know; None where one is undefined."""
-        found: dict[str, Any] = {}
-        if self.correlations is not None:
-            c = self.correlations
-            found |= {
-                "spearman": _or_none(c.spearman),
-                "kendall_c": _or_none(c.kendall_c),
-                "kendall_b": _or_none(c.kendall_b),
-                "pearson": _or_none(c.pearson),
-                "n": c.n,
-            }
-        if self.intervals is not None:
-            found["intervals"] = asdict(self.intervals)
-        for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
-            if counted is not None:
-                found[name] = asdict(counted) | {"error": counted.error}
-        if self.neighbours is not None:
-            found["neighbours"] = asdict(self.neighbours)
-        if self.uniformity is not None:
-            found["uniformity"] = asdict(self.uniformity)
-        if self.paraphrases:
-            found["paraphrases"] = [_map_json(one) for one in self.paraphrases]
-        if self.failed:
-            found["failed"] = dict(self.failed)
-        if self.notes:
-            found["notes"] = list(self.notes)
-        return found
 
 
 def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, ...]:
@@ -147,11 +76,9 @@ def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, .
 def measure(
     data: DataSet,
     vectors: ArrayLike,
-    wanted: Sequence[Measure] = (),
+    settings: MeasureSettings = DEFAULT_MEASURES,
     *,
-    k: int = K,
-    resamples: int = 1000,
-    should_stop: ShouldStop = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> Measured:
     """Measure a method on a data set.
 
@@ -160,9 +87,7 @@ def measure(
     Args:
         data: what is measured on.
         vectors: [text, dim] of ``data.texts``, of any length.
-        wanted: measures; all that the data are made for by default.
-        k: neighbours that vote on a label.
-        resamples: of the bootstrap intervals; 0 for none.
+        settings: what is measured, and how.
         should_stop: asked again and again.
 
     Raises:
@@ -176,16 +101,17 @@ def measure(
             f"There are {len(units):,} vectors for the {len(data.texts):,} different texts of "
             f"{data.name}; give one a text."
         )
-    unknown = [name for name in wanted if name not in data.measures]
+    unknown = [name for name in settings.measures if name not in data.measures]
     if unknown:
         raise SettingsError(f"{data.name} cannot be measured by {', '.join(unknown)}.")
-    found = _products(data, units)
-    for name in wanted or data.measures:
+    found = _with_products(data, units, settings.seed)
+    given = _Given(data, units, settings, should_stop)
+    for name in settings.measures_of(data):
         problem = data.problem(name)
         try:
             if problem:
                 raise NeuralvizError(problem)
-            found = _MEASURES[name](found, data, units, k, resamples, should_stop)
+            found = _MEASURES[name](found, given)
         except NeuralvizError as error:
             found = replace(found, failed=found.failed | {name: str(error)})
     return found
@@ -194,16 +120,16 @@ def measure(
 def overlaps(
     data: DataSet,
     vectors: Sequence[ArrayLike],
-    wanted: Sequence[Measure] = (),
+    settings: MeasureSettings = DEFAULT_MEASURES,
     *,
-    should_stop: ShouldStop = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> tuple[dict[Measure, Overlap], dict[Measure, str]]:
     """What methods break in common, for triplets and for pairs where the data have them (Eq. 3).
 
     Args:
         data: what is measured on.
         vectors: by method [text, dim] of ``data.texts``.
-        wanted, should_stop: as of `measure`.
+        settings, should_stop: as of `measure`.
 
     Returns:
         The overlaps; and, where there is none because there are too many relations to be compared
@@ -213,21 +139,27 @@ def overlaps(
         NeuralvizError: a vector is not finite.
         Stopped: ``should_stop`` said so.
     """
-    chosen = [name for name in wanted or data.measures if not data.problem(name)]
     units = [unit_rows(of_method) for of_method in vectors]
     found: dict[Measure, Overlap] = {}
     failed: dict[Measure, str] = {}
-    for name in chosen:
+    for name in settings.measures_of(data):
+        if data.problem(name):
+            continue
         try:
             if name == "triplets" and isinstance(data, ScoredData | GroupedData):
                 rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-                of_rows = [of_method[rows] for of_method in units]
-                found[name] = shared_triplets(of_rows, data.grouping, should_stop=should_stop)
+                found[name] = shared_triplets(
+                    [of_method[rows] for of_method in units],
+                    data.grouping,
+                    max_compared=settings.max_compared,
+                    should_stop=should_stop,
+                )
             elif name == "pairs" and isinstance(data, ScoredData):
-                products = [_pair_products(one, data.first, data.second) for one in units]
+                products = [pair_products(one, data.first, data.second) for one in units]
                 found[name] = shared_pairs(
                     [one[data.is_similar] for one in products],
                     [one[data.is_dissimilar] for one in products],
+                    max_compared=settings.max_compared,
                     should_stop=should_stop,
                 )
         except NeuralvizError as error:
@@ -235,22 +167,22 @@ def overlaps(
     return found, failed
 
 
-def _products(data: DataSet, units: np.ndarray) -> Measured:
+def _with_products(data: DataSet, units: np.ndarray, seed: int) -> Measured:
     """The products that are drawn, and from which others are counted."""
     if isinstance(data, ScoredData):
-        products = _pair_products(units, data.first, data.second)
+        products = pair_products(units, data.first, data.second)
         return Measured(
             products=products, same=products[data.is_similar], diff=products[data.is_dissimilar]
         )
     if isinstance(data, ParaphraseData):
-        return Measured(products=_pair_products(units, data.original, data.generated))
+        return Measured(products=pair_products(units, data.original, data.generated))
     rows, group, anchor = _groups_of(data)
-    alike, unlike = _alike(group, anchor), _unlike(group, anchor)
+    alike, unlike = alike_pairs(group, anchor, seed=seed), unlike_pairs(group, anchor, seed=seed)
     if len(alike) > DRAWN_PRODUCTS:
-        few = np.random.default_rng(0).choice(len(alike), DRAWN_PRODUCTS, replace=False)
+        few = np.random.default_rng(seed).choice(len(alike), DRAWN_PRODUCTS, replace=False)
         alike = alike[few]
     return Measured(
-        same=_pair_products(units[rows], *alike.T), diff=_pair_products(units[rows], *unlike.T)
+        same=pair_products(units[rows], *alike.T), diff=pair_products(units[rows], *unlike.T)
     )
 
 
@@ -263,110 +195,66 @@ def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
     raise TypeError(type(data).__name__)
 
 
-def _pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """[pair] double precision products; pairs are taken some at a time."""
-    out = np.empty(len(first))
-    for start in range(0, len(first), DRAWN_PRODUCTS):
-        at = slice(start, start + DRAWN_PRODUCTS)
-        out[at] = np.einsum("pd,pd->p", units[first[at]], units[second[at]])
-    return out
+# --- each measure: what was found so far, and what is given -> what is found ---------------------
 
 
-def _unlike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
-    """[pair, 2] texts of two groups, the first an anchor: all, or `DRAWN_PRODUCTS` of them."""
-    n = len(group)
-    first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
-    second = np.arange(n) if anchor is None else np.flatnonzero(~anchor)
-    if len(first) * len(second) <= 4 * DRAWN_PRODUCTS:
-        pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
-    else:
-        draw = np.random.default_rng(0)
-        shape = 4 * DRAWN_PRODUCTS
-        pairs = np.stack([draw.choice(first, shape), draw.choice(second, shape)], axis=1)
-    pairs = pairs[group[pairs[:, 0]] != group[pairs[:, 1]]]
-    if anchor is None:  # each two texts once
-        pairs = np.sort(pairs, axis=1)
-    pairs = np.unique(pairs, axis=0)
-    if len(pairs) <= DRAWN_PRODUCTS:
-        return pairs
-    return pairs[np.random.default_rng(0).choice(len(pairs), DRAWN_PRODUCTS, replace=False)]
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What a measure is made from.
 
-
-def _alike(group: np.ndarray, anchor: np.ndarray | None) -> np.ndarray:
-    """[pair, 2] all pairs of one group; `MAX_ALIKE` drawn where there are more.
-
-    Where there are anchors, those of an anchor and another text.
+    Attributes:
+        data: of the kind that the measure is for.
+        units: [text, dim] vectors of length 1, of ``data.texts``.
+        settings, should_stop: as of `measure`.
     """
-    if anchor is not None:
-        others = np.flatnonzero(~anchor)
-        others = others[np.argsort(group[others], kind="stable")]
-        first = np.searchsorted(group[others], group, "left")
-        size = np.where(anchor, np.searchsorted(group[others], group, "right") - first, 0)
-        anchors = np.repeat(np.arange(len(group)), size)
-        within = np.arange(len(anchors)) - np.repeat(np.cumsum(size) - size, size)
-        return np.stack([anchors, others[first[anchors] + within]], axis=1)
-    order = np.argsort(group, kind="stable")
-    sizes = np.bincount(group)
-    starts = np.cumsum(sizes) - sizes
-    total = int((sizes * (sizes - 1) // 2).sum())
-    if total <= MAX_ALIKE:
-        found = [
-            order[start + np.stack(np.triu_indices(size, 1), axis=1)]
-            for start, size in zip(starts, sizes, strict=True)
-            if size > 1
-        ]
-        return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
-    draw = np.random.default_rng(0)
-    weight = sizes * (sizes - 1.0)
-    chosen = draw.choice(len(sizes), MAX_ALIKE, p=weight / weight.sum())
-    one = draw.integers(sizes[chosen])
-    other = (one + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
-    return order[starts[chosen, None] + np.stack([one, other], axis=1)]
+
+    data: Any
+    units: np.ndarray
+    settings: MeasureSettings
+    should_stop: ShouldStop
 
 
-# --- each measure: found so far, data, unit vectors, k, resamples, should_stop -> found ----------
-
-
-def _correlations(
-    found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
-) -> Measured:
-    undefined = why_undefined(found.products, data.scores)
-    known = correlate(found.products, data.scores)
-    if undefined:
+def _correlations(found: Measured, given: _Given) -> Measured:
+    products, scores = found.products, given.data.scores
+    coefficients = correlate(products, scores)
+    if undefined := why_undefined(products, scores):
         failed: dict[Measure, str] = found.failed | {"correlations": undefined}
-        return replace(found, correlations=known, failed=failed)
-    if not resamples:
-        return replace(found, correlations=known)
-    intervals = bootstrap(found.products, data.scores, resamples=resamples, should_stop=should_stop)
+        return replace(found, correlations=coefficients, failed=failed)
+    settings = given.settings
+    if not settings.resamples:
+        return replace(found, correlations=coefficients)
+    intervals = bootstrap(
+        products,
+        scores,
+        resamples=settings.resamples,
+        seed=settings.seed,
+        should_stop=given.should_stop,
+    )
     notes = found.notes
     if intervals is None:
         notes += (
-            f"{known.n:,} pairs are too many to be drawn again often: there are no intervals.",
+            f"{coefficients.n:,} pairs are too many to be drawn again often: there are no "
+            "intervals.",
         )
-    return replace(found, correlations=known, intervals=intervals, notes=notes)
+    return replace(found, correlations=coefficients, intervals=intervals, notes=notes)
 
 
-def _pairs(
-    found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
-) -> Measured:
+def _pairs(found: Measured, given: _Given) -> Measured:
     return replace(found, pairs=count_pairs(found.same, found.diff))
 
 
-def _triplets(
-    found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
-) -> Measured:
+def _triplets(found: Measured, given: _Given) -> Measured:
+    data, stop = given.data, given.should_stop
     rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
-    counted = count_triplets(units[rows], data.grouping, should_stop=should_stop)
-    worst = worst_triplets(units[rows], data.grouping, rows, WORST, should_stop=should_stop)
+    vectors = given.units[rows]
+    counted = count_triplets(vectors, data.grouping, should_stop=stop)
+    worst = worst_triplets(vectors, data.grouping, rows, WORST, should_stop=stop)
     return replace(found, triplets=counted, worst_triplets=worst.among(rows))
 
 
-def _neighbours(
-    found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
-) -> Measured:
-    from neuralviz.maps.neighbours import find_neighbours
-
-    near = find_neighbours(units[data.rows], k, should_stop=should_stop)
+def _neighbours(found: Measured, given: _Given) -> Measured:
+    data, k = given.data, given.settings.k
+    near = find_neighbours(given.units[data.rows], k, should_stop=given.should_stop)
     notes = found.notes
     if near.k < k:
         notes += (f"{near.k} neighbours vote in place of {k}: there are no more texts.",)
@@ -385,21 +273,29 @@ def _neighbours(
     )
 
 
-def _uniformity(
-    found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
-) -> Measured:
+def _uniformity(found: Measured, given: _Given) -> Measured:
+    data, seed = given.data, given.settings.seed
     if isinstance(data, ScoredData):
         alike = np.stack([data.first, data.second], axis=1)[data.is_similar]
     else:
         rows, group, anchor = _groups_of(data)
-        alike = rows[_alike(group, anchor)]
-    return replace(found, uniformity=alignment_and_uniformity(units, alike))
+        alike = rows[alike_pairs(group, anchor, seed=seed)]
+    uniformity = alignment_and_uniformity(
+        given.units, alike, seed=seed, should_stop=given.should_stop
+    )
+    return replace(found, uniformity=uniformity)
 
 
-def _paraphrases(
-    found: Measured, data: Any, units: np.ndarray, k: int, resamples: int, should_stop: ShouldStop
-) -> Measured:
-    maps = quality_maps(found.products, data.varies, data.values, data.fixed1, data.fixed2)
+def _paraphrases(found: Measured, given: _Given) -> Measured:
+    data = given.data
+    maps = quality_maps(
+        found.products,
+        data.varies,
+        data.values,
+        data.fixed1,
+        data.fixed2,
+        should_stop=given.should_stop,
+    )
     if not any(np.isfinite(one.kendall_c).any() for one in maps):
         raise NeuralvizError(
             "In no cell is there a correlation: the method finds all phrases equally near."
@@ -407,7 +303,7 @@ def _paraphrases(
     return replace(found, paraphrases=maps)
 
 
-_MEASURES: dict[Measure, Callable[..., Measured]] = {
+_MEASURES: dict[Measure, Callable[[Measured, _Given], Measured]] = {
     "correlations": _correlations,
     "pairs": _pairs,
     "triplets": _triplets,
@@ -415,17 +311,3 @@ _MEASURES: dict[Measure, Callable[..., Measured]] = {
     "uniformity": _uniformity,
     "paraphrases": _paraphrases,
 }
-
-
-def _map_json(one: QualityMap) -> dict[str, Any]:
-    return {
-        "quality": one.quality,
-        "fixed1": one.fixed1.tolist(),
-        "fixed2": one.fixed2.tolist(),
-        "kendall_c": [[_or_none(value) for value in row] for row in one.kendall_c.tolist()],
-        "n": one.n.tolist(),
-    }
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else value

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.correlation import correlate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from neuralviz.errors import ShouldStop
 
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
 
@@ -41,6 +43,8 @@ def quality_maps(
     values: ArrayLike,
     fixed1: ArrayLike,
     fixed2: ArrayLike,
+    *,
+    should_stop: ShouldStop = never,
 ) -> tuple[QualityMap, ...]:
     """A map of tau-c for each quality that varies, in the order in which they first come.
 
@@ -49,9 +53,11 @@ def quality_maps(
         varies: [phrase] name of the quality that varies.
         values: [phrase] the value of that quality.
         fixed1, fixed2: [phrase] values of the two others.
+        should_stop: asked before every map's row.
 
     Raises:
         NeuralvizError: there is no phrase, or a product is not finite.
+        Stopped: ``should_stop`` said so.
     """
     x, value, one, two = (
         np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
@@ -66,6 +72,8 @@ def quality_maps(
         tau = np.full((len(rows), len(columns)), np.nan)
         n = np.zeros(tau.shape, dtype=int)
         for i, row in enumerate(rows):
+            if should_stop():
+                raise Stopped
             for j, column in enumerate(columns):
                 at = of_quality & (one == row) & (two == column)
                 n[i, j] = at.sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +14,17 @@ from neuralviz import __version__
 from neuralviz.errors import LossWarning
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
-from neuralviz.evaluation.data import Measure, ScoredData
-from neuralviz.evaluation.lab import Cell, Compared
+from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.events import Cell, Compared
+from neuralviz.evaluation.in_words import NAMES, as_lines, flat, in_digits, in_words
 from neuralviz.evaluation.published import Published, published
 from neuralviz.store.writing import inert
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.experiments import Row
-    from neuralviz.evaluation.measures import Measured
-
-NAMES = {
-    "spearman": "Spearman",
-    "kendall_c": "tau-c",
-    "kendall_b": "tau-b",
-    "pearson": "Pearson",
-}
-NONE = "–"
+    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.plan import EvaluationPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,22 +32,24 @@ class Results:
     """An experiment and the cells that are finished.
 
     Attributes:
-        rows: ways to embed.
-        data: data sets.
-        wanted: measures asked for; none for all.
-        k: neighbours that vote on a label.
-        resamples: of the bootstrap intervals.
+        plan: what was asked for.
         cells: by number of data set and row.
         compared: by number of data set.
     """
 
-    rows: tuple[Row, ...]
-    data: tuple[DataSet, ...]
-    wanted: tuple[Measure, ...] = ()
-    k: int = 10
-    resamples: int = 1000
+    plan: EvaluationPlan
     cells: Mapping[tuple[int, int], Cell] = field(default_factory=dict)
     compared: Mapping[int, Compared] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The plan's ways to embed."""
+        return self.plan.rows
+
+    @property
+    def data(self) -> tuple[DataSet, ...]:
+        """The plan's data sets."""
+        return self.plan.data
 
     def having(self, event: Cell | Compared) -> Results:
         """The same with one more cell, or with what the rows break in common."""
@@ -62,9 +58,9 @@ class Results:
         return replace(self, compared={**self.compared, event.data: event})
 
     @property
-    def is_complete(self) -> bool:
-        """Whether all cells are there."""
-        return len(self.cells) == len(self.rows) * len(self.data)
+    def any_failed(self) -> bool:
+        """Whether any of what was asked for is missing in a finished cell."""
+        return any(cell.failed for cell in self.cells.values())
 
     def measured(self, data: int, row: int) -> Measured | None:
         """What was measured in a cell; None while it is missing, or when it failed."""
@@ -78,26 +74,26 @@ class Results:
 
     def sentences(self, data: int) -> list[str]:
         """What is to be minded of a data set's cells, and why something is missing."""
-        of: dict[str, list[str]] = {}  # what is said, and of which rows
+        rows_of: dict[str, list[str]] = {}  # sentence to the labels of its rows
         for at, row in enumerate(self.rows):
             cell = self.cells.get((data, at))
             if cell is None:
                 continue
             if cell.error:
-                of.setdefault(cell.error, []).append(row.label)
+                rows_of.setdefault(cell.error, []).append(row.label)
             if cell.measured is not None:
                 for name, why in cell.measured.failed.items():
-                    of.setdefault(f"{name}: {why}", []).append(row.label)
+                    rows_of.setdefault(f"{name}: {why}", []).append(row.label)
                 for note in cell.measured.notes:
-                    of.setdefault(note, []).append(row.label)
+                    rows_of.setdefault(note, []).append(row.label)
             if cell.n_rose:
                 rose = LossWarning(cell.n_rose, len(self.data[data].texts))
-                of.setdefault(str(rose), []).append(row.label)
-        said = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in of.items()]
+                rows_of.setdefault(str(rose), []).append(row.label)
+        sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in rows_of.items()]
         compared = self.compared.get(data)
         if compared is not None:
-            said += [f"{name} in common: {why}" for name, why in compared.failed.items()]
-        return said
+            sentences += [f"{name} in common: {why}" for name, why in compared.failed.items()]
+        return sentences
 
     def left_out(self, data: int) -> str:
         """Of which rows it is not told what they break in common; empty if it is of all."""
@@ -145,7 +141,7 @@ class Results:
                     if counted.shared is not None:
                         line[f"{name} in common with neural (I)"] = f"{counted.shared:.2f}"
             lines.append(line)
-        return _as_lines(lines)
+        return as_lines(lines)
 
     def table(self, data: int) -> tuple[list[str], list[list[str]]]:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
@@ -156,7 +152,7 @@ class Results:
                 before = "" if group == "spread" else f"{group} "
                 line |= {f"{before}{head}".strip(): word for head, word in words.items()}
             lines.append(line)
-        return _as_lines(lines)
+        return as_lines(lines)
 
     def tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
         """The same in narrow tables, one for each kind of measure; its name heads the labels."""
@@ -167,7 +163,7 @@ class Results:
                 {group: row.label} | line.get(group, {})
                 for row, line in zip(self.rows, words, strict=True)
             ]
-            found.append(_as_lines(lines))
+            found.append(as_lines(lines))
         return found
 
     def overlap_tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
@@ -183,7 +179,7 @@ class Results:
             (
                 [f"{name} in common (I)", *(str(n) for n in range(1, len(labels) + 1))],
                 [
-                    [label, *(_number(value, 2) for value in line)]
+                    [label, *(in_digits(value, 2) for value in line)]
                     for label, line in zip(labels, one.share, strict=True)
                 ],
             )
@@ -197,39 +193,7 @@ class Results:
             return {}
         if cell.measured is None:
             return {"": {"failed": "yes"}}
-        m = cell.measured
-        words: dict[str, dict[str, str]] = {}
-        if m.correlations is not None:
-            found = {NAMES[n]: _number(getattr(m.correlations, n), 3) for n in COEFFICIENTS}
-            if m.intervals is not None:
-                low, high = m.intervals.spearman
-                found["Spearman 95 %"] = f"{low:.3f} … {high:.3f}"
-            words[""] = found
-        for name, counted in (("pairs", m.pairs), ("triplets", m.triplets)):
-            if counted is not None:
-                words[name] = {
-                    "broken": f"{counted.wrong:,} of {counted.total:,}",
-                    "without ties": f"{counted.wrong_strict:,}",
-                    "error": f"{counted.error:.2%}",
-                    "same": f"{counted.same:.2f}",
-                    "diff": f"{counted.diff:.2f}",
-                }
-        if m.neighbours is not None:
-            low, high = m.neighbours.interval
-            words[f"{m.neighbours.k}-NN"] = {
-                "accuracy": f"{m.neighbours.accuracy:.1%}",
-                "95 %": f"{low:.1%} … {high:.1%}",
-                "most frequent label": f"{m.neighbours.baseline:.1%}",
-            }
-        if m.uniformity is not None:
-            aligned = m.uniformity.alignment
-            words["spread"] = {} if aligned is None else {"alignment": f"{aligned:.3f}"}
-            words["spread"]["uniformity"] = f"{m.uniformity.uniformity:.3f}"
-        for one in m.paraphrases:
-            known = one.kendall_c[np.isfinite(one.kendall_c)]
-            told = f"{known.mean():.3f}" if len(known) else NONE
-            words.setdefault("mean tau-c", {})[f"{one.quality} varied"] = told
-        return words
+        return in_words(cell.measured)
 
     def as_json(self) -> dict[str, Any]:
         """The measures by row, for scripts; by data set and row where there are several sets."""
@@ -247,10 +211,10 @@ class Results:
     def settings(self) -> dict[str, Any]:
         """What was asked, defaults included."""
         return {
-            "measures": list(self.wanted) or "all",
-            "neighbours": self.k,
-            "bootstrap resamples": self.resamples,
-            "bootstrap seed": 0,
+            "measures": list(self.plan.settings.measures) or "all",
+            "neighbours": self.plan.settings.k,
+            "bootstrap resamples": self.plan.settings.resamples,
+            "bootstrap seed": self.plan.settings.seed,
             "tie": TIE,
             "rows": [
                 {
@@ -273,15 +237,15 @@ class Results:
         writer.writerow(["data", "method", "model", "precision", "measure", "value", "published",
                          "published model"])  # fmt: skip
         for (data, row), cell in sorted(self.cells.items()):
-            known = self.published(data, row)
+            paper = self.published(data, row)
             about = self.rows[row]
             found = {"error": cell.error} if cell.measured is None else cell.measured.as_json()
-            for name, value in [*_flat(found), *self._shares(data, row)]:
-                theirs = _published_value(known, name)
+            for name, value in [*flat(found), *self._shares(data, row)]:
+                theirs = _published_value(paper, name)
                 writer.writerow([
                     inert(self.data[data].name), about.label, inert(about.model),
                     about.precision, inert(name), value,
-                    "" if theirs is None else theirs, known.model if known and theirs else "",
+                    "" if theirs is None else theirs, paper.model if paper and theirs else "",
                 ])  # fmt: skip
         return file.getvalue()
 
@@ -290,12 +254,12 @@ class Results:
         compared = self.compared.get(data)
         if compared is None or row not in compared.rows:
             return []
-        own = compared.rows.index(row)
+        its_place = compared.rows.index(row)
         return [
-            (f"{name}.I with {self.rows[other].label}", float(one.share[own, place]))
+            (f"{name}.I with {self.rows[other].label}", float(one.share[its_place, place]))
             for name, one in compared.overlaps.items()
             for place, other in enumerate(compared.rows)
-            if other != row and np.isfinite(one.share[own, place])
+            if other != row and np.isfinite(one.share[its_place, place])
         ]
 
     def _of_data(self, data: int) -> dict[str, Any]:
@@ -330,8 +294,8 @@ class Results:
         }
         if isinstance(data, ScoredData):
             record |= {"similar": data.similar, "dissimilar": data.dissimilar}
-        known = {row.key: self.published(number, at) for at, row in enumerate(self.rows)}
-        record["published"] = {key: asdict(one) for key, one in known.items() if one is not None}
+        papers = {row.key: self.published(number, at) for at, row in enumerate(self.rows)}
+        record["published"] = {key: asdict(one) for key, one in papers.items() if one is not None}
         compared = self.compared.get(number)
         if compared is not None:
             record["overlap"] = {
@@ -352,43 +316,11 @@ class Results:
         return record
 
 
-def _as_lines(lines: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """Heads as they first come, and the cells under them."""
-    heads = list(dict.fromkeys(head for line in lines for head in line))
-    return heads, [[line.get(head, NONE) for head in heads] for line in lines]
-
-
-def _number(value: float, digits: int) -> str:
-    return NONE if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
-    """Names and what they stand for, those of a mapping within behind a full stop."""
-    flat: list[tuple[str, Any]] = []
-    for name, value in found.items():
-        if name == "paraphrases":
-            flat += [
-                (f"{one['quality']}.kendall_c at {a:g}, {b:g}", one["kendall_c"][i][j])
-                for one in value
-                for i, a in enumerate(one["fixed1"])
-                for j, b in enumerate(one["fixed2"])
-            ]
-        elif isinstance(value, Mapping):
-            flat += _flat(value, f"{before}{name}.")
-        elif isinstance(value, tuple):  # an interval
-            flat += [(f"{before}{name}.low", value[0]), (f"{before}{name}.high", value[1])]
-        elif isinstance(value, str):
-            flat.append((before + name, inert(value)))
-        elif isinstance(value, int | float):
-            flat.append((before + name, value))
-    return flat
-
-
-def _published_value(known: Published | None, name: str) -> float | None:
-    if known is None:
+def _published_value(paper: Published | None, name: str) -> float | None:
+    if paper is None:
         return None
     if name in COEFFICIENTS:
-        return getattr(known, name)
+        return getattr(paper, name)
     of, _, what = name.partition(".")
-    counted = {"pairs": known.pairs, "triplets": known.triplets}.get(of)
+    counted = {"pairs": paper.pairs, "triplets": paper.triplets}.get(of)
     return getattr(counted, what) if counted and what in ("wrong", "same", "diff") else None

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, Stopped, never
 from neuralviz.evaluation.broken import unit_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from neuralviz.errors import ShouldStop
 
 MAX_TEXTS = 20_000
 _ROWS = 1024
@@ -34,16 +36,20 @@ class Uniformity:
     n_texts: int
 
 
-def alignment_and_uniformity(vectors: ArrayLike, alike: np.ndarray, *, seed: int = 0) -> Uniformity:
+def alignment_and_uniformity(
+    vectors: ArrayLike, alike: np.ndarray, *, seed: int = 0, should_stop: ShouldStop = never
+) -> Uniformity:
     """Alignment of pairs that are alike, and uniformity of all texts.
 
     Args:
         vectors: [text, dim] of different texts, of any length.
         alike: [pair, 2] texts that should be near each other.
         seed: of the sample of texts where there are too many.
+        should_stop: asked after every so many texts.
 
     Raises:
         NeuralvizError: a vector is not finite, or there are fewer than two texts.
+        Stopped: ``should_stop`` said so.
     """
     units = unit_rows(vectors)
     if len(units) < 2:
@@ -57,6 +63,8 @@ def alignment_and_uniformity(vectors: ArrayLike, alike: np.ndarray, *, seed: int
         units = units[np.random.default_rng(seed).choice(len(units), MAX_TEXTS, replace=False)]
     n, total = len(units), 0.0
     for start in range(0, n, _ROWS):
+        if should_stop():
+            raise Stopped
         products = units[start : start + _ROWS] @ units.T
         total += float(np.exp(4 * products - 4).sum())  # d² = 2 − 2 x·y of unit vectors
     total -= float(np.exp(4 * np.square(units).sum(axis=1) - 4).sum())

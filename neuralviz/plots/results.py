@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.experiments import swept
+from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
-from neuralviz.evaluation.results import NAMES
 from neuralviz.plots.evaluation import (
     accuracy_figure,
     error_figure,

@@ -17,8 +17,10 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import make_embedder
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import hub_data, lab
-from neuralviz.evaluation.data import DataSet, read_data
+from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.plan import MeasureSettings
+from neuralviz.evaluation.tables import read_data
 from neuralviz.plots.report import report_html
 from neuralviz.ui.model_choice import LOADERS
 
@@ -262,7 +264,8 @@ def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
     evaluate(upload(page, SCORED))
     data = read_data("own.csv", SCORED.encode())
     for at, name in enumerate(("mean", "cls")):
-        expected = measure(data, make_embedder(name).encode(list(data.texts)), resamples=0)
+        vectors = make_embedder(name).encode(list(data.texts))
+        expected = measure(data, vectors, MeasureSettings(resamples=0))
         found = results(page).measured(0, at)
         np.testing.assert_allclose(found.products, expected.products, atol=1e-6)
         assert found.correlations.kendall_c == pytest.approx(expected.correlations.kendall_c)

@@ -10,15 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation import broken
-from neuralviz.evaluation.broken import (
-    TIE,
+from neuralviz.evaluation.broken import TIE, count_pairs, shared_pairs, unit_rows
+from neuralviz.evaluation.triplets import (
     Grouping,
-    count_pairs,
     count_triplets,
-    shared_pairs,
     shared_triplets,
-    unit_rows,
     worst_triplets,
 )
 
@@ -74,19 +70,14 @@ def test_triplets_are_those_of_enumeration(case, block: int) -> None:
     one, other, grouping = case
     first, second = enumerated(one, grouping), enumerated(other, grouping)
     assert grouping.n_triplets == len(first[2])
-    before = broken._BLOCK
-    broken._BLOCK = block
-    try:
-        if not first[2]:
-            with pytest.raises(NeuralvizError):
-                count_triplets(one, grouping)
-            with pytest.raises(NeuralvizError):
-                shared_triplets([one, other], grouping)
-            return
-        counted = count_triplets(one, grouping)
-        overlap = shared_triplets([one, other], grouping)
-    finally:
-        broken._BLOCK = before
+    if not first[2]:
+        with pytest.raises(NeuralvizError):
+            count_triplets(one, grouping)
+        with pytest.raises(NeuralvizError):
+            shared_triplets([one, other], grouping)
+        return
+    counted = count_triplets(one, grouping, block=block)
+    overlap = shared_triplets([one, other], grouping, block=block)
     assert (counted.wrong, counted.wrong_strict) == (len(first[0]), len(first[1]))
     assert counted.total == len(first[2])
     assert counted.same == pytest.approx(np.mean(first[2]), abs=1e-12)
@@ -111,12 +102,7 @@ def test_the_worst_triplet_of_each_anchor_is_that_of_enumeration(case, block: in
         far = min(units[a] @ units[b] for first, b, _ in known if first == a)
         near = max(units[a] @ units[c] for first, _, c in known if first == a)
         gaps[a] = float(far - near)
-    before = broken._BLOCK
-    broken._BLOCK = block
-    try:
-        found = worst_triplets(vectors, grouping, np.arange(len(vectors)), 5)
-    finally:
-        broken._BLOCK = before
+    found = worst_triplets(vectors, grouping, np.arange(len(vectors)), 5, block=block)
     expected = sorted(gap for gap in gaps.values() if gap < TIE)[:5]
     assert (found.alike - found.unlike).tolist() == pytest.approx(expected, abs=1e-12)
     assert len(set(found.anchor.tolist())) == len(found)
@@ -219,27 +205,25 @@ def test_broken_vectors_are_refused() -> None:
         count_pairs([], [0.5])
 
 
-def test_too_many_are_refused_in_words(monkeypatch) -> None:
+def test_too_many_are_refused_in_words() -> None:
     grouping = Grouping(np.arange(40) // 2)
     vectors = np.random.default_rng(0).normal(size=(40, 3))
-    monkeypatch.setattr(broken, "MAX_COMPARED", 100)
     with pytest.raises(NeuralvizError, match="too many to compare one by one"):
-        shared_triplets([vectors, vectors], grouping)
+        shared_triplets([vectors, vectors], grouping, max_compared=100)
     with pytest.raises(NeuralvizError, match="too many to compare one by one"):
-        shared_pairs([vectors[:, 0]] * 2, [vectors[:, 1]] * 2)
-    monkeypatch.setattr(broken, "MAX_PRODUCTS", 100)
+        shared_pairs([vectors[:, 0]] * 2, [vectors[:, 1]] * 2, max_compared=100)
     with pytest.raises(NeuralvizError, match="40 texts make too many triplets"):
-        count_triplets(vectors, grouping)
+        grouping.check(max_products=100)
 
 
-def test_counting_can_be_stopped(monkeypatch) -> None:
+def test_counting_can_be_stopped() -> None:
     vectors, grouping = np.random.default_rng(0).normal(size=(40, 3)), Grouping(np.arange(40) // 2)
-    monkeypatch.setattr(broken, "_BLOCK", 100)
+    pairs = [vectors[:, 0]] * 2, [vectors[:, 1]] * 2
     asked = []
     for work in (
-        lambda stop: count_triplets(vectors, grouping, should_stop=stop),
-        lambda stop: shared_triplets([vectors] * 2, grouping, should_stop=stop),
-        lambda stop: shared_pairs([vectors[:, 0]] * 2, [vectors[:, 1]] * 2, should_stop=stop),
+        lambda stop: count_triplets(vectors, grouping, should_stop=stop, block=100),
+        lambda stop: shared_triplets([vectors] * 2, grouping, should_stop=stop, block=100),
+        lambda stop: shared_pairs(*pairs, should_stop=stop, block=100),
     ):
         asked.clear()
         with pytest.raises(Stopped):

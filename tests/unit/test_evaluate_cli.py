@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +24,9 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.errors import ModelError
-from neuralviz.evaluation.broken import Grouping, count_triplets
 from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.plan import MeasureSettings
+from neuralviz.evaluation.triplets import Grouping, count_triplets
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
@@ -158,7 +161,9 @@ def test_a_loss_that_rose_is_said_again(run) -> None:
 
 
 def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
-    monkeypatch.setattr("neuralviz.evaluation.broken.MAX_COMPARED", 10)
+    few = partial(MeasureSettings, max_compared=10)
+    command = import_module("neuralviz.cli.evaluate")  # the package has a function of that name
+    monkeypatch.setattr(command, "MeasureSettings", few)
     words = ["--data", "pairs.csv", "--method", "mean", "--method", "cls", "-o", "out"]
     result = run(*words)
     assert result.exit_code == 0

@@ -11,10 +11,12 @@ from neuralviz.evaluation.data import (
     LabelledData,
     ParaphraseData,
     ScoredData,
-    read_data,
     scored_data,
 )
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
+from neuralviz.evaluation.plan import MeasureSettings
+from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
+from neuralviz.evaluation.tables import read_data
 
 PAIRS = "sentence1,sentence2,score\na b,a b,5\na b,a c,4.5\nd e,f g,1\nh,i,0\n"
 GROUPS = "text,group\na1,a\na2,a\nb1,b\nb2,b\nc1,c\n"
@@ -135,7 +137,7 @@ def many_pairs(n: int = 60) -> ScoredData:
 def test_all_measures_of_scored_pairs() -> None:
     data = many_pairs()
     vectors = drawn(data)
-    found = measure(data, vectors, resamples=200)
+    found = measure(data, vectors, MeasureSettings(resamples=200))
     units = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1)[:, None]
     products = (units[data.first] * units[data.second]).sum(axis=1)
     np.testing.assert_allclose(found.products, products, atol=1e-12)
@@ -178,10 +180,10 @@ def test_equal_scores_have_no_correlation_and_say_so() -> None:
     data = read("sentence1,sentence2,score\na,b,3\nc,d,3\ne,f,3\n")
     with pytest.raises(NeuralvizError, match="All scores are equal"):
         check_measures(data, ["correlations"])
-    found = measure(data, drawn(data), ["correlations"])
+    found = measure(data, drawn(data), MeasureSettings(("correlations",)))
     assert "All scores are equal" in found.failed["correlations"]
     same = read(PAIRS)
-    found = measure(same, np.ones((len(same.texts), 2)), ["correlations", "pairs"])
+    found = measure(same, np.ones((len(same.texts), 2)), MeasureSettings(("correlations", "pairs")))
     assert "All products are equal" in found.failed["correlations"]
     assert found.as_json()["spearman"] is None
     assert (found.pairs.wrong, found.pairs.wrong_strict) == (4, 0)
@@ -190,7 +192,7 @@ def test_equal_scores_have_no_correlation_and_say_so() -> None:
 def test_a_measure_that_fails_leaves_the_others() -> None:
     data = read("sentence1,sentence2,score\na,b,3\nc,d,2.5\ne,f,1\ng,h,3.5\n")
     assert check_measures(data, []) == data.measures
-    found = measure(data, drawn(data), resamples=0)
+    found = measure(data, drawn(data), MeasureSettings(resamples=0))
     assert found.correlations is not None
     assert set(found.failed) == {"pairs", "triplets"}
     assert "Choose other bounds" in found.failed["pairs"]
@@ -200,7 +202,7 @@ def test_measures_that_the_data_are_not_made_for() -> None:
     with pytest.raises(SettingsError, match="no columns to measure correlations on"):
         check_measures(read(GROUPS), ["correlations"])
     with pytest.raises(SettingsError, match="cannot be measured by neighbours"):
-        measure(read(GROUPS), np.eye(5), ["neighbours"])
+        measure(read(GROUPS), np.eye(5), MeasureSettings(("neighbours",)))
     for content, said in (
         ("text,group\na,1\nb,1\nc,1\n", "All texts are of one group"),
         ("text,group\na,1\nb,2\nc,3\n", "one text only"),
@@ -231,6 +233,30 @@ def test_products_and_alignment_are_of_anchors_with_others() -> None:
     assert not found.same.any()
     assert not found.diff.any()
     assert found.uniformity.alignment == pytest.approx(2)
+
+
+@pytest.mark.parametrize("with_anchors", [False, True])
+def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
+    group = np.repeat([0, 1], 1600)
+    anchor = np.arange(len(group)) % 2 == 0 if with_anchors else None
+    pairs = alike_pairs(group, anchor)
+    assert len(pairs) == MAX_ALIKE  # of 1,280,000 with anchors, of 2,558,400 without
+    assert (group[pairs[:, 0]] == group[pairs[:, 1]]).all()
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    assert abs(group[pairs[:, 0]].mean() - 0.5) < 0.01
+    if anchor is not None:
+        assert anchor[pairs[:, 0]].all()
+        assert not anchor[pairs[:, 1]].any()
+
+
+def test_pairs_of_anchors_are_all_there_up_to_the_limit() -> None:
+    group = np.array([2, 0, 1, 0, 2, 0, 2])
+    anchor = np.array([True, True, True, False, False, False, False])
+    expected = {(0, 4), (0, 6), (1, 3), (1, 5)}
+    assert set(map(tuple, alike_pairs(group, anchor, limit=4).tolist())) == expected
+    some = alike_pairs(group, anchor, limit=3).tolist()
+    assert len(some) == 3
+    assert set(map(tuple, some)) <= expected
 
 
 def test_each_pair_is_drawn_once() -> None:
@@ -320,7 +346,7 @@ def test_a_label_that_is_rarer_than_the_voters_is_said() -> None:
     data = read("text,label\n" + rows)
     vectors = np.random.default_rng(0).normal(size=(30, 4))
     assert "on 4 texts, so no more than 3 of 10 neighbours" in measure(data, vectors).notes[0]
-    assert measure(data, vectors, k=3).notes == ()
+    assert measure(data, vectors, MeasureSettings(k=3)).notes == ()
 
 
 def test_what_was_published_is_of_these_data_alone() -> None:
@@ -371,7 +397,7 @@ def test_neighbours_vote_on_labels() -> None:
     rows = "".join(f"t{i},{'xyz'[i % 3]}\n" for i in range(30))
     data = read("text,label\n" + rows)
     vectors = np.eye(3)[np.arange(30) % 3] + 0.01 * drawn(data, dim=3)
-    found = measure(data, vectors, k=5)
+    found = measure(data, vectors, MeasureSettings(k=5))
     assert found.neighbours.accuracy == 1
     assert found.neighbours.k == 5
     assert found.neighbours.baseline == pytest.approx(1 / 3)
@@ -411,7 +437,7 @@ def test_overlaps_of_pairs_and_triplets() -> None:
     assert not failed
     assert set(found) == {"triplets", "pairs"}
     for number in range(2):
-        counted = measure(data, drawn(data, number), resamples=0)
+        counted = measure(data, drawn(data, number), MeasureSettings(resamples=0))
         assert found["triplets"].shared[number, number] == counted.triplets.wrong
         assert found["pairs"].shared[number, number] == counted.pairs.wrong
     assert overlaps(read(LABELS), [np.eye(4)] * 2) == ({}, {})

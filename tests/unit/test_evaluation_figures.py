@@ -22,9 +22,11 @@ from neuralviz.evaluation.data import (
     grouped_data,
     scored_data,
 )
+from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import Row, method_rows
-from neuralviz.evaluation.lab import Cell, Compared
-from neuralviz.evaluation.measures import Measured, measure, overlaps
+from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.measures import measure, overlaps
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import MAX_HISTOGRAMS, data_figures, report_html
@@ -40,11 +42,12 @@ def vectors_of(data: DataSet, seed: int) -> np.ndarray:
 
 def filled(rows: Sequence[Row], *data: DataSet, resamples: int = 200) -> Results:
     """Results of random vectors: a cell for each row and data set, and what they share."""
-    results = Results(tuple(rows), data, resamples=resamples)
+    settings = MeasureSettings(resamples=resamples)
+    results = Results(EvaluationPlan(data, tuple(rows), settings))
     for number, one in enumerate(data):
         vectors = [vectors_of(one, at) for at in range(len(rows))]
         for at in range(len(rows)):
-            measured = measure(one, vectors[at], resamples=resamples)
+            measured = measure(one, vectors[at], settings)
             results = results.having(Cell(number, at, measured))
         if len(rows) > 1:
             found, failed = overlaps(one, vectors)
@@ -283,8 +286,8 @@ def test_equal_scores_have_no_figure_but_a_reason() -> None:
 
 def test_equal_products_have_no_interval_and_an_empty_place() -> None:
     data = few_pairs()
-    same = Cell(0, 0, measure(data, np.ones((len(data.texts), 4)), resamples=200))
-    results = Results(method_rows(["mean"], {}), (data,)).having(same)
+    same = Cell(0, 0, measure(data, np.ones((len(data.texts), 4)), MeasureSettings(resamples=200)))
+    results = Results(EvaluationPlan((data,), method_rows(["mean"], {}))).having(same)
     spearman = next(iter(data_figures(results, 0)))[0]
     assert np.isnan(spearman.data[0].x[0])
     assert spearman.data[0].error_x.array is None
@@ -294,7 +297,7 @@ def test_equal_products_have_no_interval_and_an_empty_place() -> None:
 def test_a_row_that_failed_is_in_no_figure() -> None:
     rows = method_rows(["mean", "cls"], {})
     results = filled(rows[:1], few_pairs())
-    results = Results(rows, results.data, cells=results.cells)
+    results = Results(EvaluationPlan(results.data, rows), cells=results.cells)
     results = results.having(Cell(0, 1, None, error=f"It has no model {EVIL}."))
     for figure, _ in data_figures(results, 0):
         assert "cls" not in words_of(figure)
@@ -306,7 +309,7 @@ def test_a_row_that_failed_is_in_no_figure() -> None:
 @pytest.mark.parametrize("n_rows", [0, 1])
 def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
     rows = method_rows(["mean"], {})[:n_rows]
-    results = Results(rows, (few_pairs(),))
+    results = Results(EvaluationPlan((few_pairs(),), rows))
     assert titles(results) == []
     report = report_html(results)
     assert f"0 of {n_rows} results are there" in report
@@ -361,7 +364,8 @@ def test_the_report_has_every_setting() -> None:
         "learning_rate": "0.02",
     }  # fmt: skip
     rows = method_rows(["neural", "sbert-wk", "neural+mean"], typed)
-    results = Results(rows, (few_pairs(),), wanted=("pairs", "triplets"), k=7, resamples=321)
+    settings = MeasureSettings(("pairs", "triplets"), k=7, resamples=321)
+    results = Results(EvaluationPlan((few_pairs(),), rows, settings))
     report = report_html(results)
     for said in (
         f"neuralviz {__version__}", "Measures: pairs, triplets", "7 neighbours",
@@ -371,7 +375,7 @@ def test_the_report_has_every_setting() -> None:
         "8 scored pairs, 3 of them similar (≥ 4), 3 dissimilar (≤ 2)",
     ):  # fmt: skip
         assert said in report, said
-    defaults = report_html(Results(method_rows(["mean"], {}), (few_pairs(),)))
+    defaults = report_html(Results(EvaluationPlan((few_pairs(),), method_rows(["mean"], {}))))
     assert "<td>layer last; special_tokens yes</td>" in defaults
 
 
@@ -407,11 +411,15 @@ def test_what_was_published_stands_beside_with_its_model() -> None:
 
 
 def test_nothing_was_published_of_other_data_or_other_settings() -> None:
-    unknown = Results(method_rows(["mean", "neural"], {}), (pairs_like_the_benchmark(""),))
+    def nothing_yet(methods: list[str], typed: dict[str, str], benchmark: str) -> Results:
+        data = pairs_like_the_benchmark(benchmark)
+        return Results(EvaluationPlan((data,), method_rows(methods, typed)))
+
+    unknown = nothing_yet(["mean", "neural"], {}, "")
     assert "As published" not in report_html(unknown)
-    other = Results(method_rows(["neural"], {"epochs": "3"}), (pairs_like_the_benchmark(),))
+    other = nothing_yet(["neural"], {"epochs": "3"}, "stsb")
     assert "As published" not in report_html(other)
-    fast = Results(method_rows(["neural"], {"precision": "fast"}), (pairs_like_the_benchmark(),))
+    fast = nothing_yet(["neural"], {"precision": "fast"}, "stsb")
     assert "As published" in report_html(fast)
 
 

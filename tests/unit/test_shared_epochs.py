@@ -9,10 +9,12 @@ import pytest
 
 from neuralviz.embedders import NeuralEmbedder
 from neuralviz.embedders.neural import share_epochs
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
+from neuralviz.evaluation.events import Cell, Event, Progress
 from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
-from neuralviz.evaluation.lab import Cell, Event, Lab, Progress
+from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.micro_tuning import loop
 from neuralviz.micro_tuning.learning import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings
@@ -52,6 +54,10 @@ def table(*epochs: str, **options: str) -> tuple[Row, ...]:
     return tuple(
         row for row in rows if dict(row.spec.options).get("epochs", 10) in map(int, epochs)
     )
+
+
+def plan_of(data: GroupedData, *rows: Row) -> EvaluationPlan:
+    return EvaluationPlan((data,), rows, MeasureSettings(resamples=0))
 
 
 def cells(events: list[Event]) -> list[Cell]:
@@ -115,7 +121,8 @@ def test_embedders_that_differ_by_more_share_nothing(tiny: LanguageModel, small_
 
 def test_a_table_by_epochs_takes_one_run(tiny: LanguageModel, data, runs, tmp_path: Path) -> None:
     rows = (*table("2", "4", "10"), *method_rows(["neural"], {"layers": "last_block"}, "tiny"))
-    events = list(Lab(tmp_path / "a").run(rows, [data], loaders=loaders(tiny), resamples=0))
+    plan, kept = plan_of(data, *rows), kept_vectors(tmp_path / "a")
+    events = list(evaluate(plan, kept, loaders=loaders(tiny)))
     assert set(runs) == {10}
     assert [cell.row for cell in cells(events)] == [0, 1, 2, 3]
     shared = [event for event in events if isinstance(event, Progress) and event.at_once]
@@ -124,48 +131,48 @@ def test_a_table_by_epochs_takes_one_run(tiny: LanguageModel, data, runs, tmp_pa
     assert shared[-1].done == shared[-1].total == 3 * len(data.texts)
     for at, row in enumerate(rows):
         runs.clear()
-        (alone,) = cells(
-            list(Lab(tmp_path / str(at)).run([row], [data], loaders=loaders(tiny), resamples=0))
-        )
+        plan, kept = plan_of(data, row), kept_vectors(tmp_path / str(at))
+        (alone,) = cells(list(evaluate(plan, kept, loaders=loaders(tiny))))
         np.testing.assert_array_equal(alone.measured.same, cells(events)[at].measured.same)
         assert alone.measured.triplets == cells(events)[at].measured.triplets
 
 
 def test_fast_rows_are_embedded_each_on_its_own(tiny, data, runs, tmp_path: Path) -> None:
     rows = table("2", "4", precision="fast")
-    events = list(Lab(tmp_path).run(rows, [data], loaders=loaders(tiny), resamples=0))
+    kept = kept_vectors(tmp_path)
+    events = list(evaluate(plan_of(data, *rows), kept, loaders=loaders(tiny)))
     assert set(runs) == {2, 4}
     assert not any(event.at_once for event in events if isinstance(event, Progress))
 
 
 def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Path) -> None:
-    rows, stop = table("2", "3", "5"), []
-    lab = Lab(tmp_path)
-    for event in lab.run(
-        rows, [data], loaders=loaders(tiny), resamples=0, should_stop=lambda: bool(stop)
-    ):
-        assert not isinstance(event, Cell)
-        if isinstance(event, Progress) and event.done >= 3 * 8:
-            stop.append(True)
+    plan, stop = plan_of(data, *table("2", "3", "5")), []
+    kept = kept_vectors(tmp_path)
+    events = evaluate(plan, kept, loaders=loaders(tiny), should_stop=lambda: bool(stop))
+    with pytest.raises(Stopped):
+        for event in events:
+            assert not isinstance(event, Cell)
+            if isinstance(event, Progress) and event.done >= 3 * 8:
+                stop.append(True)
     n_runs = len(runs)
     assert n_runs > 0
-    events = list(lab.run(rows, [data], loaders=loaders(tiny), resamples=0))
+    events = list(evaluate(plan, kept, loaders=loaders(tiny)))
     assert next(event.done for event in events if isinstance(event, Progress)) >= 3 * 8
     assert len(cells(events)) == 3
     assert n_runs < len(runs) == 2  # of 8 texts before, of 4 behind
     assert set(runs) == {5}
     once = len(runs)
-    assert len(cells(list(lab.run(rows, [data], loaders=loaders(tiny), resamples=0)))) == 3
+    assert len(cells(list(evaluate(plan, kept, loaders=loaders(tiny))))) == 3
     assert len(runs) == once  # all is kept
 
 
 def test_a_row_that_is_embedded_already_does_not_hold_up_the_others(
     tiny: LanguageModel, data, runs, tmp_path: Path
 ) -> None:
-    lab = Lab(tmp_path)
-    list(lab.run(table("5"), [data], loaders=loaders(tiny), resamples=0))
+    kept = kept_vectors(tmp_path)
+    list(evaluate(plan_of(data, *table("5")), kept, loaders=loaders(tiny)))
     runs.clear()
-    events = list(lab.run(table("2", "5"), [data], loaders=loaders(tiny), resamples=0))
+    events = list(evaluate(plan_of(data, *table("2", "5")), kept, loaders=loaders(tiny)))
     assert runs == [2, 2]  # 8 texts and 4
     assert len(cells(events)) == 2
     assert not any(cell.failed for cell in cells(events))
@@ -174,11 +181,11 @@ def test_a_row_that_is_embedded_already_does_not_hold_up_the_others(
 def test_a_row_that_has_some_of_the_texts_learns_the_others_on_its_own(
     tiny: LanguageModel, data, runs, tmp_path: Path
 ) -> None:
-    lab = Lab(tmp_path)
+    kept = kept_vectors(tmp_path)
     few = grouped_data("few.csv", list(data.texts[:5]), ["a", "a", "b", "b", "b"])
-    list(lab.run(table("4"), [few], loaders=loaders(tiny), resamples=0))
+    list(evaluate(plan_of(few, *table("4")), kept, loaders=loaders(tiny)))
     runs.clear()
-    events = list(lab.run(table("2", "4", "6"), [data], loaders=loaders(tiny), resamples=0))
+    events = list(evaluate(plan_of(data, *table("2", "4", "6")), kept, loaders=loaders(tiny)))
     assert len(cells(events)) == 3
     assert runs[:2] == [6, 6]  # of all texts, which serves the first row as well
     assert set(runs[2:]) == {4}
@@ -191,5 +198,6 @@ def test_what_goes_wrong_is_said_of_every_row(data, tmp_path: Path) -> None:
     def nowhere(_id: str) -> None:
         raise ModelError("The model is nowhere.")
 
-    events = list(Lab(tmp_path).run(table("2", "3"), [data], loaders={"masked": nowhere}))
+    plan, kept = plan_of(data, *table("2", "3")), kept_vectors(tmp_path)
+    events = list(evaluate(plan, kept, loaders={"masked": nowhere}))
     assert [cell.error for cell in cells(events)] == ["The model is nowhere."] * 2

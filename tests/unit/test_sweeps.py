@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from neuralviz.evaluation.data import ScoredData, labelled_data, scored_data
+from neuralviz.evaluation.events import Cell
 from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows, swept
-from neuralviz.evaluation.lab import Cell
 from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import broken_figure, correlation_figure, neighbours_figure
@@ -30,10 +31,11 @@ def some_pairs() -> ScoredData:
 
 
 def filled(rows: Sequence[Row], data, resamples: int = 50) -> Results:
-    results = Results(tuple(rows), (data,))
+    settings = MeasureSettings(resamples=resamples)
+    results = Results(EvaluationPlan((data,), tuple(rows), settings))
     for at in range(len(rows)):
         vectors = np.random.default_rng(at).normal(size=(len(data.texts), 8))
-        results = results.having(Cell(0, at, measure(data, vectors, resamples=resamples)))
+        results = results.having(Cell(0, at, measure(data, vectors, settings)))
     return results
 
 

@@ -11,21 +11,13 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.data import (
-    OPTIONAL,
-    ROLES,
-    SIMILAR,
-    DataSet,
-    Kind,
-    LabelledData,
-    ScoredData,
-    columns_of,
-    data_of,
-    find_roles,
-)
+from neuralviz.evaluation.data import SIMILAR, DataSet, Kind, LabelledData, ScoredData
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.neighbourhoods import K
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of, find_roles
+from neuralviz.evaluation.tables import data_of
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.paths import sample_data
@@ -79,25 +71,27 @@ class Chosen:
     """What is to be measured.
 
     Attributes:
-        data: a data set.
-        rows: ways to embed.
+        plan: one data set, and ways to embed.
         is_example: whether the data are those the page begins with.
-        k: neighbours that vote on a label.
     """
 
-    data: DataSet
-    rows: tuple[Row, ...]
+    plan: EvaluationPlan
     is_example: bool
-    k: int = K
 
     @property
-    def identity(self) -> tuple[str, ...]:
-        """All that the results depend on."""
-        return (
-            self.data.digest,
-            str(self.k),
-            *(f"{row.label} {row.spec.to_json()}" for row in self.rows),
-        )
+    def data(self) -> DataSet:
+        """What is measured on."""
+        return self.plan.data[0]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Ways to embed."""
+        return self.plan.rows
+
+    @property
+    def identity(self) -> str:
+        """Of all that the results depend on."""
+        return self.plan.cache_key()
 
 
 def choose() -> Chosen | None:
@@ -122,7 +116,7 @@ def choose() -> Chosen | None:
     st.caption(plain(f"{data.name}: {data.describe()}."))
     for note in data.notes:
         st.caption(plain(note))
-    return Chosen(data, rows, is_example, k)
+    return Chosen(EvaluationPlan((data,), rows, MeasureSettings(k=k)), is_example)
 
 
 def _choose_k(data: DataSet | None) -> int:

@@ -14,9 +14,11 @@ from pandas.api.types import is_numeric_dtype
 
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.lab import Lab, Progress
+from neuralviz.evaluation.events import Progress
+from neuralviz.evaluation.in_words import NAMES, NONE
+from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.measures import WORST
-from neuralviz.evaluation.results import NAMES, NONE, Results
+from neuralviz.evaluation.results import Results
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.report import report_html
@@ -103,12 +105,9 @@ def forget_failed(chosen: Chosen) -> None:
 
 
 def _fill(chosen: Chosen, should_stop: ShouldStop) -> Iterator[Filling]:
-    filling = Filling(Results(chosen.rows, (chosen.data,), k=chosen.k))
+    filling = Filling(Results(chosen.plan))
     yield filling
-    events = Lab().run(
-        chosen.rows, (chosen.data,), k=chosen.k, loaders=LOADERS, should_stop=should_stop
-    )
-    for event in events:
+    for event in evaluate(chosen.plan, loaders=LOADERS, should_stop=should_stop):
         if isinstance(event, Progress):
             filling = replace(filling, doing=event, embedded={**filling.embedded, **_shares(event)})
         else:

@@ -1,0 +1,95 @@
+"""What was measured of one method on one data set, and its numbers by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.broken import BrokenCount
+    from neuralviz.evaluation.correlation import Correlation, Intervals
+    from neuralviz.evaluation.data import Measure
+    from neuralviz.evaluation.neighbourhoods import KnnAccuracy, Outvoted
+    from neuralviz.evaluation.paraphrases import QualityMap
+    from neuralviz.evaluation.triplets import WorstTriplets
+    from neuralviz.evaluation.uniformity import Uniformity
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What was measured; None where it was not asked for, is not defined, or failed.
+
+    Attributes:
+        correlations, intervals: of products with scores, and where they would lie in other samples.
+        pairs: similar against dissimilar pairs (Eq. 4).
+        triplets: anchor, positive, negative (Eq. 2).
+        worst_triplets: the most broken, their rows places in ``data.texts``.
+        neighbours: accuracy of the nearest neighbours' labels.
+        outvoted: texts with another label than their neighbours', by place in ``data.texts``.
+        uniformity: alignment and uniformity.
+        paraphrases: a map of tau-c for each quality.
+        failed: measure to why there is none.
+        notes: what is to be minded besides.
+        products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
+        same, diff: products of what is alike and what is not, a sample where there are many.
+    """
+
+    correlations: Correlation | None = None
+    intervals: Intervals | None = None
+    pairs: BrokenCount | None = None
+    triplets: BrokenCount | None = None
+    worst_triplets: WorstTriplets | None = None
+    neighbours: KnnAccuracy | None = None
+    outvoted: tuple[Outvoted, ...] = ()
+    uniformity: Uniformity | None = None
+    paraphrases: tuple[QualityMap, ...] = ()
+    failed: dict[Measure, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    products: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    same: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers by the names that scripts know; None where one is undefined."""
+        found: dict[str, Any] = {}
+        if self.correlations is not None:
+            c = self.correlations
+            found |= {
+                "spearman": _or_none(c.spearman),
+                "kendall_c": _or_none(c.kendall_c),
+                "kendall_b": _or_none(c.kendall_b),
+                "pearson": _or_none(c.pearson),
+                "n": c.n,
+            }
+        if self.intervals is not None:
+            found["intervals"] = asdict(self.intervals)
+        for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
+            if counted is not None:
+                found[name] = asdict(counted) | {"error": counted.error}
+        if self.neighbours is not None:
+            found["neighbours"] = asdict(self.neighbours)
+        if self.uniformity is not None:
+            found["uniformity"] = asdict(self.uniformity)
+        if self.paraphrases:
+            found["paraphrases"] = [_map_json(one) for one in self.paraphrases]
+        if self.failed:
+            found["failed"] = dict(self.failed)
+        if self.notes:
+            found["notes"] = list(self.notes)
+        return found
+
+
+def _map_json(one: QualityMap) -> dict[str, Any]:
+    return {
+        "quality": one.quality,
+        "fixed1": one.fixed1.tolist(),
+        "fixed2": one.fixed2.tolist(),
+        "kendall_c": [[_or_none(value) for value in row] for row in one.kendall_c.tolist()],
+        "n": one.n.tolist(),
+    }
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value

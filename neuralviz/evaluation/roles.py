@@ -1,0 +1,126 @@
+"""Which column of a table is what: the roles that columns have in each kind of labelled data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.reading.pairs import SCORE_COLUMNS, SENTENCE_COLUMNS
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.data import Kind
+
+ROLES: dict[Kind, Mapping[str, tuple[str, ...]]] = {
+    "paraphrases": {
+        "original": ("original",),
+        "generated": ("generated",),
+        "varies": ("varies",),
+        "value": ("value",),
+        "fixed1": ("fixed1",),
+        "fixed2": ("fixed2",),
+    },
+    "pairs": {
+        "text1": tuple(first for first, _ in SENTENCE_COLUMNS),
+        "text2": tuple(second for _, second in SENTENCE_COLUMNS),
+        "score": SCORE_COLUMNS,
+    },
+    "groups": {"text": ("text",), "group": ("group",), "role": ("role",)},
+    "labels": {"text": ("text",), "label": ("label", "topic", "class", "category")},
+}
+"""By kind of data, its roles and the names of columns that are taken for them."""
+
+OPTIONAL = ("role",)
+
+
+def find_roles(
+    name: str, columns: Sequence[str], roles: Mapping[str, str]
+) -> tuple[Kind, dict[str, str]]:
+    """The kind of data that columns make, and the column of each of its roles.
+
+    Args:
+        name: of the file, for messages.
+        columns: of the table.
+        roles: role to column, declared; no column for an optional role that is not to be used.
+
+    Raises:
+        TextError: they make none.
+        SettingsError: a declared role or its column does not exist.
+    """
+    known = {role for of_kind in ROLES.values() for role in of_kind}
+    taken = set()
+    for role, column in roles.items():
+        if role not in known:
+            raise SettingsError(
+                f"There is no role “{role[:40]}”; there is {', '.join(sorted(known))}."
+            )
+        if not column.strip():
+            if role in OPTIONAL:
+                continue
+            raise SettingsError(f"The role {role} is given no column; it cannot do without one.")
+        found_column = _named(column, columns)
+        if found_column in taken:
+            raise SettingsError(f"The column “{found_column[:40]}” cannot have two roles at once.")
+        taken.add(found_column)
+        if not found_column:
+            raise SettingsError(
+                f"{name} has no column “{column[:40]}” for the role {role}; it has "
+                f"{_listed(columns)}."
+            )
+    for kind, of_kind in ROLES.items():
+        found = columns_of(kind, columns, roles)
+        needed = [role for role in of_kind if role not in OPTIONAL]
+        if all(role in found for role in needed) and set(roles) <= set(of_kind):
+            return kind, found
+    lacking = [
+        [role for role in of_kind if role not in (*OPTIONAL, *columns_of(kind, columns, roles))]
+        for kind, of_kind in ROLES.items()
+        if roles and set(roles) <= set(of_kind)
+    ]
+    if lacking:
+        raise TextError(
+            f"{name} has no column for {' or '.join(map(' and '.join, lacking))} beside what is "
+            f"said already; it has {_listed(columns)}. Say which it is, as in --role "
+            f"{lacking[0][0]}=…"
+        )
+    raise TextError(
+        f"{name} has no columns that can be measured on. It needs sentence1, sentence2 and score; "
+        "or text and group; or text and label; or original, generated, varies, value, fixed1 and "
+        f"fixed2. It has {_listed(columns)}; say which column has which role, as in "
+        "--role text1=… --role text2=… --role score=…."
+    )
+
+
+def columns_of(
+    kind: Kind, columns: Sequence[str], roles: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The column of each role of a kind, the declared one or one by its name; some may have none.
+
+    Args:
+        kind: of data.
+        columns: of a table.
+        roles: role to column, declared.
+    """
+    declared = {role: _named(column, columns) for role, column in (roles or {}).items()}
+    free = [column for column in columns if column not in declared.values()]
+    found = {}
+    for role, names in ROLES[kind].items():
+        there = declared.get(role)
+        if there is None:
+            there = next(filter(None, (_named(name, free) for name in names)), "")
+        if there:
+            found[role] = there
+    return found
+
+
+def _named(name: str, columns: Sequence[str]) -> str:
+    """The column of a name, or one that differs by capitals alone; empty if there is none."""
+    if name in columns:
+        return name
+    same = name.strip().lower()
+    return next((column for column in columns if column.strip().lower() == same), "")
+
+
+def _listed(columns: Sequence[str]) -> str:
+    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
+    return found + " …" * (len(columns) > 12)

@@ -1,0 +1,139 @@
+"""Labelled data read from tables whose columns have declared roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import TextError
+from neuralviz.evaluation.data import (
+    ParaphraseData,
+    distinct,
+    grouped_data,
+    labelled_data,
+    scored_data,
+    with_notes,
+)
+from neuralviz.evaluation.roles import find_roles
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.table import Table
+from neuralviz.reading.tables import read_table
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ScoredData
+
+MAX_ROWS = 2_000_000
+ANCHORS = ("anchor", "document")  # roles of texts that are compared with the others
+STS_TEST = "d904940cd4780dfd4645e54b"  # digest of the texts of the benchmark's test pairs
+
+
+def read_data(
+    name: str,
+    content: bytes | Path,
+    roles: Mapping[str, str] | None = None,
+    *,
+    similar: float | None = None,
+    dissimilar: float | None = None,
+    max_rows: int = MAX_ROWS,
+) -> DataSet:
+    """Read a table of one of the kinds.
+
+    Args:
+        name: file name; its ending counts, and messages have it.
+        content: the file, or where it is.
+        roles: role to column, for those that are not called as in `ROLES`.
+        similar, dissimilar: bounds of the scores; by default 4 and 2, and 0.8 and 0.4 where all
+            scores lie within 0 … 1.
+        max_rows: rows behind are left out, with a note.
+
+    Raises:
+        TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
+        SettingsError: a role that there is not, or whose column there is not.
+    """
+    table = read_table(name, content, max_rows=max_rows)
+    return data_of(name, table, roles, similar=similar, dissimilar=dissimilar)
+
+
+def data_of(
+    name: str,
+    table: Table,
+    roles: Mapping[str, str] | None = None,
+    *,
+    similar: float | None = None,
+    dissimilar: float | None = None,
+) -> DataSet:
+    """`read_data` for a table that is read already."""
+    kind, columns = find_roles(name, table.columns, roles or {})
+    if kind == "pairs":
+        data: DataSet = _scored(name, table, columns, similar, dissimilar)
+        if data.digest_of_texts == STS_TEST:
+            data = replace(data, benchmark="stsb")
+    elif kind == "groups":
+        data = _grouped(name, table, columns)
+    elif kind == "labels":
+        data = _labelled(name, table, columns)
+    else:
+        data = _paraphrases(name, table, columns)
+    if kind != "pairs" and (similar is not None or dissimilar is not None):
+        note = f"{name} has no scores, so bounds of what is similar change nothing."
+        data = replace(data, notes=(*data.notes, note))
+    return replace(data, columns=columns)
+
+
+def _scored(
+    name: str,
+    table: Table,
+    columns: Mapping[str, str],
+    similar: float | None,
+    dissimilar: float | None,
+) -> ScoredData:
+    rows = usable_rows(table, (columns["text1"], columns["text2"]), (columns["score"],))
+    first, second = rows.texts
+    (scores,) = rows.numbers
+    return scored_data(
+        name, first, second, scores, similar=similar, dissimilar=dissimilar, notes=rows.notes
+    )
+
+
+def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData:
+    rows = usable_rows(table, (columns["text"], columns["group"]))
+    texts, groups = rows.texts
+    anchors, notes = None, rows.notes
+    if "role" in columns:
+        roles = [tidy(table.column(columns["role"])[place]).lower() for place in rows.places]
+        if any(role in ANCHORS for role in roles):
+            anchors = [role in ANCHORS for role in roles]
+        else:
+            notes += (
+                f"No text has the role “{'” or “'.join(ANCHORS)}” in the column "
+                f"“{columns['role'][:40]}”, so the roles are not used; write it beside those that "
+                "are anchors.",
+            )
+    return grouped_data(name, texts, groups, anchors, notes=notes)
+
+
+def _labelled(name: str, table: Table, columns: Mapping[str, str]) -> LabelledData:
+    rows = usable_rows(table, (columns["text"], columns["label"]))
+    texts, labels = rows.texts
+    return labelled_data(name, texts, labels, notes=rows.notes)
+
+
+def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> ParaphraseData:
+    rows = usable_rows(
+        table,
+        (columns["original"], columns["generated"], columns["varies"]),
+        (columns["value"], columns["fixed1"], columns["fixed2"]),
+    )
+    original, generated, varies = rows.texts
+    if len(original) < 2:
+        raise TextError(
+            f"{name} has {many(len(original), 'text')} generated from an original; at least 2 are "
+            "needed." + with_notes(rows.notes)
+        )
+    texts, at = distinct([*original, *generated])
+    n = len(original)
+    return ParaphraseData(name, texts, at[:n], at[n:], varies, *rows.numbers, notes=rows.notes)

@@ -1,0 +1,277 @@
+"""Triplets of an anchor, a text of its group and one of another: which of them vectors break.
+
+Nothing is enumerated to be counted: the products that may break a triplet are sorted and looked up
+(neural paper, section 3.3). `broken` says what a tie is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.evaluation.broken import (
+    BLOCK,
+    MAX_COMPARED,
+    TIE,
+    BrokenCount,
+    Overlap,
+    add_shared,
+    check_compared,
+    count_above,
+    unit_rows,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from neuralviz.errors import ShouldStop
+
+MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
+
+
+@dataclass(frozen=True, eq=False)
+class WorstTriplets:
+    """Broken triplets whose products are furthest from where they should be, the worst first.
+
+    Attributes:
+        anchor, positive, negative: [triplet] rows of the vectors.
+        alike, unlike: [triplet] products of the anchor with the positive and with the negative.
+    """
+
+    anchor: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+    alike: np.ndarray
+    unlike: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.anchor)
+
+    def among(self, rows: np.ndarray) -> WorstTriplets:
+        """The same where the vectors are ``rows`` of others."""
+        return replace(
+            self,
+            anchor=rows[self.anchor],
+            positive=rows[self.positive],
+            negative=rows[self.negative],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Texts in groups, from which triplets are made.
+
+    Attributes:
+        group: [text] number of its group.
+        anchor: [text] whether it is an anchor; where some are and some are not, anchors are never
+            positive or negative, as documents beside their summaries. None: every text is all.
+    """
+
+    group: np.ndarray
+    anchor: np.ndarray | None = None
+
+    @property
+    def n_triplets(self) -> int:
+        """All that there are."""
+        size = np.bincount(self.group[self.others], minlength=int(self.group.max(initial=0)) + 1)
+        same_group = size[self.group[self.anchors]].astype(object)  # Python's: never too large
+        positives = same_group - (self.anchor is None)
+        return int(np.sum(positives * (int(size.sum()) - same_group)))
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Texts that are anchors, those of a group together."""
+        chosen = np.arange(len(self.group)) if self.anchor is None else np.flatnonzero(self.anchor)
+        return chosen[np.argsort(self.group[chosen], kind="stable")]
+
+    @property
+    def others(self) -> np.ndarray:
+        """Texts that are positive and negative, those of a group together."""
+        chosen = np.arange(len(self.group)) if self.anchor is None else np.flatnonzero(~self.anchor)
+        return chosen[np.argsort(self.group[chosen], kind="stable")]
+
+    def check(self, max_products: int = MAX_PRODUCTS) -> None:
+        """Find out whether there are triplets, and not too many.
+
+        Args:
+            max_products: of anchors with texts.
+
+        Raises:
+            NeuralvizError: all texts are of one group, every group has one text only, or there are
+                too many texts.
+        """
+        if len(self.anchors) * len(self.others) > max_products:
+            raise NeuralvizError(
+                f"{len(self.group):,} texts make too many triplets to be counted in minutes; take "
+                "the first 200,000 texts or fewer."
+            )
+        if self.n_triplets:
+            return
+        n_groups = len(np.unique(self.group))
+        if n_groups < 2:
+            raise NeuralvizError(
+                "All texts are of one group, so there is no text of another one to tell them from; "
+                "triplets need at least two groups."
+            )
+        if self.anchor is None:
+            raise NeuralvizError(
+                f"Each of the {n_groups:,} groups has one text only; triplets need groups of at "
+                "least two texts that mean the same."
+            )
+        raise NeuralvizError(
+            "No anchor has another text in its group and one outside of it; triplets need anchors "
+            "and other texts in at least two groups."
+        )
+
+
+def count_triplets(
+    vectors: ArrayLike,
+    grouping: Grouping,
+    *,
+    should_stop: ShouldStop = never,
+    block: int = BLOCK,
+) -> BrokenCount:
+    """Count the triplets (A, B, C) with ``A·B ≤ A·C`` (neural paper, Eq. 2).
+
+    A is every anchor, B every other text of its group, C every text of another group.
+
+    Args:
+        vectors: [text, dim] of any length.
+        grouping: of the same texts.
+        should_stop: asked before every block of anchors.
+        block: products that are in memory at once, unless one anchor has more.
+
+    Raises:
+        NeuralvizError: there are no triplets, or too many; or a vector is not finite.
+        Stopped: ``should_stop`` said so.
+    """
+    grouping.check()
+    wrong = strict = total = 0
+    same = diff = 0.0
+    for _, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
+        positives, negatives = alike[0], unlike[0]
+        near = np.sort(negatives[negatives > positives.min() - TIE])
+        wrong += count_above(near, positives - TIE)
+        strict += count_above(near, positives + TIE, or_equal=True)
+        total += len(positives) * len(negatives)
+        same += float(positives.sum()) * len(negatives)
+        diff += float(negatives.sum()) * len(positives)
+    return BrokenCount(wrong, strict, total, same / total, diff / total)
+
+
+def shared_triplets(
+    vectors: Sequence[ArrayLike],
+    grouping: Grouping,
+    *,
+    max_compared: int = MAX_COMPARED,
+    should_stop: ShouldStop = never,
+    block: int = BLOCK,
+) -> Overlap:
+    """How many triplets each two methods break both (Eq. 3).
+
+    No more than one anchor's triplets are looked at at a time.
+
+    Args:
+        vectors: by method [text, dim].
+        max_compared: triplets, at most.
+        grouping, should_stop, block: as of `count_triplets`.
+
+    Raises:
+        NeuralvizError, Stopped: as of `count_triplets`; or there are too many to be compared.
+    """
+    grouping.check()
+    total = grouping.n_triplets
+    check_compared(total, "triplets", max_compared)
+    units = [unit_rows(of_method) for of_method in vectors]
+    shared = np.zeros((len(units), len(units)), dtype=np.int64)
+    for _, alike, unlike in _anchors(units, grouping, block, should_stop):
+        may_break = (unlike > alike.min(axis=1)[:, None] - TIE).any(axis=0)
+        add_shared(shared, alike, unlike[:, may_break], block)
+    return Overlap(shared, total)
+
+
+def worst_triplets(
+    vectors: ArrayLike,
+    grouping: Grouping,
+    texts: ArrayLike,
+    n: int,
+    *,
+    should_stop: ShouldStop = never,
+    block: int = BLOCK,
+) -> WorstTriplets:
+    """The ``n`` triplets that are broken most, one for each anchor's text.
+
+    An anchor's worst triplet has the positive that is furthest and the negative that is nearest. A
+    negative that is the anchor's own text, or the positive's, tells nothing of the vectors and is
+    passed over, though it counts as broken.
+
+    Args:
+        vectors, grouping, should_stop, block: as of `count_triplets`.
+        texts: [text] a number for each, the same for the same text.
+        n: fewer where fewer anchors have a broken triplet.
+
+    Raises:
+        NeuralvizError, Stopped: as of `count_triplets`.
+    """
+    grouping.check()
+    found: list[tuple[int, int, int]] = []
+    products: list[tuple[float, float]] = []
+    others, number = grouping.others, np.asarray(texts)
+    for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
+        positives, negatives = place.of(others)
+        far = int(alike[0].argmin())
+        same = np.isin(number[negatives], number[[place.anchor, positives[far]]])
+        near = int(np.where(same, -np.inf, unlike[0]).argmax())
+        if not same[near] and unlike[0, near] > alike[0, far] - TIE:
+            found.append((place.anchor, int(positives[far]), int(negatives[near])))
+            products.append((float(alike[0, far]), float(unlike[0, near])))
+    rows = np.array(found, dtype=np.int64).reshape(-1, 3)
+    both = np.array(products).reshape(-1, 2)
+    order = np.argsort(both[:, 0] - both[:, 1], kind="stable")
+    _, first = np.unique(number[rows[order, 0]], return_index=True)  # of each anchor's text
+    worst = order[np.sort(first)[:n]]
+    return WorstTriplets(*rows[worst].T, *both[worst].T)
+
+
+class _Place(NamedTuple):
+    """Where an anchor's own group is among the other texts, which are sorted by group."""
+
+    anchor: int
+    first: int
+    last: int
+
+    def of(self, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Its positives and its negatives among the other texts."""
+        same_group = others[self.first : self.last]
+        positives = same_group[same_group != self.anchor]
+        return positives, np.concatenate([others[: self.first], others[self.last :]])
+
+
+def _anchors(
+    units: Sequence[np.ndarray], grouping: Grouping, block: int, should_stop: ShouldStop
+) -> Iterator[tuple[_Place, np.ndarray, np.ndarray]]:
+    """For each anchor its place, [method, positive] and [method, negative] products."""
+    anchors, others = grouping.anchors, grouping.others
+    group = grouping.group[others]  # sorted
+    first = np.searchsorted(group, grouping.group[anchors], "left")
+    last = np.searchsorted(group, grouping.group[anchors], "right")
+    texts = [of_method[others] for of_method in units]
+    n_at_once = max(1, block // max(1, len(others) * len(units)))
+    for start in range(0, len(anchors), n_at_once):
+        if should_stop():
+            raise Stopped
+        some = anchors[start : start + n_at_once]
+        products = np.stack(
+            [of_method[some] @ rows.T for of_method, rows in zip(units, texts, strict=True)], axis=1
+        )
+        for row, anchor, a, b in zip(products, some, first[start:], last[start:], strict=False):
+            alike = row[:, a:b]
+            if grouping.anchor is None:  # a text is no positive of its own
+                alike = alike[:, others[a:b] != anchor]
+            unlike = np.concatenate([row[:, :a], row[:, b:]], axis=1)
+            if alike.size and unlike.size:
+                yield _Place(int(anchor), int(a), int(b)), alike, unlike

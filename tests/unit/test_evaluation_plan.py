@@ -1,0 +1,135 @@
+"""An evaluation as a value, and what it tells while it goes on and when it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.errors import ModelError, Stopped
+from neuralviz.evaluation.data import GroupedData, grouped_data
+from neuralviz.evaluation.events import Cell, Compared, Event, Progress
+from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.lab import evaluate, kept_vectors
+from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.paraphrases import quality_maps
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.uniformity import alignment_and_uniformity
+from neuralviz.models import LanguageModel
+
+
+@pytest.fixture
+def data() -> GroupedData:
+    texts = [f"The {word} {i} left." for i in range(4) for word in ("dog", "boat", "king")]
+    return grouped_data("g.csv", texts, [str(i % 3) for i in range(12)])
+
+
+@pytest.fixture
+def plan(data: GroupedData) -> EvaluationPlan:
+    return EvaluationPlan((data,), method_rows(["mean", "cls"], {}, "tiny"))
+
+
+def told_after(n: int) -> Callable[[], bool]:
+    """Says to stop when it is asked once more than ``n`` times."""
+    asked = iter(range(n))
+    return lambda: next(asked, None) is None
+
+
+# --- the value ---------------------------------------------------------------------------------
+
+
+def test_plans_are_equal_when_all_that_counts_is() -> None:
+    def make(
+        method: str = "mean",
+        label: str = "x",
+        name: str = "d",
+        settings: MeasureSettings | None = None,
+    ) -> EvaluationPlan:
+        one = grouped_data(name, list("abcd"), ["x", label, "y", "y"])
+        return EvaluationPlan((one,), method_rows([method], {}), settings or MeasureSettings())
+
+    others = [
+        make("cls"),
+        make(label="z"),
+        make(name="e"),
+        make(settings=MeasureSettings(("triplets",))),
+        make(settings=MeasureSettings(k=3)),
+        make(settings=MeasureSettings(resamples=0)),
+        make(settings=MeasureSettings(seed=1)),
+    ]
+    assert make() == make()
+    assert hash(make()) == hash(make())
+    assert make() != "a plan"
+    assert len({make(), *others}) == 1 + len(others)
+
+
+def test_a_plan_says_how_much_there_is_to_do(data: GroupedData) -> None:
+    plan = EvaluationPlan((data, data), method_rows(["mean", "neural", "cls-tuned"], {}))
+    assert plan.n_cells == 2 * 3
+    assert plan.n_tuned == 2 * 12 * 2
+
+
+# --- what it tells -----------------------------------------------------------------------------
+
+
+def test_results_are_folded_from_the_events(
+    plan: EvaluationPlan, tiny: LanguageModel, tmp_path: Path
+) -> None:
+    events = list(evaluate(plan, kept_vectors(tmp_path), loaders={"text": lambda _id: tiny}))
+    cells = [event for event in events if isinstance(event, Cell)]
+    assert [cell.row for cell in cells] == [0, 1]
+    assert isinstance(events[-1], Compared)
+    results = Results(plan)
+    for event in events:
+        if not isinstance(event, Progress):
+            results = results.having(event)
+    assert set(results.cells) == {(0, 0), (0, 1)}
+    assert set(results.compared) == {0}
+    assert not results.any_failed
+    assert Results(plan).having(Cell(0, 0, None, error="no model")).any_failed
+
+
+def test_the_seed_is_of_what_is_drawn(data: GroupedData) -> None:
+    group = np.arange(600) // 2
+    many = grouped_data("many.csv", [f"t{i}" for i in range(600)], [str(g) for g in group])
+    vectors = np.random.default_rng(0).normal(size=(600, 4))
+    settings = [MeasureSettings(("uniformity",), seed=seed) for seed in (0, 0, 1)]
+    first, again, other = (measure(many, vectors, one).diff for one in settings)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 8, 11])
+def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(
+    plan: EvaluationPlan, tiny: LanguageModel, tmp_path: Path, n: int
+) -> None:
+    seen: list[Event] = []
+    loaders = {"text": lambda _id: tiny}
+    with pytest.raises(Stopped):
+        for event in evaluate(
+            plan, kept_vectors(tmp_path), loaders=loaders, should_stop=told_after(n)
+        ):
+            seen.append(event)
+    assert not any(isinstance(event, Compared) for event in seen)
+    again = list(evaluate(plan, kept_vectors(tmp_path), loaders=loaders))
+    assert len([event for event in again if isinstance(event, Cell)]) == plan.n_cells
+
+
+def test_a_row_that_fails_is_an_event(plan: EvaluationPlan, tmp_path: Path) -> None:
+    def nowhere(_id: str) -> None:
+        raise ModelError("The model is nowhere.")
+
+    events = list(evaluate(plan, kept_vectors(tmp_path), loaders={"text": nowhere}))
+    assert [event.error for event in events] == ["The model is nowhere."] * 2
+
+
+def test_measures_that_take_long_can_be_stopped() -> None:
+    with pytest.raises(Stopped):
+        alignment_and_uniformity(np.eye(4), np.array([[0, 1]]), should_stop=told_after(0))
+    with pytest.raises(Stopped):
+        quality_maps(
+            [0.1, 0.2], ["form"] * 2, [1, 2], [0.5, 0.5], [0.5, 0.5], should_stop=told_after(0)
+        )
