@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.embedders.registry import JOIN, METHODS, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
+from neuralviz.layers.settings import PARTS
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED
@@ -283,14 +284,12 @@ def _joined(
 def _sbert_wk_parts(
     typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
 ) -> tuple[Row, ...]:
-    from neuralviz.embedders.registry import SBERT_WK_PARTS
-
     return tuple(
         _row(
             "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}",
             "sbert-wk", {"part": part}, typed, model_id,
         )
-        for part in SBERT_WK_PARTS
+        for part in PARTS
     )  # fmt: skip
 
 
