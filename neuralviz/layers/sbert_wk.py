@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Weighting = Literal["sbert-wk", "last", "equal"]
 _DEPENDENT = 1e-12  # squared sine of a direction below which it adds nothing to a span
+_BALANCED = 1e-12  # mean of cosines below which they cancel out
 _STEADY = 1e-24  # variance of cosines below which a token does not move at all
 
 
@@ -80,7 +81,7 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
     if variant == "authors":  # which favours layers with a short window
         beta = beta * 2 * (n_present + 1)
     comparable = (n_present > 0) & (squared > 0)
-    alignment = _normalized(1 / beta, comparable & (beta != 0))
+    alignment = _normalized(1 / beta, comparable & (beta.abs() > _BALANCED))
     novelty = _normalized(new, comparable)
     combined = omega * alignment + (1 - omega) * novelty
     return LayerWeights(alignment, novelty, _normalized(combined, combined.isfinite()))
