@@ -100,10 +100,10 @@ def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     options = [spec.all_options for spec in specs]
     values: dict[str, tuple[float, ...]] = {}
     for name in options[0]:
-        told = [str(of_row.get(name)) for of_row in options]
-        if len(set(told)) > 1:
+        as_text = [str(of_row.get(name)) for of_row in options]
+        if len(set(as_text)) > 1:
             try:
-                values[name] = tuple(map(float, told))
+                values[name] = tuple(map(float, as_text))
             except ValueError:
                 return {}
     n_combined = math.prod(len(set(numbers)) for numbers in values.values())
@@ -120,9 +120,9 @@ def _united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     rows: list[Row] = []
     for name, of_table in tables.items():
         for row in of_table:
-            if any(row.spec == known.spec for known in rows):
+            if any(row.spec == earlier.spec for earlier in rows):
                 continue
-            if any(row.label == known.label or row.key == known.key for known in rows):
+            if any(row.label == earlier.label or row.key == earlier.key for earlier in rows):
                 row = replace(row, label=f"{row.label} ({name})", key=f"{row.key} ({name})")
             rows.append(row)
     return tuple(rows)
@@ -170,12 +170,12 @@ def experiment_rows(
 def _row(
     label: str,
     method: str,
-    own: Mapping[str, str],
+    fixed: Mapping[str, str],
     typed: Mapping[str, str],
     model_id: str | None,
     published: str = "",
 ) -> Row:
-    """A row with options of its own, and those of all that its method has.
+    """A row with the options that its table fixes, and those typed that its method has.
 
     Raises:
         SettingsError: an option that the row sets itself is among those of all.
@@ -188,14 +188,14 @@ def _row(
         takers = [of] if dot else method.split(JOIN)
         if not any(name in {one.name for one in METHODS[taker].options} for taker in takers):
             continue
-        if name in own:
+        if name in fixed:
             raise SettingsError(f"The experiment sets {name} itself; leave that option out.")
         given[option] = value
-    spec = embedder_spec(method, given | dict(own), model_id)
-    said = method_label(spec).removeprefix(spec.method)
+    spec = embedder_spec(method, given | dict(fixed), model_id)
+    options = method_label(spec).removeprefix(spec.method)
     changed = {option.rpartition(".")[2] for option in given} - {"precision", "tolerance"}
     return Row(
-        label + said, spec, label + said.replace(", exact", ""), "" if changed else published
+        label + options, spec, label + options.replace(", exact", ""), "" if changed else published
     )
 
 
@@ -203,24 +203,24 @@ def _layers(
     typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
 ) -> tuple[Row, ...]:
     names = head_layers(model_id or BUNDLED)
-    own = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", own, typed, model_id, "neural, 5 epochs")]
+    fixed = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural, 5 epochs", "neural", fixed, typed, model_id, "neural, 5 epochs")]
     for number, left_out in enumerate(names):
         kept = ",".join(name for name in names if name != left_out)
-        label, own_of = f"neural-L{number}", own | {"layers": kept}
-        rows.append(_row(label, "neural", own_of, typed, model_id, label))
+        label, without = f"neural-L{number}", fixed | {"layers": kept}
+        rows.append(_row(label, "neural", without, typed, model_id, label))
     return tuple(rows)
 
 
 def _blueprints(
     typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
 ) -> tuple[Row, ...]:
-    own = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", own, typed, model_id, "neural, 5 epochs")]
+    fixed = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural, 5 epochs", "neural", fixed, typed, model_id, "neural, 5 epochs")]
     for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
         kept = ", ".join(str(one) for one in DEFAULT_BLUEPRINTS if one != left_out)
         label = f"neural-B{number}"
-        rows.append(_row(label, "neural", own | {"blueprints": kept}, typed, model_id, label))
+        rows.append(_row(label, "neural", fixed | {"blueprints": kept}, typed, model_id, label))
     return tuple(rows)
 
 
@@ -263,10 +263,10 @@ def _outputs(
     typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
 ) -> tuple[Row, ...]:
     masked = model_id or BUNDLED
-    own = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural", "neural", own, typed, masked, "neural, Appendix G")]
+    fixed = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural", "neural", fixed, typed, masked, "neural, Appendix G")]
     for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
-        options = own if METHODS[name].kind == "masked" else {}
+        options = fixed if METHODS[name].kind == "masked" else {}
         rows.append(_row(name, name, options, typed, masked, name))
     return tuple(rows)
 
@@ -299,9 +299,9 @@ def _sbert_wk_sweep(
     rows = []
     for start in range(6):
         for window in (1, 2, 3, 4):
-            own = {"layer_start": str(start), "window": str(window)}
+            fixed = {"layer_start": str(start), "window": str(window)}
             label = f"sbert-wk, first layer {start}, window {window}"
-            rows.append(_row(label, "sbert-wk", own, typed, model_id))
+            rows.append(_row(label, "sbert-wk", fixed, typed, model_id))
     return tuple(rows)
 
 

@@ -40,13 +40,13 @@ class Outvoted:
 
     Attributes:
         text: row of the vectors.
-        own: its label.
+        label: its own.
         voted: the one they vote for.
         agree: 0 … 1 share of the voters that have its own label.
     """
 
     text: int
-    own: str
+    label: str
     voted: str
     agree: float
 
@@ -117,11 +117,11 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
     codes, k = _codes(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
     for at, votes in _votes(neighbours, codes, k):
-        own = codes[at]
+        label = codes[at]
         n_votes = (votes >= 0).sum(axis=1)
-        same = (votes == own[:, None]).sum(axis=1)
-        known = (own >= 0) & (n_votes > 0)
-        shares[at] = np.divide(same, n_votes, out=np.full(len(own), np.nan), where=known)
+        same = (votes == label[:, None]).sum(axis=1)
+        is_defined = (label >= 0) & (n_votes > 0)
+        shares[at] = np.divide(same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
     return shares
 
 
@@ -183,10 +183,10 @@ def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
 def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[slice, np.ndarray]]:
     """Texts, and [text, voter] labels of their first ``k`` neighbours that have one, else -1."""
     everybody = bool((codes >= 0).all())
-    known = neighbours.first(k).indices if everybody else neighbours.indices
+    candidates = neighbours.first(k).indices if everybody else neighbours.indices
     for start in range(0, len(codes), ROWS):
         at = slice(start, start + ROWS)
-        votes = codes[known[at]]
+        votes = codes[candidates[at]]
         if not everybody:
             voting = votes >= 0
             order = np.argsort(~voting, axis=1, kind="stable")[:, :k]  # those with a label first

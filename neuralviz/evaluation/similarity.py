@@ -43,9 +43,9 @@ class Similarity:
         ranks = np.full(self.products.shape, np.nan)
         i, j = pair_indices(len(self.texts))
         values = self.products[i, j]
-        known = np.isfinite(values)
-        places = scipy.stats.rankdata(-values[known], method="min")
-        ranks[i[known], j[known]] = ranks[j[known], i[known]] = places
+        is_done = np.isfinite(values)
+        places = scipy.stats.rankdata(-values[is_done], method="min")
+        ranks[i[is_done], j[is_done]] = ranks[j[is_done], i[is_done]] = places
         return ranks
 
     @property
@@ -102,9 +102,9 @@ def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
     NaN with a method that finds all pairs equally similar.
     """
     products = np.stack([s.of_pairs for s in similarities])
-    known = np.isfinite(products).all(axis=0)
-    ranks = np.stack([scipy.stats.rankdata(of_method[known]) for of_method in products])
-    constant = np.ptp(ranks, axis=1) == 0 if known.any() else np.ones(len(ranks), dtype=bool)
+    is_done = np.isfinite(products).all(axis=0)
+    ranks = np.stack([scipy.stats.rankdata(of_method[is_done]) for of_method in products])
+    constant = np.ptp(ranks, axis=1) == 0 if is_done.any() else np.ones(len(ranks), dtype=bool)
     out = np.full((len(ranks), len(ranks)), np.nan)
     out[np.ix_(~constant, ~constant)] = np.corrcoef(ranks[~constant])
     return out
@@ -136,8 +136,8 @@ def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
     """
     i, j = pair_indices(len(similarities[0].texts))
     products = np.stack([s.products[i, j] for s in similarities], axis=1)
-    known = np.isfinite(products).all(axis=1)
-    i, j, products = i[known], j[known], products[known]
+    is_done = np.isfinite(products).all(axis=1)
+    i, j, products = i[is_done], j[is_done], products[is_done]
     places = [scipy.stats.rankdata(-of_method, method="average") for of_method in products.T]
     ranks = np.stack([s.ranks[i, j] for s in similarities], axis=1)
     apart = np.ptp(np.stack(places, axis=1), axis=1) if len(i) else np.zeros(0)

@@ -72,9 +72,9 @@ def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
     assert [one.agree for one in found] == sorted(agree[[one.text for one in found]].tolist())
     for one in found:
         voters = [labels[j] for j in neighbours.indices[one.text] if labels[j]][:7]
-        assert one.own == labels[one.text] != one.voted
+        assert one.label == labels[one.text] != one.voted
         assert voters.count(one.voted) == max(map(voters.count, voters))
-        assert one.agree == pytest.approx(voters.count(one.own) / 7)
+        assert one.agree == pytest.approx(voters.count(one.label) / 7)
 
 
 def test_texts_without_a_label_neither_vote_nor_are_voted_on():
