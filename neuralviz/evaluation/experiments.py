@@ -50,19 +50,33 @@ class Row:
 
 
 @dataclass(frozen=True)
+class RowOptions:
+    """What the rows of a declared table are made from.
+
+    Attributes:
+        typed: options that go to every row whose method has them.
+        model_id: the model of all rows; None for each method's own.
+        head_layers: names the layers of a masked language model's head, for leaving one out.
+    """
+
+    typed: Mapping[str, str]
+    model_id: str | None
+    head_layers: HeadLayers
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table that is declared once.
 
     Attributes:
         name: as it is asked for.
         line: what it compares, and where the paper does.
-        rows: made from the options that go to all methods that have them, the masked language model
-            and what names the layers of its head.
+        rows: made from options, a model and its layers.
     """
 
     name: str
     line: str
-    rows: Callable[[Mapping[str, str], str | None, HeadLayers], tuple[Row, ...]]
+    rows: Callable[[RowOptions], tuple[Row, ...]]
 
 
 def method_rows(
@@ -151,13 +165,14 @@ def experiment_rows(
         SettingsError: there is no such experiment, or an option cannot be read, or none of the
             methods has it.
     """
+    given = RowOptions(typed, model_id, head_layers)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
             raise SettingsError(
                 f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
             )
-        tables[name] = EXPERIMENTS[name].rows(typed, model_id, head_layers)
+        tables[name] = EXPERIMENTS[name].rows(given)
     used = _options_of([row for rows in tables.values() for row in rows])
     for option in typed:
         if option not in used:
@@ -171,8 +186,7 @@ def _row(
     label: str,
     method: str,
     fixed: Mapping[str, str],
-    typed: Mapping[str, str],
-    model_id: str | None,
+    given: RowOptions,
     published: str = "",
 ) -> Row:
     """A row with the options that its table fixes, and those typed that its method has.
@@ -180,8 +194,8 @@ def _row(
     Raises:
         SettingsError: an option that the row sets itself is among those of all.
     """
-    given = {}
-    for option, value in typed.items():
+    options = {}
+    for option, value in given.typed.items():
         of, dot, name = option.rpartition(".")
         if dot and of not in method.split(JOIN):
             continue
@@ -190,58 +204,50 @@ def _row(
             continue
         if name in fixed:
             raise SettingsError(f"The experiment sets {name} itself; leave that option out.")
-        given[option] = value
-    spec = embedder_spec(method, given | dict(fixed), model_id)
-    options = method_label(spec).removeprefix(spec.method)
-    changed = {option.rpartition(".")[2] for option in given} - {"precision", "tolerance"}
+        options[option] = value
+    spec = embedder_spec(method, options | dict(fixed), given.model_id)
+    suffix = method_label(spec).removeprefix(spec.method)  # the options, in words
+    changed = {option.rpartition(".")[2] for option in options} - {"precision", "tolerance"}
     return Row(
-        label + options, spec, label + options.replace(", exact", ""), "" if changed else published
+        label + suffix, spec, label + suffix.replace(", exact", ""), "" if changed else published
     )
 
 
-def _layers(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    names = head_layers(model_id or BUNDLED)
+def _layers(given: RowOptions) -> tuple[Row, ...]:
+    names = given.head_layers(given.model_id or BUNDLED)
     fixed = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", fixed, typed, model_id, "neural, 5 epochs")]
+    rows = [_row("neural, 5 epochs", "neural", fixed, given, "neural, 5 epochs")]
     for number, left_out in enumerate(names):
         kept = ",".join(name for name in names if name != left_out)
         label, without = f"neural-L{number}", fixed | {"layers": kept}
-        rows.append(_row(label, "neural", without, typed, model_id, label))
+        rows.append(_row(label, "neural", without, given, label))
     return tuple(rows)
 
 
-def _blueprints(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _blueprints(given: RowOptions) -> tuple[Row, ...]:
     fixed = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", fixed, typed, model_id, "neural, 5 epochs")]
+    rows = [_row("neural, 5 epochs", "neural", fixed, given, "neural, 5 epochs")]
     for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
         kept = ", ".join(str(one) for one in DEFAULT_BLUEPRINTS if one != left_out)
         label = f"neural-B{number}"
-        rows.append(_row(label, "neural", fixed | {"blueprints": kept}, typed, model_id, label))
+        rows.append(_row(label, "neural", fixed | {"blueprints": kept}, given, label))
     return tuple(rows)
 
 
-def _ablations(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, typed, model_id, "neural")
-    without_layers = _layers(typed, model_id, head_layers)
-    return ten, *without_layers, *_blueprints(typed, model_id, head_layers)[1:]
+def _ablations(given: RowOptions) -> tuple[Row, ...]:
+    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, given, "neural")
+    without_layers = _layers(given)
+    return ten, *without_layers, *_blueprints(given)[1:]
 
 
 def _sweep(
     option: str, values: Sequence[str], published: Mapping[str, str]
 ) -> Callable[..., tuple[Row, ...]]:
-    def rows(
-        typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-    ) -> tuple[Row, ...]:
+    def rows(given: RowOptions) -> tuple[Row, ...]:
         word = option.replace("_", " ")
         return tuple(
             _row(
-                f"neural, {word} {value}", "neural", {option: value}, typed, model_id,
+                f"neural, {word} {value}", "neural", {option: value}, given,
                 published.get(value, ""),
             )
             for value in values
@@ -250,58 +256,46 @@ def _sweep(
     return rows
 
 
-def _precisions(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _precisions(given: RowOptions) -> tuple[Row, ...]:
     return tuple(
-        _row("neural", "neural", {"precision": one}, typed, model_id, "neural")
-        for one in PRECISIONS
+        _row("neural", "neural", {"precision": one}, given, "neural") for one in PRECISIONS
     )
 
 
-def _outputs(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    masked = model_id or BUNDLED
+def _outputs(given: RowOptions) -> tuple[Row, ...]:
+    masked = replace(given, model_id=given.model_id or BUNDLED)
     fixed = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural", "neural", fixed, typed, masked, "neural, Appendix G")]
+    rows = [_row("neural", "neural", fixed, masked, "neural, Appendix G")]
     for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
         options = fixed if METHODS[name].kind == "masked" else {}
-        rows.append(_row(name, name, options, typed, masked, name))
+        rows.append(_row(name, name, options, masked, name))
     return tuple(rows)
 
 
-def _joined(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _joined(given: RowOptions) -> tuple[Row, ...]:
     names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
     return tuple(
-        _row(name, name, {}, typed, model_id, name if name in ("neural", "mean") else "")
-        for name in names
+        _row(name, name, {}, given, name if name in ("neural", "mean") else "") for name in names
     )
 
 
-def _sbert_wk_parts(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _sbert_wk_parts(given: RowOptions) -> tuple[Row, ...]:
     return tuple(
         _row(
             "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}",
-            "sbert-wk", {"part": part}, typed, model_id,
+            "sbert-wk", {"part": part}, given,
         )
         for part in PARTS
     )  # fmt: skip
 
 
-def _sbert_wk_sweep(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _sbert_wk_sweep(given: RowOptions) -> tuple[Row, ...]:
     rows = []
     for start in range(6):
         for window in (1, 2, 3, 4):
             fixed = {"layer_start": str(start), "window": str(window)}
             label = f"sbert-wk, first layer {start}, window {window}"
-            rows.append(_row(label, "sbert-wk", fixed, typed, model_id))
+            rows.append(_row(label, "sbert-wk", fixed, given))
     return tuple(rows)
 
 
