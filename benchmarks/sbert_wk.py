@@ -24,7 +24,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz.layers.pooling import make_pooling
-from neuralviz.layers.sbert_wk import VARIANTS, check_sbert_wk, sbert_wk_pooling
+from neuralviz.layers.sbert_wk import sbert_wk_pooling
+from neuralviz.layers.settings import VARIANTS, check_sbert_wk
 from neuralviz.layers.states import Pooling, layer_states, pool_texts
 from neuralviz.models import load_text_model, tokenize
 from neuralviz.reading.pairs import read_pairs

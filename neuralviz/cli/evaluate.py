@@ -19,7 +19,8 @@ from rich.text import Text
 from neuralviz.cli.common import INTERRUPTED, app, precision_warnings_said, say, status
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, progress_bars
-from neuralviz.embedders.registry import LOADERS, split_options
+from neuralviz.embedders import split_options
+from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.correlation import FEWEST_RESAMPLES

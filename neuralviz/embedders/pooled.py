@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
+from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
-    from neuralviz.layers.pooling import PoolingName
-    from neuralviz.layers.sbert_wk import Variant
+    from neuralviz.layers.settings import PoolingName, Variant
     from neuralviz.layers.states import Pooling
     from neuralviz.models import TextModel, TokenizedText
 
@@ -62,7 +62,7 @@ class PooledEmbedder(_StatesEmbedder):
         special_tokens: bool = True,
         name: str = "",
     ) -> None:
-        from neuralviz.layers.pooling import check_layer_numbers, make_pooling
+        from neuralviz.layers.pooling import make_pooling
 
         super().__init__(model, name or pooling)
         layers = check_layer_numbers(model, layer)
@@ -98,7 +98,7 @@ class SbertWkEmbedder(_StatesEmbedder):
         omega: float = 0.5,
         part: str = "all",
     ) -> None:
-        from neuralviz.layers.sbert_wk import check_sbert_wk, part_pooling
+        from neuralviz.layers.sbert_wk import part_pooling
 
         super().__init__(model, "sbert-wk")
         self.settings = check_sbert_wk(

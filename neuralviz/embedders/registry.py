@@ -14,6 +14,7 @@ from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.tuned import TunedOutputEmbedder
 from neuralviz.errors import SettingsError
+from neuralviz.layers.settings import PARTS, VARIANTS
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
@@ -33,7 +34,7 @@ from neuralviz.models import (
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
-    from neuralviz.layers.pooling import PoolingName
+    from neuralviz.layers.settings import PoolingName
 
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 Loaders = Mapping[ModelKind, Callable[[str], Any]]
@@ -213,8 +214,6 @@ def _read_tolerance(text: str) -> float:
 
 
 YES_OR_NO = ("yes", "no")
-VARIANTS = ("authors", "paper")  # of SBERT-WK
-SBERT_WK_PARTS = ("all", "alignment", "novelty", "importance", "importance-last", "last")
 _layer = Option(
     "layer", "numbers with commas between them, last or all", _read_layer_numbers, "last"
 )
@@ -279,8 +278,8 @@ METHODS: dict[str, Method] = {
             Option("window", "a whole number of at least 1", _read_window, "2"),
             Option("omega", "a number from 0 to 1", _read_share, "0.5"),
             Option(
-                "part", f"one of {', '.join(SBERT_WK_PARTS)}",
-                partial(_read_choice, choices=SBERT_WK_PARTS), "all", SBERT_WK_PARTS,
+                "part", f"one of {', '.join(PARTS)}",
+                partial(_read_choice, choices=tuple(PARTS)), "all", tuple(PARTS),
             ),
         ),
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.embedders.registry import JOIN, METHODS, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
+from neuralviz.layers.settings import PARTS
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED
@@ -49,19 +50,33 @@ class Row:
 
 
 @dataclass(frozen=True)
+class RowOptions:
+    """What the rows of a declared table are made from.
+
+    Attributes:
+        typed: options that go to every row whose method has them.
+        model_id: the model of all rows; None for each method's own.
+        head_layers: names the layers of a masked language model's head, for leaving one out.
+    """
+
+    typed: Mapping[str, str]
+    model_id: str | None
+    head_layers: HeadLayers
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table that is declared once.
 
     Attributes:
         name: as it is asked for.
         line: what it compares, and where the paper does.
-        rows: made from the options that go to all methods that have them, the masked language model
-            and what names the layers of its head.
+        rows: made from options, a model and its layers.
     """
 
     name: str
     line: str
-    rows: Callable[[Mapping[str, str], str | None, HeadLayers], tuple[Row, ...]]
+    rows: Callable[[RowOptions], tuple[Row, ...]]
 
 
 def method_rows(
@@ -99,10 +114,10 @@ def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
     options = [spec.all_options for spec in specs]
     values: dict[str, tuple[float, ...]] = {}
     for name in options[0]:
-        told = [str(of_row.get(name)) for of_row in options]
-        if len(set(told)) > 1:
+        as_text = [str(of_row.get(name)) for of_row in options]
+        if len(set(as_text)) > 1:
             try:
-                values[name] = tuple(map(float, told))
+                values[name] = tuple(map(float, as_text))
             except ValueError:
                 return {}
     n_combined = math.prod(len(set(numbers)) for numbers in values.values())
@@ -119,9 +134,9 @@ def _united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     rows: list[Row] = []
     for name, of_table in tables.items():
         for row in of_table:
-            if any(row.spec == known.spec for known in rows):
+            if any(row.spec == earlier.spec for earlier in rows):
                 continue
-            if any(row.label == known.label or row.key == known.key for known in rows):
+            if any(row.label == earlier.label or row.key == earlier.key for earlier in rows):
                 row = replace(row, label=f"{row.label} ({name})", key=f"{row.key} ({name})")
             rows.append(row)
     return tuple(rows)
@@ -150,13 +165,14 @@ def experiment_rows(
         SettingsError: there is no such experiment, or an option cannot be read, or none of the
             methods has it.
     """
+    given = RowOptions(typed, model_id, head_layers)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
             raise SettingsError(
                 f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
             )
-        tables[name] = EXPERIMENTS[name].rows(typed, model_id, head_layers)
+        tables[name] = EXPERIMENTS[name].rows(given)
     used = _options_of([row for rows in tables.values() for row in rows])
     for option in typed:
         if option not in used:
@@ -169,78 +185,69 @@ def experiment_rows(
 def _row(
     label: str,
     method: str,
-    own: Mapping[str, str],
-    typed: Mapping[str, str],
-    model_id: str | None,
+    fixed: Mapping[str, str],
+    given: RowOptions,
     published: str = "",
 ) -> Row:
-    """A row with options of its own, and those of all that its method has.
+    """A row with the options that its table fixes, and those typed that its method has.
 
     Raises:
         SettingsError: an option that the row sets itself is among those of all.
     """
-    given = {}
-    for option, value in typed.items():
+    options = {}
+    for option, value in given.typed.items():
         of, dot, name = option.rpartition(".")
         if dot and of not in method.split(JOIN):
             continue
         takers = [of] if dot else method.split(JOIN)
         if not any(name in {one.name for one in METHODS[taker].options} for taker in takers):
             continue
-        if name in own:
+        if name in fixed:
             raise SettingsError(f"The experiment sets {name} itself; leave that option out.")
-        given[option] = value
-    spec = embedder_spec(method, given | dict(own), model_id)
-    said = method_label(spec).removeprefix(spec.method)
-    changed = {option.rpartition(".")[2] for option in given} - {"precision", "tolerance"}
+        options[option] = value
+    spec = embedder_spec(method, options | dict(fixed), given.model_id)
+    suffix = method_label(spec).removeprefix(spec.method)  # the options, in words
+    changed = {option.rpartition(".")[2] for option in options} - {"precision", "tolerance"}
     return Row(
-        label + said, spec, label + said.replace(", exact", ""), "" if changed else published
+        label + suffix, spec, label + suffix.replace(", exact", ""), "" if changed else published
     )
 
 
-def _layers(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    names = head_layers(model_id or BUNDLED)
-    own = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", own, typed, model_id, "neural, 5 epochs")]
+def _layers(given: RowOptions) -> tuple[Row, ...]:
+    names = given.head_layers(given.model_id or BUNDLED)
+    fixed = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural, 5 epochs", "neural", fixed, given, "neural, 5 epochs")]
     for number, left_out in enumerate(names):
         kept = ",".join(name for name in names if name != left_out)
-        label, own_of = f"neural-L{number}", own | {"layers": kept}
-        rows.append(_row(label, "neural", own_of, typed, model_id, label))
+        label, without = f"neural-L{number}", fixed | {"layers": kept}
+        rows.append(_row(label, "neural", without, given, label))
     return tuple(rows)
 
 
-def _blueprints(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    own = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural, 5 epochs", "neural", own, typed, model_id, "neural, 5 epochs")]
+def _blueprints(given: RowOptions) -> tuple[Row, ...]:
+    fixed = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural, 5 epochs", "neural", fixed, given, "neural, 5 epochs")]
     for number, left_out in enumerate(DEFAULT_BLUEPRINTS):
         kept = ", ".join(str(one) for one in DEFAULT_BLUEPRINTS if one != left_out)
         label = f"neural-B{number}"
-        rows.append(_row(label, "neural", own | {"blueprints": kept}, typed, model_id, label))
+        rows.append(_row(label, "neural", fixed | {"blueprints": kept}, given, label))
     return tuple(rows)
 
 
-def _ablations(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, typed, model_id, "neural")
-    without_layers = _layers(typed, model_id, head_layers)
-    return ten, *without_layers, *_blueprints(typed, model_id, head_layers)[1:]
+def _ablations(given: RowOptions) -> tuple[Row, ...]:
+    ten = _row("neural, 10 epochs", "neural", {"epochs": "10"}, given, "neural")
+    without_layers = _layers(given)
+    return ten, *without_layers, *_blueprints(given)[1:]
 
 
 def _sweep(
     option: str, values: Sequence[str], published: Mapping[str, str]
 ) -> Callable[..., tuple[Row, ...]]:
-    def rows(
-        typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-    ) -> tuple[Row, ...]:
+    def rows(given: RowOptions) -> tuple[Row, ...]:
         word = option.replace("_", " ")
         return tuple(
             _row(
-                f"neural, {word} {value}", "neural", {option: value}, typed, model_id,
+                f"neural, {word} {value}", "neural", {option: value}, given,
                 published.get(value, ""),
             )
             for value in values
@@ -249,60 +256,46 @@ def _sweep(
     return rows
 
 
-def _precisions(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _precisions(given: RowOptions) -> tuple[Row, ...]:
     return tuple(
-        _row("neural", "neural", {"precision": one}, typed, model_id, "neural")
-        for one in PRECISIONS
+        _row("neural", "neural", {"precision": one}, given, "neural") for one in PRECISIONS
     )
 
 
-def _outputs(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    masked = model_id or BUNDLED
-    own = {"epochs": ABLATION_EPOCHS}
-    rows = [_row("neural", "neural", own, typed, masked, "neural, Appendix G")]
+def _outputs(given: RowOptions) -> tuple[Row, ...]:
+    masked = replace(given, model_id=given.model_id or BUNDLED)
+    fixed = {"epochs": ABLATION_EPOCHS}
+    rows = [_row("neural", "neural", fixed, masked, "neural, Appendix G")]
     for name in ("neural-1", "cls", "avg", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff"):
-        options = own if METHODS[name].kind == "masked" else {}
-        rows.append(_row(name, name, options, typed, masked, name))
+        options = fixed if METHODS[name].kind == "masked" else {}
+        rows.append(_row(name, name, options, masked, name))
     return tuple(rows)
 
 
-def _joined(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _joined(given: RowOptions) -> tuple[Row, ...]:
     names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
     return tuple(
-        _row(name, name, {}, typed, model_id, name if name in ("neural", "mean") else "")
-        for name in names
+        _row(name, name, {}, given, name if name in ("neural", "mean") else "") for name in names
     )
 
 
-def _sbert_wk_parts(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
-    from neuralviz.embedders.registry import SBERT_WK_PARTS
-
+def _sbert_wk_parts(given: RowOptions) -> tuple[Row, ...]:
     return tuple(
         _row(
             "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}",
-            "sbert-wk", {"part": part}, typed, model_id,
+            "sbert-wk", {"part": part}, given,
         )
-        for part in SBERT_WK_PARTS
+        for part in PARTS
     )  # fmt: skip
 
 
-def _sbert_wk_sweep(
-    typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
-) -> tuple[Row, ...]:
+def _sbert_wk_sweep(given: RowOptions) -> tuple[Row, ...]:
     rows = []
     for start in range(6):
         for window in (1, 2, 3, 4):
-            own = {"layer_start": str(start), "window": str(window)}
+            fixed = {"layer_start": str(start), "window": str(window)}
             label = f"sbert-wk, first layer {start}, window {window}"
-            rows.append(_row(label, "sbert-wk", own, typed, model_id))
+            rows.append(_row(label, "sbert-wk", fixed, given))
     return tuple(rows)
 
 

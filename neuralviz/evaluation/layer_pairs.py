@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import ModelError, TextError
+from neuralviz.errors import ModelError, TextError, never
 from neuralviz.evaluation.correlation import Correlation, correlate
-from neuralviz.layers.pooling import POOLINGS, make_pooling
-from neuralviz.layers.sbert_wk import VARIANTS, ablation, check_sbert_wk, sbert_wk_pooling
+from neuralviz.layers.pooling import make_pooling
+from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
+from neuralviz.layers.settings import POOLINGS, VARIANTS, check_sbert_wk
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
-    from neuralviz.layers.pooling import PoolingName
+    from neuralviz.errors import ShouldStop
+    from neuralviz.layers.settings import PoolingName
     from neuralviz.layers.states import Pooling
     from neuralviz.models import TextModel, TokenizedText
     from neuralviz.reading.pairs import ScoredPairs
@@ -70,15 +72,23 @@ class LayerPairs:
     layer_starts: Mapping[str, tuple[Measured, ...]]
 
 
-def measure_layers(model: TextModel, pairs: ScoredPairs) -> Iterator[LayerPairs]:
+def measure_layers(
+    model: TextModel, pairs: ScoredPairs, *, should_stop: ShouldStop = never
+) -> Iterator[LayerPairs]:
     """Measure every layer, and every part of SBERT-WK, on scored pairs.
 
     Each event is the result of the pairs so far, the last one that of all. Every sentence passes
     through the model once.
 
+    Args:
+        model: any.
+        pairs: of sentences, with scores.
+        should_stop: asked after every pass through the model.
+
     Raises:
         TextError: a sentence has no token that the model can read; the message says which.
         ModelError: the model gives vectors that are not finite.
+        Stopped: ``should_stop`` said so.
     """
     poolings = _poolings(model)
     tokens = _tokens(model, pairs)
@@ -94,8 +104,9 @@ def measure_layers(model: TextModel, pairs: ScoredPairs) -> Iterator[LayerPairs]
         both = list(zip(pairs.sentences1[start:end], pairs.sentences2[start:end], strict=True))
         new = [s for s in dict.fromkeys(s for pair in both for s in pair) if s not in vectors]
         if new:
-            pooled = np.stack(pool_texts(model, [tokens[s] for s in new], poolings), axis=1)
-            vectors |= dict(zip(new, pooled.astype(np.float64), strict=True))
+            pooled = pool_texts(model, [tokens[s] for s in new], poolings, should_stop=should_stop)
+            by_text = np.stack(pooled, axis=1).astype(np.float64)
+            vectors |= dict(zip(new, by_text, strict=True))
         for number, (first, second) in enumerate(both, start):
             cosines[:, number] = _cosines(vectors[first], vectors[second])
         if not np.isfinite(cosines).all():
@@ -129,8 +140,8 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
 
     ``cosines`` is [pooling, pair] of the first so many pairs.
     """
-    known = pairs.first(cosines.shape[1])
-    measured = iter([Measured(row.copy(), known.scores) for row in cosines])
+    done = pairs.first(cosines.shape[1])
+    measured = iter([Measured(row.copy(), done.scores) for row in cosines])
 
     def take(n: int) -> tuple[Measured, ...]:
         return tuple(next(measured) for _ in range(n))
@@ -145,7 +156,7 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
         windows[variant] = take(len(WINDOWS))
         layer_starts[variant] = take(model.n_blocks)
     return LayerPairs(
-        model.id, model.fingerprint, known, len(pairs), by_layer, parts, windows, layer_starts
+        model.id, model.fingerprint, done, len(pairs), by_layer, parts, windows, layer_starts
     )
 
 

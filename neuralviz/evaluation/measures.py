@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.plan import MeasureSettings
 
-WORST = 20  # triplets, and texts, that are told in words
+WORST = 20  # triplets, and texts, that are listed
 
 
 def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, ...]:
@@ -65,8 +65,8 @@ def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, .
             )
     chosen = tuple(wanted) or data.measures
     problems = {name: data.problem(name) for name in chosen}
-    meant: list[Measure] = [name for name in chosen if name != "uniformity"] or list(chosen)
-    if all(problems[name] for name in meant):
+    main: list[Measure] = [name for name in chosen if name != "uniformity"] or list(chosen)
+    if all(problems[name] for name in main):
         raise NeuralvizError(
             f"{data.name}: {' '.join(dict.fromkeys(filter(None, problems.values())))}"
         )

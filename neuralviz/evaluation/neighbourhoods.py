@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.maps.neighbours import Neighbours
 
 K = 10
 ROWS = 8192  # texts that are counted at once
-Z95 = 1.959964  # of the normal distribution, for 95 %
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class KnnAccuracy:
         k: neighbours that voted.
         n: texts voted on: those that have a label.
         baseline: 0 … 1 share of the most frequent label, which guessing it reaches.
-        interval: bounds of the accuracy, Wilson's interval at 95 %.
+        interval: bounds of the accuracy, Wilson's interval at 95 % (Wilson 1927).
     """
 
     accuracy: float
@@ -41,13 +40,13 @@ class Outvoted:
 
     Attributes:
         text: row of the vectors.
-        own: its label.
+        label: its own.
         voted: the one they vote for.
         agree: 0 … 1 share of the voters that have its own label.
     """
 
     text: int
-    own: str
+    label: str
     voted: str
     agree: float
 
@@ -77,7 +76,9 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
         )
     right = int(((_winners(neighbours, codes, k) == codes) & labelled).sum())
     baseline = np.bincount(codes[labelled]).max() / n
-    return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
+    interval = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
+    bounds = float(interval.low), float(interval.high)
+    return KnnAccuracy(right / n, k, n, float(baseline), bounds)
 
 
 def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:
@@ -116,11 +117,11 @@ def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -
     codes, k = _codes(neighbours, labels, k)
     shares = np.full(len(codes), np.nan)
     for at, votes in _votes(neighbours, codes, k):
-        own = codes[at]
+        label = codes[at]
         n_votes = (votes >= 0).sum(axis=1)
-        same = (votes == own[:, None]).sum(axis=1)
-        known = (own >= 0) & (n_votes > 0)
-        shares[at] = np.divide(same, n_votes, out=np.full(len(own), np.nan), where=known)
+        same = (votes == label[:, None]).sum(axis=1)
+        is_defined = (label >= 0) & (n_votes > 0)
+        shares[at] = np.divide(same, n_votes, out=np.full(len(label), np.nan), where=is_defined)
     return shares
 
 
@@ -148,15 +149,6 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
         same = first.indices[at, :k, None] == second.indices[at, None, :k]
         shares[at] = same.sum(axis=(1, 2)) / k
     return shares
-
-
-def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Bounds of a share of ``right`` of ``n`` at 95 % (Wilson 1927)."""
-    share = right / n
-    centre = share + Z95**2 / (2 * n)
-    half = Z95 * math.sqrt(share * (1 - share) / n + Z95**2 / (4 * n**2))
-    scale = 1 + Z95**2 / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
 def _check_k(k: int) -> None:
@@ -191,10 +183,10 @@ def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
 def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[slice, np.ndarray]]:
     """Texts, and [text, voter] labels of their first ``k`` neighbours that have one, else -1."""
     everybody = bool((codes >= 0).all())
-    known = neighbours.first(k).indices if everybody else neighbours.indices
+    candidates = neighbours.first(k).indices if everybody else neighbours.indices
     for start in range(0, len(codes), ROWS):
         at = slice(start, start + ROWS)
-        votes = codes[known[at]]
+        votes = codes[candidates[at]]
         if not everybody:
             voting = votes >= 0
             order = np.argsort(~voting, axis=1, kind="stable")[:, :k]  # those with a label first

@@ -224,19 +224,19 @@ def published(data: DataSet, name: str, model_id: str = "") -> Published | None:
     if spearman is None and pairs is None and triplets is None:
         return None
     numbers = next(tables for tables, rows in _TABLES.items() if name in rows)
-    there = [n for n, one in zip(numbers, (spearman, pairs, triplets), strict=True) if one]
+    shown = [n for n, one in zip(numbers, (spearman, pairs, triplets), strict=True) if one]
     model = {"mean": MINI, f"mean of {MPNET}": MPNET}.get(name, BERT)
-    return Published(model, spearman, tau_c, tau_b, pairs, triplets, _named(there))
+    return Published(model, spearman, tau_c, tau_b, pairs, triplets, _named(shown))
 
 
 def _count(
-    known: dict[str, dict[str, tuple[float, ...]]],
+    counts: dict[str, dict[str, tuple[float, ...]]],
     totals: dict[str, int],
     benchmark: str,
     name: str,
     total: int,
 ) -> PublishedCount | None:
-    found = known.get(benchmark, {}).get(name)
+    found = counts.get(benchmark, {}).get(name)
     if found is None or total != totals[benchmark]:
         return None
     wrong, *others = found

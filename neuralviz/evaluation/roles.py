@@ -47,12 +47,12 @@ def find_roles(
         TextError: they make none.
         SettingsError: a declared role or its column does not exist.
     """
-    known = {role for of_kind in ROLES.values() for role in of_kind}
+    all_roles = {role for of_kind in ROLES.values() for role in of_kind}
     taken = set()
     for role, column in roles.items():
-        if role not in known:
+        if role not in all_roles:
             raise SettingsError(
-                f"There is no role “{role[:40]}”; there is {', '.join(sorted(known))}."
+                f"There is no role “{role[:40]}”; there is {', '.join(sorted(all_roles))}."
             )
         if not column.strip():
             if role in OPTIONAL:
@@ -105,11 +105,11 @@ def columns_of(
     free = [column for column in columns if column not in declared.values()]
     found = {}
     for role, names in ROLES[kind].items():
-        there = declared.get(role)
-        if there is None:
-            there = next(filter(None, (_named(name, free) for name in names)), "")
-        if there:
-            found[role] = there
+        column = declared.get(role)
+        if column is None:
+            column = next(filter(None, (_named(name, free) for name in names)), "")
+        if column:
+            found[role] = column
     return found
 
 

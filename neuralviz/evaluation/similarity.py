@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import NeuralvizError
 
@@ -39,14 +40,12 @@ class Similarity:
 
         Equal products share the best of their places. NaN on the diagonal and for what is not done.
         """
-        from scipy.stats import rankdata
-
         ranks = np.full(self.products.shape, np.nan)
         i, j = pair_indices(len(self.texts))
         values = self.products[i, j]
-        known = np.isfinite(values)
-        places = rankdata(-values[known], method="min")
-        ranks[i[known], j[known]] = ranks[j[known], i[known]] = places
+        is_done = np.isfinite(values)
+        places = scipy.stats.rankdata(-values[is_done], method="min")
+        ranks[i[is_done], j[is_done]] = ranks[j[is_done], i[is_done]] = places
         return ranks
 
     @property
@@ -102,12 +101,10 @@ def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
 
     NaN with a method that finds all pairs equally similar.
     """
-    from scipy.stats import rankdata
-
     products = np.stack([s.of_pairs for s in similarities])
-    known = np.isfinite(products).all(axis=0)
-    ranks = np.stack([rankdata(of_method[known]) for of_method in products])
-    constant = np.ptp(ranks, axis=1) == 0 if known.any() else np.ones(len(ranks), dtype=bool)
+    is_done = np.isfinite(products).all(axis=0)
+    ranks = np.stack([scipy.stats.rankdata(of_method[is_done]) for of_method in products])
+    constant = np.ptp(ranks, axis=1) == 0 if is_done.any() else np.ones(len(ranks), dtype=bool)
     out = np.full((len(ranks), len(ranks)), np.nan)
     out[np.ix_(~constant, ~constant)] = np.corrcoef(ranks[~constant])
     return out
@@ -137,13 +134,11 @@ def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
 
     Places, not products, are compared: methods spread their products differently.
     """
-    from scipy.stats import rankdata
-
     i, j = pair_indices(len(similarities[0].texts))
     products = np.stack([s.products[i, j] for s in similarities], axis=1)
-    known = np.isfinite(products).all(axis=1)
-    i, j, products = i[known], j[known], products[known]
-    places = [rankdata(-of_method, method="average") for of_method in products.T]
+    is_done = np.isfinite(products).all(axis=1)
+    i, j, products = i[is_done], j[is_done], products[is_done]
+    places = [scipy.stats.rankdata(-of_method, method="average") for of_method in products.T]
     ranks = np.stack([s.ranks[i, j] for s in similarities], axis=1)
     apart = np.ptp(np.stack(places, axis=1), axis=1) if len(i) else np.zeros(0)
     spread = apart / max(len(i), 1)
@@ -157,18 +152,16 @@ def order_by_cluster(similarity: Similarity) -> np.ndarray:
     Average linkage on 1 − product, leaves in the order that puts the nearest side by side. Texts
     that have no vector yet come last, in their own order.
     """
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
     done = np.flatnonzero(similarity.done)
     rest = np.flatnonzero(~similarity.done)
     if len(done) < 3:
         return np.concatenate([done, rest])
+    hierarchy = scipy.cluster.hierarchy
     distances = 1 - similarity.products[np.ix_(done, done)].astype(np.float64)
     np.fill_diagonal(distances, 0)
-    condensed = squareform(np.maximum(distances, 0), checks=False)
-    tree = linkage(condensed, "average", optimal_ordering=True)
-    return np.concatenate([done[leaves_list(tree)], rest])
+    condensed = scipy.spatial.distance.squareform(np.maximum(distances, 0), checks=False)
+    tree = hierarchy.linkage(condensed, "average", optimal_ordering=True)
+    return np.concatenate([done[hierarchy.leaves_list(tree)], rest])
 
 
 def order_by_label(labels: Sequence[str]) -> np.ndarray:

@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Integral
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import torch
 
 from neuralviz.errors import SettingsError
+from neuralviz.layers.settings import POOLINGS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neuralviz.layers.settings import PoolingName
     from neuralviz.layers.states import LayerStates, Pooling
     from neuralviz.models import TextModel
-
-PoolingName = Literal["mean", "cls", "sep", "last"]
-POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
-
-
-def check_layer_numbers(
-    model: TextModel, layer: int | Iterable[int] | Literal["last", "all"]
-) -> tuple[int, ...]:
-    """Numbers of layers of vectors, 0 (embedding output) … ``model.n_blocks``.
-
-    Args:
-        model: whose layers.
-        layer: one or several; negative ones count from the end; ``last``, or ``all``.
-
-    Raises:
-        SettingsError: the model has no such layer, or none is given.
-    """
-    n_layers = model.n_blocks + 1
-    if isinstance(layer, str):
-        if layer not in ("last", "all"):
-            raise SettingsError("The layer has to be a number, “last” or “all”.")
-        return tuple(range(n_layers)) if layer == "all" else (n_layers - 1,)
-    numbers = tuple(layer) if isinstance(layer, Iterable) else (layer,)
-    if not numbers:
-        raise SettingsError("Choose at least one layer.")
-    for number in numbers:
-        is_whole = isinstance(number, Integral) and not isinstance(number, bool)
-        if not is_whole or not -n_layers <= number < n_layers:
-            raise SettingsError(
-                f"The model {model.id} has no layer {number}: its layers of vectors are 0, the "
-                f"embedding output, to {n_layers - 1}, or -1 to -{n_layers} from the end."
-            )
-    return tuple(dict.fromkeys(int(number) % n_layers for number in numbers))
 
 
 def make_pooling(
@@ -84,7 +51,7 @@ def make_pooling(
         return vectors[chosen].mean(dim=0) if len(chosen) > 1 else vectors[chosen[0]]
 
     def mean(states: LayerStates) -> tuple[Tensor, Tensor]:
-        mask = states.attention if special_tokens else states.own
+        mask = states.attention if special_tokens else states.text_tokens
         return torch.einsum("rtd,rt->rd", average(states.vectors), mask.float()), mask.sum(dim=1)
 
     def one_token(states: LayerStates) -> tuple[Tensor, Tensor]:

@@ -10,87 +10,23 @@ all windows of all tokens of a batch are taken at once, in small matrices of flo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
 from neuralviz.errors import SettingsError
+from neuralviz.layers.settings import PARTS, SbertWkSettings
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neuralviz.layers.settings import Variant
     from neuralviz.layers.states import LayerStates, Pooling
-    from neuralviz.models import TextModel
 
-Variant = Literal["authors", "paper"]
-VARIANTS: tuple[Variant, ...] = get_args(Variant)
 Weighting = Literal["sbert-wk", "last", "equal"]
-PARTS = {
-    "all": "SBERT-WK",
-    "alignment": "Alignment",
-    "novelty": "Novelty",
-    "importance": "Token importance, all layers",
-    "importance-last": "Token importance, last layer",
-    "last": "Last layer, mean",
-}
-"""By name, what of SBERT-WK is taken: a row of Table VII."""
-
-LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 _DEPENDENT = 1e-12  # squared sine of a direction below which it adds nothing to a span
+_BALANCED = 1e-12  # mean of cosines below which they cancel out
 _STEADY = 1e-24  # variance of cosines below which a token does not move at all
-
-
-@dataclass(frozen=True)
-class SbertWkSettings:
-    """How SBERT-WK weighs layers and tokens (SBERT-WK, section IV).
-
-    Attributes:
-        variant: ``authors``, the published program, from which the paper's tables come, or
-            ``paper``, its equations.
-        layer_start: first layer that counts; the layers before it are left out of everything.
-        window: layers to each side that a layer is compared with.
-        omega: share of alignment in a layer's weight, 0 … 1; novelty has the rest.
-    """
-
-    layer_start: int
-    variant: Variant = "authors"
-    window: int = 2
-    omega: float = 0.5
-
-
-def check_sbert_wk(
-    model: TextModel,
-    *,
-    variant: Variant = "authors",
-    layer_start: int | None = None,
-    window: int = 2,
-    omega: float = 0.5,
-) -> SbertWkSettings:
-    """The settings as a checked value; by default the layers start at a third of the blocks.
-
-    Raises:
-        SettingsError: an unknown variant, a layer that the model does not have, a window below 1,
-            an omega outside 0 … 1.
-    """
-    if variant not in VARIANTS:
-        raise SettingsError(f"The variant has to be {' or '.join(VARIANTS)}.")
-    if layer_start is None:
-        layer_start = round(model.n_blocks * LAYER_START_SHARE)
-    for name, value in (("first layer", layer_start), ("window", window)):
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise SettingsError(f"The {name} has to be a whole number, and {value!r} is not.")
-    if not 0 <= layer_start <= model.n_blocks:
-        raise SettingsError(
-            f"The model {model.id} has the layers 0 to {model.n_blocks}; it cannot start at "
-            f"{layer_start}."
-        )
-    if window < 1:
-        raise SettingsError("The window has to be at least 1 layer to each side.")
-    if isinstance(omega, bool) or not isinstance(omega, Real) or not 0 <= omega <= 1:
-        raise SettingsError(f"Omega has to be a number from 0 to 1, and {omega!r} is not.")
-    return SbertWkSettings(int(layer_start), variant, int(window), float(omega))
 
 
 class LayerWeights(NamedTuple):
@@ -128,8 +64,8 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
     windows, present = _windows(n_layers, window, variant, gram.device)
     columns = torch.cat([windows, torch.arange(n_layers, device=gram.device)[:, None]], dim=1)
     of_window = gram[:, columns[:, :, None], columns[:, None, :]]  # [token, layer, W + 1, W + 1]
-    there = torch.cat([present, present.new_ones(n_layers, 1)], dim=1)
-    of_window = of_window * (there[:, :, None] & there[:, None, :])
+    in_window = torch.cat([present, present.new_ones(n_layers, 1)], dim=1)  # and the layer itself
+    of_window = of_window * (in_window[:, :, None] & in_window[:, None, :])
     squared = torch.diagonal(gram, dim1=1, dim2=2)  # [token, layer]
     residual = _squared_residual(of_window)
     new = (residual / squared).nan_to_num(0.0)
@@ -145,7 +81,7 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
     if variant == "authors":  # which favours layers with a short window
         beta = beta * 2 * (n_present + 1)
     comparable = (n_present > 0) & (squared > 0)
-    alignment = _normalized(1 / beta, comparable & (beta != 0))
+    alignment = _normalized(1 / beta, comparable & (beta.abs() > _BALANCED))
     novelty = _normalized(new, comparable)
     combined = omega * alignment + (1 - omega) * novelty
     return LayerWeights(alignment, novelty, _normalized(combined, combined.isfinite()))
@@ -182,14 +118,14 @@ def _squared_residual(gram: Tensor) -> Tensor:
     return gram[..., -1, -1].clamp(min=0)
 
 
-def _normalized(weights: Tensor, known: Tensor) -> Tensor:
+def _normalized(weights: Tensor, defined: Tensor) -> Tensor:
     """[token, layer] weights with a sum of 1 over the layers.
 
-    Those not known are the mean of the others; without a sum to divide by, all are equal.
+    Those not defined are the mean of the others; without a sum to divide by, all are equal.
     """
-    weights = torch.where(known, weights, 0)
-    total, n_known = weights.sum(dim=1, keepdim=True), known.sum(dim=1, keepdim=True)
-    shares = torch.where(known, weights, total / n_known) / (total * weights.shape[1] / n_known)
+    weights = torch.where(defined, weights, 0)
+    total, n = weights.sum(dim=1, keepdim=True), defined.sum(dim=1, keepdim=True)
+    shares = torch.where(defined, weights, total / n) / (total * weights.shape[1] / n)
     return torch.where(total != 0, shares, 1 / weights.shape[1])
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from neuralviz.errors import Stopped
+from neuralviz.errors import Stopped, never
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel, TokenizedText
 
 TOKENS_PER_BATCH = 2048
@@ -51,7 +52,7 @@ class LayerStates:
         return at < (self.lengths - self.n_suffix)[:, None]
 
     @property
-    def own(self) -> Tensor:
+    def text_tokens(self) -> Tensor:
         """[row, token] true at the text's own tokens."""
         at = torch.arange(self.attention.shape[1], device=self.attention.device)
         return self.without_suffix & (at >= self.n_prefix)
@@ -108,15 +109,15 @@ def _forward(model: TextModel, network: Callable[..., Any], batch: list[_Row]) -
     for number, row in enumerate(batch):
         ids[number, : len(row.ids)] = row.ids
         attention[number, : len(row.ids)] = 1
-    there = torch.as_tensor(attention, device=model.device)
+    mask = torch.as_tensor(attention, device=model.device)
     out = network(
         input_ids=torch.as_tensor(ids, device=model.device),
-        attention_mask=there,
+        attention_mask=mask,
         output_hidden_states=True,
     )
     return LayerStates(
         vectors=torch.stack(out.hidden_states),
-        attention=there.bool(),
+        attention=mask.bool(),
         text_of_row=torch.as_tensor([row.text for row in batch], device=model.device),
         is_last=torch.as_tensor([row.is_last for row in batch], device=model.device),
         n_prefix=len(model.prefix_ids),
@@ -134,7 +135,7 @@ def pool_texts(
     poolings: Sequence[Pooling],
     *,
     network: Callable[..., Any] | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
     """One vector a text for each way of pooling, all from the same forward passes.
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import ModelError, SettingsError
+from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.sbert_wk import gram_matrices, token_variance
 from neuralviz.layers.states import layer_states
 
 if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel, TokenizedText
 
 GROUPS = ("low", "middle", "high")
@@ -96,19 +97,33 @@ class WordVariances:
         )
 
 
-def word_variances(model: TextModel, texts: Sequence[TokenizedText]) -> Iterator[WordVariances]:
+def word_variances(
+    model: TextModel,
+    texts: Sequence[TokenizedText],
+    *,
+    tokens_at_once: int = TOKENS_AT_ONCE,
+    should_stop: ShouldStop = never,
+) -> Iterator[WordVariances]:
     """Follow every word of a corpus through the layers.
 
     Each event is the result of the texts so far, the last one that of all.
 
+    Args:
+        model: any.
+        texts: tokenised by the same model.
+        tokens_at_once: there is an event after so many.
+        should_stop: asked after every pass through the model.
+
     Raises:
         ModelError: the model gives vectors that are not finite.
+        Stopped: ``should_stop`` said so.
     """
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     done = 0
-    for batch in _batches(texts):
-        for text, variance in zip(batch, _token_variances(model, batch), strict=True):
+    for batch in _batches(texts, tokens_at_once):
+        variances = _token_variances(model, batch, should_stop)
+        for text, variance in zip(batch, variances, strict=True):
             of_words = np.bincount(text.words, weights=variance) / np.bincount(text.words)
             lacking = np.bincount(text.words, weights=text.unknown) > 0
             for place, (start, end) in enumerate(text.word_spans):
@@ -131,20 +146,22 @@ def word_variances(model: TextModel, texts: Sequence[TokenizedText]) -> Iterator
         )
 
 
-def _batches(texts: Sequence[TokenizedText]) -> Iterator[list[TokenizedText]]:
+def _batches(texts: Sequence[TokenizedText], tokens_at_once: int) -> Iterator[list[TokenizedText]]:
     batch: list[TokenizedText] = []
     n_tokens = 0
     for text in texts:
         batch.append(text)
         n_tokens += len(text)
-        if n_tokens >= TOKENS_AT_ONCE:
+        if n_tokens >= tokens_at_once:
             yield batch
             batch, n_tokens = [], 0
     if batch:
         yield batch
 
 
-def _token_variances(model: TextModel, texts: Sequence[TokenizedText]) -> list[np.ndarray]:
+def _token_variances(
+    model: TextModel, texts: Sequence[TokenizedText], should_stop: ShouldStop
+) -> list[np.ndarray]:
     """For each text, [token] variance of the cosines of consecutive layers (Equation 11)."""
     variances = [np.zeros(len(text)) for text in texts]
     places = [(number, chunk) for number, text in enumerate(texts) for chunk in text.chunks]
@@ -155,7 +172,9 @@ def _token_variances(model: TextModel, texts: Sequence[TokenizedText]) -> list[n
         for ids in [texts[number].ids[chunk]]
     ]
     for states in layer_states(model, alone):
-        rows, at = states.own.nonzero(as_tuple=True)
+        if should_stop():
+            raise Stopped
+        rows, at = states.text_tokens.nonzero(as_tuple=True)
         vectors = states.vectors[:, rows, at].transpose(0, 1)
         if not vectors.isfinite().all():
             raise ModelError(

@@ -161,8 +161,8 @@ def products_scatter(
 def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
     """How each method spreads the products of all pairs: share of pairs by product."""
     values = [s.of_pairs[np.isfinite(s.of_pairs)] for s in similarities]
-    known = np.concatenate(values) if values else np.zeros(0)
-    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    finite = np.concatenate(values) if values else np.zeros(0)
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     edges = np.linspace(low - 0.02, high + 0.02, _BINS + 1)
     figure = go.Figure()
     used: list[str] = []

@@ -63,7 +63,7 @@ def interval_figure(
                 "thickness": 2.5,
                 "width": 7,
             }
-        told = "" if bounds is None else f"<br>95 %: {bounds[0]:.3f} … {bounds[1]:.3f}"
+        interval = "" if bounds is None else f"<br>95 %: {bounds[0]:.3f} … {bounds[1]:.3f}"
         figure.add_scatter(
             x=[value],
             y=[name],
@@ -71,20 +71,20 @@ def interval_figure(
             marker={"size": 13, "color": method_colour(label)},
             error_x=error,
             showlegend=False,
-            hovertemplate=f"{name}: %{{x:.3f}}{told}<extra></extra>",
+            hovertemplate=f"{name}: %{{x:.3f}}{interval}<extra></extra>",
             name=f"row {place}",
         )
-    known = [
+    diamonds = [
         (name, *one)
         for name, one in zip(names, published or [None] * len(names), strict=True)
         if one
     ]
-    if known:
+    if diamonds:
         figure.add_trace(
             published_trace(
-                [value for _, value, _ in known],
-                [name for name, _, _ in known],
-                [model for _, _, model in known],
+                [value for _, value, _ in diamonds],
+                [name for name, _, _ in diamonds],
+                [model for _, _, model in diamonds],
                 value="x",
             )
         )
@@ -295,14 +295,14 @@ def quality_figure(
             row=1,
             col=column,
         )
-    known = np.concatenate([np.zeros(1), *(np.ravel(one) for one in matrices)])
-    known = known[np.isfinite(known)]
+    finite = np.concatenate([np.zeros(1), *(np.ravel(one) for one in matrices)])
+    finite = finite[np.isfinite(finite)]
     if is_ratio:
         low, high = -0.5, 0.5
-    elif known.min() < 0:
-        low, high = symmetric_range(known)
+    elif finite.min() < 0:
+        low, high = symmetric_range(finite)
     else:
-        low, high = 0.0, float(known.max()) or 1.0
+        low, high = 0.0, float(finite.max()) or 1.0
     bar: dict[str, Any] = {"title": {"text": "ratio" if is_ratio else "tau-c"}}
     if is_ratio:
         bar |= {"tickvals": [-0.5, -0.25, 0, 0.25, 0.5],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 from neuralviz.plots.theme import GREEN, OKABE_ITO, escape, shorten, symmetric_range
 
@@ -270,9 +271,9 @@ def marks_figure(
         full_kinds: what the hover box calls the rows.
     """
     n_blocks = len(blocks)
-    known = norms[np.isfinite(norms)]
-    high = float(known.max(initial=0.0)) or 1.0
-    low = min(float(known.min(initial=high)), 0.9 * high)  # equal moves shall look equal
+    finite = norms[np.isfinite(norms)]
+    high = float(finite.max(initial=0.0)) or 1.0
+    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal moves shall look equal
     figure = go.Figure(
         go.Heatmap(
             z=norms,
@@ -349,8 +350,6 @@ def _shades(n: int) -> list[str]:
     """A colour for each of ``n`` blocks: categories while they are few, else from low to high."""
     if n <= 6:
         return list(OKABE_ITO[:6])[:n]
-    from plotly.colors import sample_colorscale
-
     return sample_colorscale("Viridis", np.linspace(0.1, 0.9, n).tolist())
 
 

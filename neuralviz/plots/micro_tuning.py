@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
 from neuralviz.plots.theme import OKABE_ITO, escape, shorten, symmetric_range
 
@@ -51,10 +52,10 @@ def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
                 hovertemplate="after %{x} epochs<br>loss %{y:.3f}<extra></extra>",
             )  # fmt: skip
     else:
-        known = np.ma.masked_invalid(curves)
+        finite = np.ma.masked_invalid(curves)
         low, mean, high = (
             np.ma.filled(values, np.nan)
-            for values in (known.min(axis=0), known.mean(axis=0), known.max(axis=0))
+            for values in (finite.min(axis=0), finite.mean(axis=0), finite.max(axis=0))
         )
         for values, name, width in ((high, "highest", 1), (mean, "mean", 4), (low, "lowest", 1)):
             figure.add_scatter(
@@ -251,6 +252,4 @@ def _epochs_to_name(n: int) -> list[int]:
 def _layer_colour(i: int, n: int) -> str:
     if n <= len(_LINE_COLOURS):
         return _LINE_COLOURS[i]
-    from plotly.colors import sample_colorscale
-
     return sample_colorscale("Cividis", [i / (n - 1)])[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from neuralviz import __version__
+from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.plots.evaluation import rows_height
@@ -24,6 +25,7 @@ from neuralviz.plots.results import (
 from neuralviz.plots.theme import style
 
 if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.results import Results
 
 MAX_HISTOGRAMS = 4
@@ -37,9 +39,17 @@ th:first-child,td:first-child{text-align:left}.note{color:#59616a;font-size:15px
 """
 
 
-def report_html(results: Results) -> str:
-    """The page. Everything that a user gave is escaped in it."""
-    done = f"{len(results.cells)} of {len(results.rows) * len(results.data)} results are there."
+def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
+    """The page. Everything that a user gave is escaped in it.
+
+    Args:
+        results: of an experiment.
+        should_stop: asked before every figure is written.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    done = f"{len(results.cells)} of {results.plan.n_cells} results are there."
     parts = [
         f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}; {done} Models: "
         f"{escape(results.models())}. All settings are at the end.</p>"
@@ -56,6 +66,8 @@ def report_html(results: Results) -> str:
             parts.append(f"<p class='note'>{escape(left_out)}</p>")
         parts.append(_published(results, number))
         for figure, height in data_figures(results, number):
+            if should_stop():
+                raise Stopped
             page = style(go.Figure(figure), dark=False)
             page.update_layout(height=height, paper_bgcolor="white")
             parts.append(
@@ -112,8 +124,9 @@ def _settings(results: Results) -> str:
     asked = measures if isinstance(measures, str) else ", ".join(measures)
     return (
         f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; {settings['neighbours']} "
-        f"neighbours; {settings['bootstrap resamples']} bootstrap resamples, seed 0. Products that "
-        f"differ by less than {TIE:g} are ties, and a tie counts as broken.</p>"
+        f"neighbours; {settings['bootstrap resamples']} bootstrap resamples, seed "
+        f"{settings['bootstrap seed']}. Products that differ by less than {TIE:g} are "
+        "ties, and a tie counts as broken.</p>"
         + _table(["method", "model", "precision", "options"], rows, "settings")
     )
 

@@ -39,64 +39,64 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
         data: number of the data set.
         name: of `Correlation`, e.g. ``spearman``.
     """
-    known = [(at, label, one) for at, label, one in results.finished(data) if one.correlations]
-    if not known:
+    measured = [(at, label, one) for at, label, one in results.finished(data) if one.correlations]
+    if not measured:
         return None
-    theirs = [results.published(data, at) for at, _, _ in known]
+    theirs = [results.published(data, at) for at, _, _ in measured]
     published = [
         (getattr(one, name), one.model) if one and getattr(one, name, None) is not None else None
         for one in theirs
     ]
-    values = [getattr(one.correlations, name) for _, _, one in known]
-    intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in known]
+    values = [getattr(one.correlations, name) for _, _, one in measured]
+    intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
     title = f"{NAMES[name]} of products and scores"
     return _swept_figure(
-        results, [at for at, _, _ in known], values, intervals, title, NAMES[name], published
+        results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
         interval_figure(
-            [label for _, label, _ in known], values, intervals, title, NAMES[name], published
+            [label for _, label, _ in measured], values, intervals, title, NAMES[name], published
         ),
-        len(known),
+        len(measured),
     )
 
 
 def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
     """The share of ``pairs`` or ``triplets`` that every row breaks, and how many rows."""
     counted = [(at, label, getattr(one, name)) for at, label, one in results.finished(data)]
-    known = [(at, label, one) for at, label, one in counted if one is not None]
-    if not known:
+    measured = [(at, label, one) for at, label, one in counted if one is not None]
+    if not measured:
         return None
-    errors = [one.error for _, _, one in known]
-    title = f"{name.capitalize()} broken, of {known[0][2].total:,}"
+    errors = [one.error for _, _, one in measured]
+    title = f"{name.capitalize()} broken, of {measured[0][2].total:,}"
     return _swept_figure(
-        results, [at for at, _, _ in known], [100 * error for error in errors],
-        [None] * len(known), title, "broken, %",
+        results, [at for at, _, _ in measured], [100 * error for error in errors],
+        [None] * len(measured), title, "broken, %",
     ) or (
         error_figure(
-            [label for _, label, _ in known],
+            [label for _, label, _ in measured],
             errors,
-            [one.wrong_strict / one.total for _, _, one in known],
+            [one.wrong_strict / one.total for _, _, one in measured],
             title,
         ),
-        len(known),
+        len(measured),
     )  # fmt: skip
 
 
 def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | None:
     """The accuracy of the nearest texts' labels, and how many rows."""
     counted = [(at, label, one.neighbours) for at, label, one in results.finished(data)]
-    known = [(at, label, one) for at, label, one in counted if one is not None]
-    if not known:
+    measured = [(at, label, one) for at, label, one in counted if one is not None]
+    if not measured:
         return None
-    accuracies = [one.accuracy for _, _, one in known]
-    intervals = [one.interval for _, _, one in known]
-    k, baseline = known[0][2].k, known[0][2].baseline
+    accuracies = [one.accuracy for _, _, one in measured]
+    intervals = [one.interval for _, _, one in measured]
+    k, baseline = measured[0][2].k, measured[0][2].baseline
     return _swept_figure(
-        results, [at for at, _, _ in known], accuracies, intervals,
+        results, [at for at, _, _ in measured], accuracies, intervals,
         f"Accuracy of the {k} nearest texts", "accuracy",
     ) or (
-        accuracy_figure([label for _, label, _ in known], accuracies, intervals, baseline, k),
-        len(known),
+        accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
+        len(measured),
     )  # fmt: skip
 
 

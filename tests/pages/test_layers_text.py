@@ -156,12 +156,12 @@ def test_user_text_is_never_html(page):
 
 
 def test_a_broken_model_gets_a_sentence(monkeypatch):
-    from neuralviz.layers import geometry
+    from neuralviz.layers import following
 
     def broken(*_args):
         raise ModelError("The weights are broken.")
 
-    monkeypatch.setattr(geometry, "follow_tokens", broken)
+    monkeypatch.setattr(following, "follow_tokens", broken)
     page = opened()
     page.text_area[0].set_value("Never followed before.").run()
     assert not page.exception

@@ -16,8 +16,8 @@ Alignment
     neighbours, weight 1 / (β · 2 · (number of neighbours + 1)).
  4. A cosine with a vector of length zero is 0, and that neighbour still counts in the mean.
     A projection shorter than 1e-10 of the vector is taken as zero.
- 5. β may be negative, and so may the weight 1 / β. A layer whose β is exactly zero has no
-    weight 1 / β; rule 9 gives it one.
+ 5. β may be negative, and so may the weight 1 / β. A layer whose β is at most 1e-12, which is
+    rounding of zero, has no weight 1 / β; rule 9 gives it one.
 
 Novelty
  6. The length of the part outside the span of the neighbours over the length of the vector.
@@ -55,6 +55,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 ROUNDING = 1e-10
+ROUNDING_OF_MEAN = 1e-12
 ROUNDING_OF_VARIANCE = 1e-24
 
 
@@ -111,7 +112,7 @@ def word_weights(
         beta = sum(cosines) / len(cosines)
         if variant == "authors":
             beta = beta * 2 * (len(neighbours) + 1)
-        alignment.append(1.0 / beta if beta else None)
+        alignment.append(1.0 / beta if abs(beta) > ROUNDING_OF_MEAN else None)
         share = outside / _length(centre)
         novelty.append(share if share > ROUNDING else 0.0)
     return _normalised(alignment), _normalised(novelty)

@@ -328,13 +328,6 @@ def test_options_of_experiments(run) -> None:
     assert "The experiment sets epochs itself" in result.stderr
 
 
-def test_parts_have_one_list() -> None:
-    from neuralviz.embedders.registry import SBERT_WK_PARTS
-    from neuralviz.layers.sbert_wk import PARTS
-
-    assert set(SBERT_WK_PARTS) == set(PARTS)
-
-
 def test_parts_of_sbert_wk_differ(run) -> None:
     printed = found(run("--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--json"))
     assert len({round(one["triplets"]["same"], 9) for one in printed.values()}) == 6

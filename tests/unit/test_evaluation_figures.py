@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs
 
 from neuralviz import __version__
 from neuralviz.embedders import embedder_spec
+from neuralviz.errors import Stopped
 from neuralviz.evaluation.broken import Overlap
 from neuralviz.evaluation.data import (
     DataSet,
@@ -355,6 +356,20 @@ def test_the_report_needs_no_network_and_has_the_library_once() -> None:
     assert "src=" not in rest
     assert "href=" not in rest
     assert rest.count("<h2>") == 3  # data and settings
+
+
+def test_making_the_report_can_be_stopped() -> None:
+    results = filled(method_rows(["mean"], {}), few_pairs())
+    asked: list[bool] = []
+
+    def should_stop() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    with pytest.raises(Stopped):
+        report_html(results, should_stop=should_stop)
+    assert len(asked) == 4
+    assert len(titles(results)) > 4  # there was more to draw
 
 
 def test_the_report_has_every_setting() -> None:

@@ -10,24 +10,18 @@ import pytest
 import torch
 
 from neuralviz.errors import ModelError
-from neuralviz.layers import geometry
+from neuralviz.layers import following
+from neuralviz.layers.following import follow_tokens, sensitivity, sentence_vector, token_weights
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
-    follow_tokens,
     mean_map,
     offset_diagonals,
-    sensitivity,
-    sentence_vector,
-    token_weights,
     word_importance,
 )
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
-from neuralviz.layers.sbert_wk import (
-    SbertWkSettings,
-    check_sbert_wk,
-    sbert_wk_pooling,
-)
+from neuralviz.layers.sbert_wk import sbert_wk_pooling
+from neuralviz.layers.settings import SbertWkSettings, check_sbert_wk
 from neuralviz.layers.states import layer_states, pool_texts
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import tokenize
@@ -89,7 +83,7 @@ def test_a_broken_model_is_an_error_that_says_so(
         (row,) = layer_states(*args)
         return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]
 
-    monkeypatch.setattr(geometry, "layer_states", broken)
+    monkeypatch.setattr(following, "layer_states", broken)
     with pytest.raises(ModelError, match="weights are broken"):
         follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
 

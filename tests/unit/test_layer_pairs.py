@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.errors import ModelError, TextError
+from neuralviz.errors import ModelError, Stopped, TextError
 from neuralviz.evaluation import layer_pairs
 from neuralviz.evaluation.layer_pairs import PAIRS_AT_ONCE, measure_layers
-from neuralviz.layers.sbert_wk import ablation, check_sbert_wk, sbert_wk_pooling
+from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
+from neuralviz.layers.settings import check_sbert_wk
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
 from neuralviz.reading.pairs import ScoredPairs
@@ -40,7 +41,7 @@ def last(model, pairs: ScoredPairs):
 def angles(monkeypatch):
     """Instead of the model: the words of a text are an angle in degrees; the first way sees 0s."""
 
-    def pool(_model, texts, poolings):
+    def pool(_model, texts, poolings, should_stop):
         radians = np.deg2rad([float(text.text) for text in texts])
         vectors = np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
         return [0 * vectors, *[(k + 1) * vectors for k in range(1, len(poolings))]]
@@ -111,9 +112,9 @@ def test_every_sentence_passes_once_and_each_event_is_a_result(tiny, angles, mon
     passed = []
     pool = layer_pairs.pool_texts
 
-    def spy(model, texts, poolings):
+    def spy(model, texts, poolings, should_stop):
         passed.extend(text.text for text in texts)
-        return pool(model, texts, poolings)
+        return pool(model, texts, poolings, should_stop)
 
     monkeypatch.setattr(layer_pairs, "pool_texts", spy)
     n = 2 * PAIRS_AT_ONCE + 5
@@ -128,11 +129,27 @@ def test_every_sentence_passes_once_and_each_event_is_a_result(tiny, angles, mon
     assert events[-1].by_layer["mean"][1].cosines[-1] == pytest.approx(np.cos(np.deg2rad(1)))
 
 
+def test_measuring_can_be_stopped_between_two_passes(tiny):
+    asked = []
+
+    def should_stop() -> bool:
+        asked.append(True)
+        return len(asked) > 1
+
+    pairs = scored([(f"dog {i}", f"rain {i}") for i in range(PAIRS_AT_ONCE + 1)])
+    events = measure_layers(tiny, pairs, should_stop=should_stop)
+    assert len(next(events).pairs) == PAIRS_AT_ONCE
+    with pytest.raises(Stopped):
+        next(events)
+
+
 def test_a_broken_model_is_named(tiny, monkeypatch):
     monkeypatch.setattr(
         layer_pairs,
         "pool_texts",
-        lambda _model, texts, poolings: [np.full((len(texts), 2), np.nan)] * len(poolings),
+        lambda _model, texts, poolings, should_stop: (
+            [np.full((len(texts), 2), np.nan)] * len(poolings)
+        ),
     )
     with pytest.raises(ModelError, match="not finite numbers"):
         list(measure_layers(tiny, PAIRS))

@@ -14,7 +14,6 @@ from neuralviz.evaluation.neighbourhoods import (
     knn_accuracy,
     label_agreement,
     outvoted,
-    wilson_interval,
 )
 from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
@@ -73,9 +72,9 @@ def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
     assert [one.agree for one in found] == sorted(agree[[one.text for one in found]].tolist())
     for one in found:
         voters = [labels[j] for j in neighbours.indices[one.text] if labels[j]][:7]
-        assert one.own == labels[one.text] != one.voted
+        assert one.label == labels[one.text] != one.voted
         assert voters.count(one.voted) == max(map(voters.count, voters))
-        assert one.agree == pytest.approx(voters.count(one.own) / 7)
+        assert one.agree == pytest.approx(voters.count(one.label) / 7)
 
 
 def test_texts_without_a_label_neither_vote_nor_are_voted_on():
@@ -145,11 +144,19 @@ def test_a_hundred_thousand_texts_are_scored_in_a_moment():
 
 
 def test_the_interval_is_wilsons():
-    low, high = wilson_interval(8, 10)
+    def interval(right: int) -> tuple[float, float]:
+        """Of ten texts, whose nearest one has their label for so many."""
+        same = [[(i + 5) % 10] if i < right else [(i + 1) % 10] for i in range(10)]
+        labels = [str(i % 5) for i in range(10)]
+        found = knn_accuracy(neighbours_of(same), labels, 1)
+        assert found.accuracy == right / 10
+        return found.interval
+
+    low, high = interval(8)
     for bound in (low, high):  # the bounds are the shares from which 0.8 is 1.96 deviations away
-        assert math.isclose(abs(0.8 - bound), 1.959964 * math.sqrt(bound * (1 - bound) / 10))
-    assert wilson_interval(0, 5)[0] == 0
-    assert wilson_interval(5, 5)[1] == 1
+        assert math.isclose(abs(0.8 - bound), 1.95996398454 * math.sqrt(bound * (1 - bound) / 10))
+    assert interval(0)[0] == 0
+    assert interval(10)[1] == 1
 
 
 def test_what_cannot_be_scored_is_said():

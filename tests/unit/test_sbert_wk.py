@@ -11,23 +11,21 @@ import torch
 
 from neuralviz.errors import SettingsError
 from neuralviz.layers.sbert_wk import (
-    VARIANTS,
-    SbertWkSettings,
     ablation,
-    check_sbert_wk,
     gram_matrices,
     importance,
     layer_weights,
     sbert_wk_pooling,
     token_variance,
 )
+from neuralviz.layers.settings import VARIANTS, SbertWkSettings, check_sbert_wk
 from neuralviz.layers.states import LayerStates, layer_states, pool_texts
 from neuralviz.models import load_text_model, tokenize
 from tests.support import plain_sbert_wk as plain
 from tests.support.models import SENTENCES, TEXTS
 
 if TYPE_CHECKING:
-    from neuralviz.layers.sbert_wk import Variant
+    from neuralviz.layers.settings import Variant
     from neuralviz.models import TextModel
 
 CLOSE = 1e-5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.errors import ModelError, SettingsError
+from neuralviz.errors import ModelError, SettingsError, Stopped
 from neuralviz.layers import words
 from neuralviz.layers.states import LayerStates
 from neuralviz.layers.words import WordVariances, word_variances
@@ -107,12 +107,26 @@ def test_blanks_of_byte_level_words_are_left_out(small_model):
     }
 
 
-def test_every_event_is_the_result_so_far(tiny, known, monkeypatch):
-    monkeypatch.setattr(words, "TOKENS_AT_ONCE", 6)
-    events = list(word_variances(tiny, tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)))
+def test_every_event_is_the_result_so_far(tiny, known):
+    texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
+    events = list(word_variances(tiny, texts, tokens_at_once=6))
     assert [event.done for event in events] == sorted({event.done for event in events})
     assert (events[-1].done, events[-1].total) == (6, 6)
     assert events[0].occurrences.sum() < events[-1].occurrences.sum() == 14
+
+
+def test_words_can_be_stopped_between_two_passes(tiny):
+    asked = []
+
+    def should_stop() -> bool:
+        asked.append(True)
+        return len(asked) > 2
+
+    texts = tokenize(tiny, ["the rain", "a dog barks", "the quay"] * 2)
+    events = word_variances(tiny, texts, tokens_at_once=1, should_stop=should_stop)
+    assert [next(events).done, next(events).done] == [1, 2]
+    with pytest.raises(Stopped):
+        next(events)
 
 
 def test_vectors_that_are_not_finite_are_refused(tiny, monkeypatch):

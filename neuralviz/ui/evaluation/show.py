@@ -305,7 +305,7 @@ def _neighbours(results: Results) -> None:
     _in_words(
         {
             "text": [texts[one.text] for one in outvoted],
-            "label": [one.own for one in outvoted],
+            "label": [one.label for one in outvoted],
             "voted for": [one.voted for one in outvoted],
             "votes for its label": [f"{one.agree:.0%}" for one in outvoted],
         },

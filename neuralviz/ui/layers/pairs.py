@@ -66,7 +66,7 @@ def show() -> None:
 def _measure(model: TextModel, pairs: ScoredPairs, should_stop: ShouldStop) -> Iterator[LayerPairs]:
     from neuralviz.evaluation.layer_pairs import measure_layers
 
-    return measure_layers(model, pairs)
+    return measure_layers(model, pairs, should_stop=should_stop)
 
 
 def _digest(pairs: ScoredPairs) -> str:

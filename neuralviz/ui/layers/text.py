@@ -11,6 +11,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals, word_importance
+from neuralviz.layers.settings import WIDEST_WINDOW, check_sbert_wk
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.store.writing import frame_csv
@@ -20,8 +22,9 @@ from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
-    from neuralviz.layers.geometry import Sensitivity, TokenStates, TokenWeights
-    from neuralviz.layers.sbert_wk import SbertWkSettings, Variant
+    from neuralviz.layers.following import Sensitivity, TokenWeights
+    from neuralviz.layers.geometry import TokenStates
+    from neuralviz.layers.settings import SbertWkSettings, Variant
     from neuralviz.models import TextModel
 
 KEY = "layers-text"
@@ -57,9 +60,6 @@ def show() -> None:
 
 def _settings(model: TextModel) -> SbertWkSettings:
     """Widgets for SBERT-WK's settings, those that the model has room for."""
-    from neuralviz.layers.geometry import WIDEST_WINDOW
-    from neuralviz.layers.sbert_wk import check_sbert_wk
-
     usual = check_sbert_wk(model).layer_start
     starts = [BY_DEPTH, *map(str, range(model.n_blocks))]
     windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
@@ -135,7 +135,7 @@ def _states(model: TextModel, text: str) -> TokenStates | None:
 
 @st.cache_data(max_entries=4, show_spinner="The model reads the text …")
 def _followed(model_id: str, fingerprint: str, text: str, _model: TextModel) -> TokenStates:
-    from neuralviz.layers.geometry import follow_tokens
+    from neuralviz.layers.following import follow_tokens
     from neuralviz.models import tokenize
 
     return follow_tokens(_model, tokenize(_model, [text])[0])
@@ -145,7 +145,7 @@ def _followed(model_id: str, fingerprint: str, text: str, _model: TextModel) -> 
 def _weights(
     model_id: str, fingerprint: str, text: str, settings: SbertWkSettings, _states: TokenStates
 ) -> TokenWeights:
-    from neuralviz.layers.geometry import token_weights
+    from neuralviz.layers.following import token_weights
 
     return token_weights(_states, settings)
 
@@ -154,7 +154,7 @@ def _weights(
 def _sensitivities(
     model_id: str, fingerprint: str, text: str, settings: SbertWkSettings, _states: TokenStates
 ) -> Sensitivity:
-    from neuralviz.layers.geometry import sensitivity
+    from neuralviz.layers.following import sensitivity
 
     return sensitivity(_states, settings)
 
@@ -164,8 +164,6 @@ def _sensitivities(
 
 def _importance(states: TokenStates, weights: TokenWeights) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
-    from neuralviz.layers.geometry import word_importance
-
     st.subheader("Which words make the sentence vector", anchor=False)
     of_words = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(of_words)]
@@ -245,8 +243,6 @@ def _legend(strongest: float) -> str:
 
 def _maps(states: TokenStates) -> None:
     """The cosine map of a token or of their mean, and its offset diagonals."""
-    from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
-
     st.subheader("How the vectors turn", anchor=False)
     n = states.n_counted
     token = st.selectbox(

@@ -82,7 +82,7 @@ def _follow(
     from neuralviz.layers.words import word_variances
     from neuralviz.models import tokenize
 
-    yield from word_variances(model, tokenize(model, texts))
+    yield from word_variances(model, tokenize(model, texts), should_stop=should_stop)
 
 
 def _progress(result: WordVariances) -> tuple[int, int, str]:

@@ -1,0 +1,156 @@
+"""One text's tokens followed through a model, and what SBERT-WK makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from neuralviz.errors import ModelError
+from neuralviz.layers.geometry import TokenStates
+from neuralviz.layers.sbert_wk import (
+    gram_matrices,
+    importance,
+    layer_weights,
+    sbert_wk_pooling,
+    token_variance,
+)
+from neuralviz.layers.settings import WIDEST_WINDOW
+from neuralviz.layers.states import LayerStates, layer_states
+
+if TYPE_CHECKING:
+    from neuralviz.layers.settings import SbertWkSettings
+    from neuralviz.models import TextModel, TokenizedText
+
+OMEGAS = np.linspace(0.0, 1.0, 11)
+
+
+def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
+    """Run a text, or the first chunk of a long one, through the model.
+
+    Raises:
+        ModelError: the model gives vectors that are no numbers.
+    """
+    first = text.chunks[0]
+    (states,) = layer_states(model, [replace(text, chunks=(first,))])
+    vectors = states.vectors[:, 0].float().cpu().numpy()
+    if not np.isfinite(vectors).all():
+        raise ModelError(
+            f"The model {model.id} gives vectors that are not numbers, so its weights are broken. "
+            "Choose another model, or get its files anew."
+        )
+    special = model.tokenizer.convert_ids_to_tokens
+    return TokenStates(
+        text=text,
+        tokens=(
+            *special(list(model.prefix_ids)),
+            *text.tokens[first],
+            *special(list(model.suffix_ids)),
+        ),
+        vectors=vectors,
+        n_prefix=len(model.prefix_ids),
+        n_suffix=len(model.suffix_ids),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TokenWeights:
+    """SBERT-WK's weights of the tokens that count.
+
+    Attributes:
+        settings: how they are weighed.
+        layers: [layer] numbers of the layers that count.
+        alignment, novelty, combined: [token, layer] with a sum of 1 over the layers.
+        importance: [token] with a sum of 1.
+    """
+
+    settings: SbertWkSettings
+    layers: np.ndarray
+    alignment: np.ndarray
+    novelty: np.ndarray
+    combined: np.ndarray
+    importance: np.ndarray
+
+
+def token_weights(states: TokenStates, settings: SbertWkSettings) -> TokenWeights:
+    """What SBERT-WK gives each layer of each token, and each token (section IV)."""
+    counted = states.vectors[settings.layer_start :, : states.n_counted]
+    gram = gram_matrices(torch.from_numpy(np.ascontiguousarray(counted.transpose(1, 0, 2))))
+    of_layers = layer_weights(gram, settings.window, settings.variant, settings.omega)
+    of_tokens = importance(token_variance(gram))
+    return TokenWeights(
+        settings=settings,
+        layers=np.arange(settings.layer_start, states.n_layers),
+        alignment=of_layers.alignment.numpy(),
+        novelty=of_layers.novelty.numpy(),
+        combined=of_layers.combined.numpy(),
+        importance=(of_tokens / of_tokens.sum()).numpy(),
+    )
+
+
+def sentence_vector(states: TokenStates, settings: SbertWkSettings) -> np.ndarray:
+    """[d_model] SBERT-WK's vector of the text, or of its first chunk."""
+    vectors = torch.from_numpy(states.vectors)[:, None]
+    row = LayerStates(
+        vectors=vectors,
+        attention=torch.ones(vectors.shape[1:3], dtype=torch.bool),
+        text_of_row=torch.zeros(1, dtype=torch.long),
+        is_last=torch.ones(1, dtype=torch.bool),
+        n_prefix=states.n_prefix,
+        n_suffix=states.n_suffix,
+    )
+    sums, weights = sbert_wk_pooling(settings)(row)
+    return (sums / weights[:, None])[0].numpy()
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Cosines between a text's vector at the chosen settings and at others (SBERT-WK, Figure 3).
+
+    Attributes:
+        settings: the chosen ones.
+        windows: [window] 1 … 6 at most.
+        layer_starts: [layer_start] 0 … the number of blocks - 1.
+        by_window: [window, layer_start] cosines at the chosen omega.
+        omegas: [omega] 0 … 1.
+        by_omega: [omega] cosines at the chosen window and first layer.
+    """
+
+    settings: SbertWkSettings
+    windows: np.ndarray
+    layer_starts: np.ndarray
+    by_window: np.ndarray
+    omegas: np.ndarray
+    by_omega: np.ndarray
+
+
+def sensitivity(states: TokenStates, settings: SbertWkSettings) -> Sensitivity:
+    """How much the sentence vector depends on ``window``, ``layer_start`` and ``omega``."""
+    n_blocks = states.n_layers - 1
+    windows = np.arange(1, min(WIDEST_WINDOW, n_blocks) + 1)
+    layer_starts = np.arange(n_blocks)
+    chosen = sentence_vector(states, settings)
+
+    def cosine(other: SbertWkSettings) -> float:
+        vector = sentence_vector(states, other)
+        lengths = np.linalg.norm(vector) * np.linalg.norm(chosen)
+        return float(np.clip(vector @ chosen / lengths, -1, 1)) if lengths > 0 else 0.0
+
+    return Sensitivity(
+        settings=settings,
+        windows=windows,
+        layer_starts=layer_starts,
+        by_window=np.array(
+            [
+                [
+                    cosine(replace(settings, window=int(window), layer_start=int(start)))
+                    for start in layer_starts
+                ]
+                for window in windows
+            ]
+        ),
+        omegas=OMEGAS,
+        by_omega=np.array([cosine(replace(settings, omega=float(omega))) for omega in OMEGAS]),
+    )

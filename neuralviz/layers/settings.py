@@ -1,0 +1,111 @@
+"""What can be asked of the layers: poolings, numbers of layers, how SBERT-WK weighs. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Literal, get_args
+
+from neuralviz.errors import SettingsError
+
+if TYPE_CHECKING:
+    from neuralviz.models import TextModel
+
+PoolingName = Literal["mean", "cls", "sep", "last"]
+POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
+Variant = Literal["authors", "paper"]
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
+PARTS = {
+    "all": "SBERT-WK",
+    "alignment": "Alignment",
+    "novelty": "Novelty",
+    "importance": "Token importance, all layers",
+    "importance-last": "Token importance, last layer",
+    "last": "Last layer, mean",
+}
+"""By name, what of SBERT-WK is taken: a row of Table VII."""
+
+WIDEST_WINDOW = 6  # of those that are compared
+LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
+
+
+def check_layer_numbers(
+    model: TextModel, layer: int | Iterable[int] | Literal["last", "all"]
+) -> tuple[int, ...]:
+    """Numbers of layers of vectors, 0 (embedding output) … ``model.n_blocks``.
+
+    Args:
+        model: whose layers.
+        layer: one or several; negative ones count from the end; ``last``, or ``all``.
+
+    Raises:
+        SettingsError: the model has no such layer, or none is given.
+    """
+    n_layers = model.n_blocks + 1
+    if isinstance(layer, str):
+        if layer not in ("last", "all"):
+            raise SettingsError("The layer has to be a number, “last” or “all”.")
+        return tuple(range(n_layers)) if layer == "all" else (n_layers - 1,)
+    numbers = tuple(layer) if isinstance(layer, Iterable) else (layer,)
+    if not numbers:
+        raise SettingsError("Choose at least one layer.")
+    for number in numbers:
+        is_whole = isinstance(number, Integral) and not isinstance(number, bool)
+        if not is_whole or not -n_layers <= number < n_layers:
+            raise SettingsError(
+                f"The model {model.id} has no layer {number}: its layers of vectors are 0, the "
+                f"embedding output, to {n_layers - 1}, or -1 to -{n_layers} from the end."
+            )
+    return tuple(dict.fromkeys(int(number) % n_layers for number in numbers))
+
+
+@dataclass(frozen=True)
+class SbertWkSettings:
+    """How SBERT-WK weighs layers and tokens (SBERT-WK, section IV).
+
+    Attributes:
+        variant: ``authors``, the published program, from which the paper's tables come, or
+            ``paper``, its equations.
+        layer_start: first layer that counts; the layers before it are left out of everything.
+        window: layers to each side that a layer is compared with.
+        omega: share of alignment in a layer's weight, 0 … 1; novelty has the rest.
+    """
+
+    layer_start: int
+    variant: Variant = "authors"
+    window: int = 2
+    omega: float = 0.5
+
+
+def check_sbert_wk(
+    model: TextModel,
+    *,
+    variant: Variant = "authors",
+    layer_start: int | None = None,
+    window: int = 2,
+    omega: float = 0.5,
+) -> SbertWkSettings:
+    """The settings as a checked value; by default the layers start at a third of the blocks.
+
+    Raises:
+        SettingsError: an unknown variant, a layer that the model does not have, a window below 1,
+            an omega outside 0 … 1.
+    """
+    if variant not in VARIANTS:
+        raise SettingsError(f"The variant has to be {' or '.join(VARIANTS)}.")
+    if layer_start is None:
+        layer_start = round(model.n_blocks * LAYER_START_SHARE)
+    for name, value in (("first layer", layer_start), ("window", window)):
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise SettingsError(f"The {name} has to be a whole number, and {value!r} is not.")
+    if not 0 <= layer_start <= model.n_blocks:
+        raise SettingsError(
+            f"The model {model.id} has the layers 0 to {model.n_blocks}; it cannot start at "
+            f"{layer_start}."
+        )
+    if window < 1:
+        raise SettingsError("The window has to be at least 1 layer to each side.")
+    if isinstance(omega, bool) or not isinstance(omega, Real) or not 0 <= omega <= 1:
+        raise SettingsError(f"Omega has to be a number from 0 to 1, and {omega!r} is not.")
+    return SbertWkSettings(int(layer_start), variant, int(window), float(omega))
