@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import neuralviz
 from bundled_model.train import epoch_batches, evaluate, mask_batch, read_passages, windows
 from neuralviz.models import bundled
+from neuralviz.models.bundled import network
 from neuralviz.models.loading import assemble
 
 LENGTH = 64
@@ -31,14 +32,14 @@ LENGTH = 64
 
 def held_out(path: Path, tensors: dict[str, torch.Tensor], ratio: float) -> tuple[float, float]:
     """Loss and accuracy at masked tokens of the held-out passages, windows of 64 tokens."""
-    tokenizer = bundled.load_minilm_tokenizer()
+    tokenizer = network.load_minilm_tokenizer()
     _, passages = read_passages(path)
     rng = np.random.default_rng(0)
     batches = [
         mask_batch(batch, tokenizer, rng, ratio=(ratio, ratio))
         for batch in epoch_batches(windows(passages, tokenizer, LENGTH), 4096, rng)
     ]
-    model = bundled.build(tensors)
+    model = network.build(tensors)
     weight = model.bert.embeddings.word_embeddings.weight.detach()
     return evaluate(model, weight, batches, autocast=False)
 
@@ -87,8 +88,8 @@ def main() -> None:
         loss, accuracy = held_out(args.passages, tensors, ratio)
         print(f"| {ratio:.0%} masked | {loss:.3f} | {accuracy:.1%} |", flush=True)
 
-    network, tokenizer, fingerprint = bundled.load(args.weights)
-    model = assemble("bundled", fingerprint, network, tokenizer)
+    bert, tokenizer, fingerprint = network.load(args.weights)
+    model = assemble("bundled", fingerprint, bert, tokenizer)
     pairs = pd.read_csv(args.stsb / f"{args.split}.csv")
     texts = [*pairs["sentence1"], *pairs["sentence2"]]
     print(f"\n| STS-B {args.split}, {len(pairs):,} pairs | Spearman |\n| --- | --- |")

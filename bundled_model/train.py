@@ -31,7 +31,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
-from neuralviz.models.bundled import build, load_minilm_tokenizer, trained_tensors
+from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
 
 HELD_OUT_SHARE = 100  # one passage in so many is never trained on
 MASK_RATIO = (0.15, 0.75)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+import neuralviz.models
 from neuralviz import __version__
 from neuralviz.cli.terminal import printable
 from neuralviz.errors import NeuralvizError, PrecisionWarning
@@ -81,9 +82,7 @@ def _common(
 def load(model_id: str) -> LanguageModel:
     """A masked language model; on a terminal it is said that it is being loaded."""
     with status(f"Loading the model {model_id} …"):
-        from neuralviz.models import load_model
-
-        return load_model(model_id)
+        return neuralviz.models.load_model(model_id)
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import neuralviz.models
 from neuralviz.cli.common import app, load, say
 
 models = typer.Typer(help="List, look into and export language models.", no_args_is_help=True)
@@ -32,8 +34,6 @@ def list_models() -> None:
 
 def _cached_models() -> Iterator[tuple[str, str]]:
     """Masked language models in the hub's cache, and their sizes."""
-    import json
-
     from huggingface_hub import errors, scan_cache_dir
 
     try:
@@ -84,7 +84,6 @@ def export(
     folder: Annotated[Path, typer.Argument(help="A folder to create.")],
 ) -> None:
     """Write a model as a plain folder in float32 that `transformers` loads."""
-    from neuralviz.models import export_model
-
-    written = export_model(load(model), folder)
+    loaded = load(model)
+    written = neuralviz.models.export_model(loaded, folder)
     say(f"{model} is in {written}.")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from neuralviz.cli.common import app
+from neuralviz.paths import app_folder
 
 
 @app.command("app", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -26,8 +27,6 @@ def open_app(
 
     Other options go to `streamlit run` as they are: `--server.headless true` opens no browser.
     """
-    from neuralviz.paths import app_folder
-
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
     command += [f"--server.address={host}"]
     command += [f"--server.port={port}"] if port else []

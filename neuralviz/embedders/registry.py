@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from neuralviz import models
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.neural import NeuralEmbedder, neural_1
 from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
@@ -24,13 +25,7 @@ from neuralviz.micro_tuning.settings import (
     check_tolerance,
     is_fast,
 )
-from neuralviz.models import (
-    BUNDLED,
-    MINILM,
-    load_model,
-    load_sentence_transformer,
-    load_text_model,
-)
+from neuralviz.models import BUNDLED, MINILM
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -42,10 +37,10 @@ JOIN = "+"
 FOR_CORPORA = {"precision": "fast"}
 """What stands in for options that are not given when many texts are embedded to be kept."""
 
-LOADERS: Loaders = {
-    "masked": load_model,
-    "text": load_text_model,
-    "sentence-transformer": load_sentence_transformer,
+LOADERS: Loaders = {  # imported when called, and torch with them
+    "masked": lambda model_id: models.load_model(model_id),
+    "text": lambda model_id: models.load_text_model(model_id),
+    "sentence-transformer": lambda model_id: models.load_sentence_transformer(model_id),
 }
 
 

@@ -1,9 +1,21 @@
-"""Language models, loaded once and frozen."""
+"""Language models, loaded once and frozen.
+
+What only describes models and texts is imported at once and loads no torch; what loads a model is
+imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from neuralviz.models.language_model import LanguageModel, Layer, TextModel
-from neuralviz.models.loading import BUNDLED, MINILM, export_model, load_model, load_text_model
-from neuralviz.models.sentence_transformer import load_sentence_transformer
+from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.tokens import TokenizedText, tokenize
+
+if TYPE_CHECKING:
+    from neuralviz.models.loading import export_model, load_model, load_text_model
+    from neuralviz.models.sentence_transformer import load_sentence_transformer
 
 __all__ = [
     "BUNDLED",
@@ -18,3 +30,16 @@ __all__ = [
     "load_text_model",
     "tokenize",
 ]
+
+_LOADERS = {
+    "export_model": "neuralviz.models.loading",
+    "load_model": "neuralviz.models.loading",
+    "load_sentence_transformer": "neuralviz.models.sentence_transformer",
+    "load_text_model": "neuralviz.models.loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LOADERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LOADERS[name]), name)

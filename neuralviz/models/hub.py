@@ -10,12 +10,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from huggingface_hub import HfApi, constants, errors, snapshot_download
+
 from neuralviz.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from huggingface_hub import HfApi
 
 T = TypeVar("T")
 NETWORK_SECONDS = 3.0
@@ -35,13 +35,11 @@ _TOKENIZER_FILES = (  # any one of these sets is a tokenizer
 def fetch(model_id: str) -> Path:
     """Folder of a model's files in the local cache; what is not in it yet is fetched.
 
-    The folder's name is the commit: it changes when the files do.
+    The files are those of one commit, which is the folder's name: it changes when the files do.
 
     Raises:
         ModelError: the hub has no such model or is not reached, or there is no room on the disk.
     """
-    from huggingface_hub import constants, hf_hub_download
-
     cached = _cached(model_id)
     if cached is not None:
         return cached
@@ -54,21 +52,20 @@ def fetch(model_id: str) -> Path:
     if not names:
         raise ModelError(f"{model_id} holds no model that can be read: no weights in safetensors.")
     try:
-        paths = [
-            hf_hub_download(model_id, name, etag_timeout=2 * NETWORK_SECONDS) for name in names
-        ]
+        folder = snapshot_download(
+            model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
+        )  # fmt: skip
     except Exception as error:  # the hub's client lets through its transport's own errors too
         raise _explained(model_id, error) from error
-    return Path(paths[0]).parent
+    return Path(folder)
 
 
 def _cached(model_id: str) -> Path | None:
     """The snapshot of a model in the local cache, if a whole one is there."""
-    from huggingface_hub import snapshot_download
-
     try:
-        folder = Path(snapshot_download(model_id, local_files_only=True))
-        return folder if _is_complete(folder) else None
+        # Files of the commit that are never fetched must not count as missing.
+        folder = snapshot_download(model_id, allow_patterns="config.json", local_files_only=True)
+        return Path(folder) if _is_complete(Path(folder)) else None
     except (OSError, ValueError, KeyError):  # the hub's own “not in the cache” is an OSError
         return None
 
@@ -85,7 +82,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _file_names(model_id: str) -> list[str]:
-    """What is fetched of a model, weights last; none when it has no weights in safetensors.
+    """What is fetched of a model; nothing when it has no weights in safetensors.
 
     Raises:
         ModelError: the hub does not answer in time, or has no such model.
@@ -108,8 +105,7 @@ def _file_names(model_id: str) -> list[str]:
     if "model.safetensors" in weights:
         weights = [name for name in weights if "/" in name or name == "model.safetensors"]
     others = [name for name in names if not name.endswith(".safetensors")]
-    # files of the folder itself first: the folder of the first one is the model's
-    return sorted([*others, *weights], key=lambda n: ("/" in n, n in weights, n)) if weights else []
+    return [*others, *weights] if weights else []
 
 
 def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
@@ -117,8 +113,6 @@ def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
 
     Asked in a thread: neither looking up a name nor waiting for an answer may take for ever.
     """
-    from huggingface_hub import HfApi, constants
-
     answer: list[T | Exception] = []
 
     def ask() -> None:
@@ -135,8 +129,6 @@ def ask_hub(question: Callable[[HfApi], T]) -> T | Exception:
 
 def _explained(model_id: str, error: Exception) -> ModelError:
     """The sentence for whatever went wrong while asking the hub or fetching from it."""
-    from huggingface_hub import errors
-
     causes = list(_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return ModelError(

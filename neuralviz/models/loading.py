@@ -11,17 +11,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import torch
+from safetensors import SafetensorError
+from tokenizers import Tokenizer
+
 from neuralviz.errors import ModelError
-from neuralviz.models import bundled, hub
+from neuralviz.models import hub
+from neuralviz.models.bundled import network as bundled
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
+from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-BUNDLED = "bundled"
-MINILM = "all-MiniLM-L6-v2"  # the sentence encoder that needs no network
 DEVICES = ("cpu", "cuda")  # others, such as mps, lack the float64 that micro-tuning needs
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
@@ -74,9 +77,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
         return load_model(model_id, device)
     if model_id == MINILM:
         network, tokenizer, fingerprint = bundled.load_minilm()
-        return _assemble_text_model(
-            model_id, bundled.MINILM_SHA256[:16], network, tokenizer, device
-        )
+        return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
     folder, fingerprint = resolve(model_id)
     model_type, architectures = _read_config(folder, model_id)
     if any(name.endswith("ForMaskedLM") for name in architectures):
@@ -96,8 +97,6 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     Raises:
         ModelError: the folder is not empty or cannot be written.
     """
-    from safetensors import SafetensorError
-
     try:
         folder = Path(folder).expanduser().absolute()
         if folder == Path.cwd():
@@ -202,8 +201,6 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
 def _load_folder(
     folder: Path, model_id: str, kind: Literal["AutoModelForMaskedLM", "AutoModel"]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    import torch
-
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
             f"{model_id} has no weights in safetensors, the only format that is read, because "
@@ -250,8 +247,6 @@ def assemble(
     device: str | None = None,
 ) -> LanguageModel:
     """Freeze a masked language model and gather what the rest of the program has to know of it."""
-    import torch
-
     if getattr(tokenizer, "mask_token_id", None) is None:
         raise ModelError(f"The tokenizer of {model_id} has no mask token; micro-tuning needs one.")
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
@@ -273,9 +268,6 @@ def _assemble_text_model(
     device: str | None,
 ) -> TextModel:
     """Freeze the network and see how its tokenizer reads a text."""
-    import torch
-    from tokenizers import Tokenizer
-
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{model_id} has no fast tokenizer (tokenizer.json), which is needed.")
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from neuralviz.errors import ModelError
 from neuralviz.models import bundled
-from neuralviz.models.loading import MINILM, resolve
+from neuralviz.models.loading import resolve
+from neuralviz.models.names import MINILM
 from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Models that everybody in a process shares, each loaded once."""
+"""Models that everybody in a process shares, each loaded once.
+
+What loads them, and torch with it, is imported with the first model.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from neuralviz import models
 from neuralviz.models.language_model import LanguageModel, TextModel
-from neuralviz.models.loading import load_model, load_text_model
-from neuralviz.models.sentence_transformer import load_sentence_transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +35,10 @@ def shared_model(model_id: str) -> LanguageModel:
     Raises:
         ModelError: it cannot be had; the message says why and what to do.
     """
-    model = _shared(model_id, load_model, _models)
+    model = _shared(model_id, models.load_model, _models)
     if isinstance(model, LanguageModel):
         return model
-    tunable = load_model(model_id)  # which refuses most that were loaded as text models
+    tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
     with _lock:
         _models[model_id, _stamp(model_id)] = tunable
     return tunable
@@ -44,12 +46,12 @@ def shared_model(model_id: str) -> LanguageModel:
 
 def shared_text_model(model_id: str) -> TextModel:
     """Like `shared_model`, for any model that `load_text_model` loads."""
-    return _shared(model_id, load_text_model, _models)
+    return _shared(model_id, models.load_text_model, _models)
 
 
 def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str]:
     """Like `shared_model`, for `load_sentence_transformer`."""
-    return _shared(model_id, load_sentence_transformer, _sentence_transformers)
+    return _shared(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
 def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sentencex import get_sentence_boundaries
 
 from neuralviz.errors import TextError
 
@@ -150,8 +151,6 @@ def _chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:
     n_tokens = len(spans)
     if n_tokens <= room:
         return (slice(0, n_tokens),)
-    from sentencex import get_sentence_boundaries
-
     ends = np.array([b["end_index"] for b in get_sentence_boundaries("en", text)])
     # A sentence ends before the first token that starts behind its last character.
     cuts = np.unique(np.append(np.searchsorted(spans[:, 0], ends), n_tokens))

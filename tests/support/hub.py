@@ -41,13 +41,22 @@ def hub(
                 over.wait(SILENCE)
                 return
             for model_id, folder in models.items():
-                if self.path.split("?")[0].endswith(f"/api/models/{model_id}"):
-                    files = sorted(path for path in folder.rglob("*") if path.is_file())
-                    siblings = [{"rfilename": str(path.relative_to(folder))} for path in files]
-                    told = {"id": model_id, "sha": COMMIT, "siblings": siblings}
-                    self.answer(json.dumps(told).encode(), "application/json")
+                files = sorted(path for path in folder.rglob("*") if path.is_file())
+                names = {str(path.relative_to(folder)): path for path in files}
+                about = f"/api/models/{model_id}"
+                if self.path.split("?")[0] in (about, f"{about}/revision/main"):
+                    siblings = [{"rfilename": name} for name in names]
+                    info = {"id": model_id, "sha": COMMIT, "siblings": siblings}
+                    self.answer(json.dumps(info).encode(), "application/json")
                     return
-                start = f"/{model_id}/resolve/main/"
+                if self.path.split("?")[0] == f"{about}/tree/{COMMIT}":
+                    tree = [
+                        {"type": "file", "path": name, "size": path.stat().st_size, "oid": name}
+                        for name, path in names.items()
+                    ]
+                    self.answer(json.dumps(tree).encode(), "application/json")
+                    return
+                start = f"/{model_id}/resolve/{COMMIT}/"
                 if self.path.startswith(start) and refuses is None:
                     path = folder / self.path.removeprefix(start)
                     if path.is_file():

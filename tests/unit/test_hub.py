@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from huggingface_hub import _snapshot_download
 
 from neuralviz.errors import ModelError
 from neuralviz.models import hub, load_model, load_sentence_transformer, load_text_model
@@ -201,12 +202,11 @@ def gated() -> Exception:
 def test_what_breaks_off_a_fetch(
     error: Exception, sentence: str, hub_at, folder: Path, monkeypatch
 ) -> None:
-    import huggingface_hub
-
     def hf_hub_download(*_: object, **__: object) -> str:
         raise error
 
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
+    # what snapshot_download calls for every file
+    monkeypatch.setattr(_snapshot_download, "hf_hub_download", hf_hub_download)
     with local_hub({MODEL: folder}) as address:
         hub_at(address)
         assert sentence in sentence_of()

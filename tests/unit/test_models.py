@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 import torch
 
+from neuralviz import models
 from neuralviz.errors import ModelError
 from neuralviz.models import LanguageModel, export_model, load_model, loading, shared
 from neuralviz.models import bundled as bundled_module
+from neuralviz.models.bundled import network as bundled_network
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
 from tests.support.models import save_causal, save_family, save_headless
 
@@ -203,7 +205,7 @@ def test_a_model_first_kept_for_its_vectors_is_loaded_once_for_tuning(
 
 def test_loading_one_model_keeps_nobody_from_another(folder: Path, monkeypatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    real = shared.load_model
+    real = models.load_model
 
     def slow(model_id: str) -> LanguageModel:
         begun.set()
@@ -213,7 +215,7 @@ def test_loading_one_model_keeps_nobody_from_another(folder: Path, monkeypatch) 
     monkeypatch.setattr(shared, "_models", {})
     other = Path(shutil.copytree(folder, folder.with_name("other")))
     kept = shared.shared_model(str(folder))
-    monkeypatch.setattr(shared, "load_model", slow)
+    monkeypatch.setattr(models, "load_model", slow)
     found: list[LanguageModel] = []
     threads = [
         threading.Thread(target=lambda: found.append(shared.shared_model(str(other))))
@@ -321,7 +323,7 @@ def test_other_weights_for_the_bundled_model(bundled: LanguageModel, tmp_path: P
     tensors = load_file(bundled_module.WEIGHTS)
     tensors["cls.predictions.bias"] += 1
     save_file(tensors, tmp_path / "others.safetensors")
-    network, _, fingerprint = bundled_module.load(tmp_path / "others.safetensors")
+    network, _, fingerprint = bundled_network.load(tmp_path / "others.safetensors")
     assert fingerprint != bundled.fingerprint
     bias = network.cls.predictions.bias - bundled.network.cls.predictions.bias
     torch.testing.assert_close(bias, torch.ones_like(bias), atol=0.02, rtol=0)  # half precision
@@ -428,7 +430,9 @@ def test_layers_are_found_among_shapes() -> None:
 def test_importing_loads_no_torch() -> None:
     code = (
         "import sys, neuralviz, neuralviz.micro_tuning, neuralviz.models, neuralviz.embedders; "
+        "import neuralviz.models.shared, neuralviz.models.bundled, neuralviz.models.hub; "
         "neuralviz.micro_tuning.mask_inputs(6, [(2, 1)]); neuralviz.models.bundled.shapes(); "
+        "neuralviz.models.tokenize(neuralviz.models.bundled.text_reader(), ['A dog.']); "
         "print(sorted({'torch', 'transformers', 'streamlit', 'plotly'} & set(sys.modules)))"
     )
     done = subprocess.run(

