@@ -295,7 +295,7 @@ def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> N
     one = make("neural-1", epochs="3")
     assert one.settings.layers == tiny.last_block_layers[-1:]
     assert one.settings.layers[0].endswith("output.dense.bias")
-    expected = NeuralEmbedder(tiny, one.settings.layers, epochs=3).encode(MANY[:3])
+    expected = NeuralEmbedder(tiny, layers=one.settings.layers, epochs=3).encode(MANY[:3])
     np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
 
 
@@ -381,9 +381,9 @@ def test_exact_settings_are_written_as_when_there_were_no_others(tiny: LanguageM
         "learning_rate=0.01, weight_decay=0.01, betas=(0.9, 0.999), eps=1e-08, "
         "predict_unmasked=False)"
     )
-    exact = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3)
+    exact = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3)
     assert repr(exact.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(told)))
-    fast = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3, precision="fast")
+    fast = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3, precision="fast")
     fast_told = told[:-1] + ", precision='fast', tolerance=0.005)"
     assert repr(fast.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(fast_told)))
 
