@@ -85,9 +85,9 @@ class TunedOutputEmbedder(ModelEmbedder):
         from neuralviz.micro_tuning.learning import learn
 
         result = learn(self.model, read, self.settings, should_stop)
-        return self._outputs(result), losses(result)
+        return self._outputs(result, should_stop), losses(result)
 
-    def _outputs(self, result: MicroTuning) -> np.ndarray:
+    def _outputs(self, result: MicroTuning, should_stop: ShouldStop) -> np.ndarray:
         """[text, d_model] outputs of a copy of the model that has each text's weights in turn.
 
         Tuned and plain outputs come from the same calls, so that no difference is mere rounding.
@@ -112,7 +112,9 @@ class TunedOutputEmbedder(ModelEmbedder):
                 for name, deltas in zip(tuned, result.deltas, strict=True)
             }
             forward = partial(_call_with, network, weights)
-            (output,) = pool_texts(self.model, [text], [self._pooling], network=forward)
+            (output,) = pool_texts(
+                self.model, [text], [self._pooling], network=forward, should_stop=should_stop
+            )
             if self.difference:
                 (plain,) = pool_texts(self.model, [text], [self._pooling])
                 output = output - plain

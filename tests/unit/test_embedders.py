@@ -29,8 +29,8 @@ from neuralviz.embedders import (
     make_embedder,
 )
 from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, TextError
-from neuralviz.micro_tuning import micro_tune
+from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
+from neuralviz.micro_tuning import learning, micro_tune
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
 from neuralviz.models import (
     BUNDLED,
@@ -372,6 +372,22 @@ def test_the_precision_is_part_of_the_identity_and_the_tolerance_of_fast(method:
             embedders[0].identity,
             embedder_id(embedders[0]),
         )
+
+
+def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypatch) -> None:
+    """Behind the learning every text is read by the model that it tuned."""
+    learnt: list[bool] = []
+
+    def learn_and_tell(*args: object) -> object:
+        result = learning.learn_by_epoch(*args[:3], [args[2].epochs], *args[3:])
+        learnt.append(True)
+        return result[args[2].epochs]
+
+    monkeypatch.setattr(learning, "learn", learn_and_tell)
+    embedder = TunedOutputEmbedder(tiny, "cls", True, epochs=1)
+    with pytest.raises(Stopped):
+        embedder._embed(tokenize(tiny, MANY[:3]), lambda: bool(learnt))
+    assert learnt == [True]
 
 
 def test_exact_settings_are_written_as_when_there_were_no_others(tiny: LanguageModel) -> None:
