@@ -105,7 +105,7 @@ def contestants(
         elif name == "sbert-wk":
             out[name] = Ours(SbertWkEmbedder(model), batch)
         else:
-            embedder = neuralviz.NeuralEmbedder(model, layers, epochs=epochs, precision=name)
+            embedder = neuralviz.NeuralEmbedder(model, layers=layers, epochs=epochs, precision=name)
             out[name] = Ours(embedder, batch)
     return out
 

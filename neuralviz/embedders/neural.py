@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
-from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
-    from neuralviz.micro_tuning import MicroTuning, TuningSettings
+    from neuralviz.micro_tuning import MicroTuning
     from neuralviz.models import LanguageModel, TokenizedText
 
 APPENDIX_G_EPOCHS = 5
@@ -25,17 +24,13 @@ APPENDIX_G_EPOCHS = 5
 class NeuralEmbedder(ModelEmbedder):
     """Embeds a text by the change of weights that learning it causes (neural paper, Equation 1).
 
+    >>> NeuralEmbedder(model, epochs=5)
+
     Args:
         model: from `neuralviz.load_model`.
-        layers: names of 1-D parameters, ``"head"`` (default) or ``"last_block"``.
-        blueprints: pairs (keep, mask).
-        epochs: passes over each text's inputs, 1 … 1000.
-        learning_rate: of AdamW, above 0.
-        weight_decay: of AdamW.
-        predict_unmasked: mask nothing and predict every token.
-        precision: ``exact``, ``fast``, ``bf16`` or ``fast+bf16``, as of `TuningSettings`.
-        tolerance: as of `TuningSettings`.
+        settings: of micro-tuning; by default the paper's.
         name: for labels.
+        options: settings that are to differ from ``settings``, as of `check_settings`.
 
     Raises:
         SettingsError: a setting makes no sense.
@@ -49,28 +44,13 @@ class NeuralEmbedder(ModelEmbedder):
     def __init__(
         self,
         model: LanguageModel,
-        layers: Iterable[str] | str | None = None,
-        blueprints: Iterable[Sequence[int]] = DEFAULT_BLUEPRINTS,
-        epochs: int = 10,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.01,
-        predict_unmasked: bool = False,
-        precision: str = "exact",
-        tolerance: float = DEFAULT_TOLERANCE,
+        settings: TuningSettings | None = None,
+        *,
         name: str = "neural",
+        **options: Unpack[TuningOptions],
     ) -> None:
         super().__init__(model, name)
-        self.settings = check_settings(
-            model,
-            layers=layers,
-            blueprints=blueprints,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            predict_unmasked=predict_unmasked,
-            precision=precision,
-            tolerance=tolerance,
-        )
+        self.settings = check_settings(model, settings, **options)
         if self.settings.in_bf16:
             warn_of_imitated_bf16(model.device)
         self._shared: _SharedRun | None = None
@@ -104,8 +84,8 @@ class NeuralEmbedder(ModelEmbedder):
     ) -> tuple[np.ndarray, np.ndarray]:
         from neuralviz.micro_tuning.learning import learn
 
-        run = learn if self._shared is None else self._shared.learn
-        result = run(self.model, read, self.settings, should_stop)
+        learn_texts = learn if self._shared is None else self._shared.learn
+        result = learn_texts(self.model, read, self.settings, should_stop)
         return result.embeddings, losses(result)
 
 
@@ -122,16 +102,16 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
     Raises:
         SettingsError: they differ by more, or are fast.
     """
-    settings = [one.settings for one in embedders]
-    alike = {replace(one, epochs=1) for one in settings}
-    models = {one.model.fingerprint for one in embedders}
-    if len(alike) > 1 or len(models) > 1 or any(one.is_fast for one in settings):
+    settings = [embedder.settings for embedder in embedders]
+    but_for_epochs = {replace(each, epochs=1) for each in settings}
+    models = {embedder.model.fingerprint for embedder in embedders}
+    if len(but_for_epochs) > 1 or len(models) > 1 or any(each.is_fast for each in settings):
         raise SettingsError(
             "Only runs that differ by their epochs alone, and are not fast, can be shared."
         )
-    shared = _SharedRun(sorted({one.epochs for one in settings}))
-    for one in embedders:
-        one._shared = shared
+    shared = _SharedRun(sorted({each.epochs for each in settings}))
+    for embedder in embedders:
+        embedder._shared = shared
 
 
 class _SharedRun:
@@ -151,7 +131,7 @@ class _SharedRun:
     ) -> MicroTuning:
         from neuralviz.micro_tuning.learning import learn_by_epoch
 
-        texts = [one.text for one in read]
+        texts = [text.text for text in read]
         if texts != self._texts or settings.epochs not in self._results:
             longest = replace(settings, epochs=self._epochs[-1])
             self._results = learn_by_epoch(model, read, longest, self._epochs, should_stop)
@@ -186,9 +166,16 @@ def losses(result: MicroTuning) -> np.ndarray:
 
 
 def neural_1(
-    model: LanguageModel, epochs: int = APPENDIX_G_EPOCHS, **options: Any
+    model: LanguageModel,
+    settings: TuningSettings | None = None,
+    **options: Unpack[TuningOptions],
 ) -> NeuralEmbedder:
-    """The neural embedding of one layer, the last block's output bias (*neural-1*, Appendix G)."""
-    return NeuralEmbedder(
-        model, layers=model.last_block_layers[-1:], epochs=epochs, name="neural-1", **options
-    )
+    """The neural embedding of one layer, the last block's output bias (*neural-1*, Appendix G).
+
+    Args:
+        model, settings, options: as of `NeuralEmbedder`; by default 5 epochs of that layer.
+    """
+    if settings is None:
+        layers = model.last_block_layers[-1:]
+        settings = check_settings(model, layers=layers, epochs=APPENDIX_G_EPOCHS)
+    return NeuralEmbedder(model, settings, name="neural-1", **options)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder
 from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, HowTuned, losses
 from neuralviz.errors import SettingsError
-from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
-from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
@@ -30,9 +29,10 @@ class TunedOutputEmbedder(ModelEmbedder):
         model: from `neuralviz.load_model`.
         pooling: ``cls``, or ``mean`` over the text's own tokens, at the last layer.
         difference: tuned minus plain.
-        blueprints, epochs, learning_rate, weight_decay: of micro-tuning.
-        precision, tolerance: of micro-tuning; the tuned model is always read in float32.
+        settings: of micro-tuning, whatever its layers; by default the paper's with 5 epochs. The
+            tuned model is always read in float32.
         name: for labels.
+        options: settings that are to differ from ``settings``, as of `check_settings`.
 
     Raises:
         SettingsError: a setting makes no sense, or the model has no blocks to tune.
@@ -48,13 +48,10 @@ class TunedOutputEmbedder(ModelEmbedder):
         model: LanguageModel,
         pooling: Literal["cls", "mean"],
         difference: bool,
-        blueprints: Sequence[Sequence[int]] = DEFAULT_BLUEPRINTS,
-        epochs: int = APPENDIX_G_EPOCHS,
-        learning_rate: float = 0.01,
-        weight_decay: float = 0.01,
-        precision: str = "exact",
-        tolerance: float = DEFAULT_TOLERANCE,
+        settings: TuningSettings | None = None,
+        *,
         name: str = "",
+        **options: Unpack[TuningOptions],
     ) -> None:
         from neuralviz.layers.pooling import make_pooling
 
@@ -63,16 +60,10 @@ class TunedOutputEmbedder(ModelEmbedder):
         self.difference = difference
         if not model.last_block_layers:
             raise SettingsError(f"The model {model.id} has no blocks whose layers can be tuned.")
-        self.settings = check_settings(
-            model,
-            layers="last_block",
-            blueprints=blueprints,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            precision=precision,
-            tolerance=tolerance,
-        )
+        if settings is None:
+            settings = check_settings(model, layers="last_block", epochs=APPENDIX_G_EPOCHS)
+        options["layers"] = "last_block"
+        self.settings = check_settings(model, settings, **options)
         if self.settings.in_bf16:
             warn_of_imitated_bf16(model.device)
         self._pooling_name = pooling
@@ -94,9 +85,9 @@ class TunedOutputEmbedder(ModelEmbedder):
         from neuralviz.micro_tuning.learning import learn
 
         result = learn(self.model, read, self.settings, should_stop)
-        return self._outputs(result), losses(result)
+        return self._outputs(result, should_stop), losses(result)
 
-    def _outputs(self, result: MicroTuning) -> np.ndarray:
+    def _outputs(self, result: MicroTuning, should_stop: ShouldStop) -> np.ndarray:
         """[text, d_model] outputs of a copy of the model that has each text's weights in turn.
 
         Tuned and plain outputs come from the same calls, so that no difference is mere rounding.
@@ -121,7 +112,9 @@ class TunedOutputEmbedder(ModelEmbedder):
                 for name, deltas in zip(tuned, result.deltas, strict=True)
             }
             forward = partial(_call_with, network, weights)
-            (output,) = pool_texts(self.model, [text], [self._pooling], network=forward)
+            (output,) = pool_texts(
+                self.model, [text], [self._pooling], network=forward, should_stop=should_stop
+            )
             if self.difference:
                 (plain,) = pool_texts(self.model, [text], [self._pooling])
                 output = output - plain

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 CANDIDATES = 384  # at the default tolerance, for vocabularies of up to BERT_WORDS
 BERT_WORDS = 30_522
+ROUNDED_CANDIDATES = 2  # times as many where products are bfloat16
 # by a mean drift of 1. Chosen, with the cautions of `run`, so that of 1,400 texts learnt by models
 # of random weights, drawn as in tests/unit/test_precision.py, 3 lost more than the tolerance
 COSINE_LOST = 0.006
@@ -47,12 +48,15 @@ _ROUNDING = {torch.float32: 4e-6, torch.bfloat16: 4e-3}
 _SAMPLED = 16  # of so many words, one
 
 
-def count_candidates(vocab: int, tolerance: float) -> int:
+def count_candidates(vocab: int, tolerance: float, dtype: torch.dtype = torch.float32) -> int:
     """Words to follow, of ``vocab``, where the cosine to exact may be ``tolerance`` below 1.
 
-    All of them where it would be more than half: no work would be spared.
+    All of them where it would be more than half: no work would be spared. With products in
+    bfloat16 they are more, since rounding takes its part of the tolerance.
     """
     base = CANDIDATES * max(1.0, vocab / BERT_WORDS)
+    if dtype == torch.bfloat16:
+        base *= ROUNDED_CANDIDATES
     n_words = math.ceil(min(vocab, base * (DEFAULT_TOLERANCE / tolerance) ** 0.75))
     return n_words if n_words <= vocab / 2 else vocab
 
@@ -85,7 +89,7 @@ class FrozenTail:
         self._is_used, self._is_unused = is_used, ~is_used[..., None]
         self._share = is_used / is_used.sum(dim=1, keepdim=True)  # of a text's positions
         n_texts, n_slots = labels.shape
-        n_words = count_candidates(len(layer.weight), tolerance)
+        n_words = count_candidates(len(layer.weight), tolerance, layer.weight.dtype)
         n_labels = self._count_labels()
         self._n_words = max(n_words, int(n_labels.max()))
         self._is_spare: Tensor | None = None  # [text, 1, word] beside a text of more labels
@@ -112,7 +116,7 @@ class FrozenTail:
     def size_in_bytes(layer: OutputLayer, n_texts: int, n_slots: int, tolerance: float) -> int:
         """About what one holds."""
         width = layer.weight.shape[1]
-        n_words = count_candidates(len(layer.weight), tolerance)
+        n_words = count_candidates(len(layer.weight), tolerance, layer.weight.dtype)
         return n_texts * width * (layer.weight.itemsize * n_words + 4 * 3 * n_slots)
 
     def _count_labels(self) -> Tensor:
@@ -176,22 +180,28 @@ class FrozenTail:
         words = of_word.scatter(1, labels, torch.inf).topk(self._n_words, dim=1).indices
         if self._is_spare is not None:  # a label again, which is masked below
             words = torch.where(self._is_spare[at][:, 0], words[:, :1], words)
-        own = weight[words]
-        logits = torch.bmm(given, own.transpose(1, 2)).float()
-        if bias is not None:
-            logits += bias[words][:, None]
+        candidates = weight[words]  # [text, word, width]
+        transposed = candidates.transpose(1, 2)
+        if bias is None:
+            logits = torch.bmm(given, transposed).float()
+        elif weight.dtype == torch.bfloat16:
+            # The bias is added before the logits are rounded, as in the pass over all words: the
+            # tail is what the candidates leave of that, and would hold all that differs.
+            logits = torch.baddbmm(bias[words][:, None], given, transposed).float()
+        else:
+            logits = torch.bmm(given, transposed) + bias[words][:, None]
         if self._is_spare is not None:
             logits.masked_fill_(self._is_spare[at], -torch.inf)
         probability = logits.sub_(total[..., None]).exp_()
         tail = (1 - probability.sum(dim=2)).clamp_min_(_LEAST)
-        tail_word = mean_word - torch.bmm(probability.to(own.dtype), own)
+        tail_word = mean_word - torch.bmm(probability.to(candidates.dtype), candidates)
         tail_word /= (tail + _ROUNDING[weight.dtype])[..., None]
 
         self._start[at] = vectors
         self._tail[at] = total + tail.log()
         self._tail_word[at] = tail_word
         self._variance[at] = self._variance_of(of_word.scatter_(1, words, 0), tail, tail_word, at)
-        self._words[at] = own
+        self._words[at] = candidates
         if self._bias is not None and bias is not None:
             self._bias[at] = bias[words][:, None].float()
         place = torch.empty_like(of_word, dtype=torch.long)

@@ -91,7 +91,8 @@ class PreparedInputs:
             return None  # a text's own output bias moves every word
         if settings.learning_rate > FASTEST_RATE:
             return None
-        if count_candidates(n_words, settings.tolerance) == n_words:
+        dtype = self._output.weight.dtype
+        if count_candidates(n_words, settings.tolerance, dtype) == n_words:
             return None
         return FrozenTail(
             self._output,

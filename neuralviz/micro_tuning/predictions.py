@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.plan import make_pieces
@@ -65,6 +65,7 @@ def predict_masked(
     deltas: Sequence[np.ndarray] | None,
     top: int = 5,
     at_most: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> MaskedPredictions:
     """Predict the masked positions of all inputs that the settings make from a text.
 
@@ -78,9 +79,11 @@ def predict_masked(
             pretrained model.
         top: how many of the likeliest tokens to give, 1 … vocabulary size.
         at_most: of a long text the first so many masked positions; None for all of them.
+        should_stop: asked before every pass through the network.
 
     Raises:
         SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
+        Stopped: ``should_stop`` said so.
     """
     if not 1 <= top <= model.vocab_size:
         raise SettingsError(f"Give from 1 to {model.vocab_size:,} predictions, not {top}.")
@@ -93,6 +96,8 @@ def predict_masked(
         for piece in make_pieces(model, [text], settings, chunk):
             if n_left <= 0:
                 break
+            if should_stop():
+                raise Stopped
             n_left -= len(piece.row)
             inputs = piece.input_of_row[piece.row] + first_input
             probability, loss, ids, probabilities = _predict(network, piece, values, top)

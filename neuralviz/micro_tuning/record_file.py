@@ -29,12 +29,14 @@ def save_record(record: RunRecord, path: Path) -> None:
     arrays: dict[str, Any] = {
         "loss": record.loss,
         "delta_norm": record.delta_norm,
-        **{f"deltas_{i}": kept.astype(np.float16) for i, kept in enumerate(record.history)},
+        **{f"deltas_{i}": _compact(history) for i, history in enumerate(record.history)},
+        **{f"last_{i}": _compact(last) for i, last in enumerate(record.last)},
     }
     about: dict[str, Any] = {
         "model_id": record.model_id,
         "settings": asdict(record.settings),
         "texts": record.texts,
+        "diverged": sorted(record.diverged),
         "reports": [],
     }
     for index, report in sorted(record.reports.items()):
@@ -60,8 +62,17 @@ def save_record(record: RunRecord, path: Path) -> None:
     path.write_bytes(buffer.getvalue())
 
 
+def _compact(values: np.ndarray) -> np.ndarray:
+    """In float16 where all are within its range; those of a text that diverged may not be."""
+    with np.errstate(over="ignore"):
+        halves = values.astype(np.float16)
+    return values if np.isinf(halves).any() else halves
+
+
 def load_record(path: Path) -> RunRecord:
-    """Read what `save_record` wrote; a file without a precision is of an exact run.
+    """Read what `save_record` wrote, also before it kept a precision, `last` and `diverged`.
+
+    A file without a precision is of an exact run; one without `last` has the history of all texts.
 
     Raises:
         SettingsError: it was made with a precision or settings that are not known here.
@@ -72,7 +83,11 @@ def load_record(path: Path) -> RunRecord:
         record = RunRecord(about["model_id"], settings, about["texts"])
         record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
         record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(record.n_layers)]
-        record.last = [history[-1] for history in record.history]
+        record.last = [
+            arrays[f"last_{i}"].astype(np.float32) if f"last_{i}" in arrays else history[-1]
+            for i, history in enumerate(record.history)
+        ]
+        record.diverged = set(about.get("diverged", ()))
         for entry in about["reports"]:
             record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
     record.texts_done = len(record.texts)

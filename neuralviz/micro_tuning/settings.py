@@ -178,12 +178,12 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
         SettingsError: epochs outside 1 … 1000, a learning rate that is not above 0, a negative
             weight decay, or something that is no number.
     """
-    whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
-    if not whole or not 1 <= epochs <= MAX_EPOCHS:
-        raise SettingsError(
-            f"Epochs has to be a whole number from 1 to {MAX_EPOCHS}, and {epochs!r} is not: "
-            "without an epoch no weight changes and there is no embedding."
-        )
+    is_whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
+    if not is_whole or not 1 <= epochs <= MAX_EPOCHS:
+        sentence = f"Epochs has to be a whole number from 1 to {MAX_EPOCHS}, and {epochs!r} is not"
+        if is_whole and epochs < 1:
+            sentence += ": without an epoch no weight changes and there is no embedding"
+        raise SettingsError(f"{sentence}.")
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise SettingsError(f"The {name} has to be a number, and {value!r} is not.")

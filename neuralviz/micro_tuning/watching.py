@@ -85,7 +85,8 @@ def watch(
 
     Raises:
         SettingsError, TextError: before the first event.
-        Stopped: ``should_stop``, asked again and again, also within a step, said so.
+        Stopped: ``should_stop``, asked before every pass through the network, those for a report
+            included, said so.
     """
     from neuralviz.micro_tuning.loop import tune
 
@@ -105,7 +106,8 @@ def watch(
             yield WatchedEvent(first, event)
         assert result is not None, "a run's last event carries its result"
         for i in range(len(batch)):
-            yield WatchedEvent(first, report=_report(model, first + i, result, i))
+            report = _report(model, result, i, first + i, should_stop)
+            yield WatchedEvent(first, report=report)
         first += len(batch)
 
 
@@ -138,13 +140,24 @@ def _batches(
         yield batch, can_follow(batch)
 
 
-def _report(model: LanguageModel, index: int, result: MicroTuning, i: int) -> TextReport:
+def _report(
+    model: LanguageModel,
+    result: MicroTuning,
+    i: int,
+    index: int,
+    should_stop: Callable[[], bool],
+) -> TextReport:
+    """On the ``i``-th text of a batch, which is the ``index``-th of the run."""
     from neuralviz.micro_tuning.predictions import predict_masked
 
     text, settings = result.texts[i], result.settings
     deltas = [delta[i] for delta in result.deltas]
-    before = predict_masked(model, text, settings, None, at_most=MAX_PREDICTED)
-    after = predict_masked(model, text, settings, deltas, at_most=MAX_PREDICTED)
+    before, after = (
+        predict_masked(
+            model, text, settings, weights, at_most=MAX_PREDICTED, should_stop=should_stop
+        )
+        for weights in (None, deltas)
+    )
     all_predicted = len(after) == count_masked(text, settings)
     shares = result.shares[i] if result.shares else None
     return TextReport(

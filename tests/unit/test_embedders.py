@@ -28,8 +28,8 @@ from neuralviz.embedders import (
     make_embedder,
 )
 from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, TextError
-from neuralviz.micro_tuning import micro_tune
+from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
+from neuralviz.micro_tuning import learning, micro_tune
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
 from neuralviz.models import (
     BUNDLED,
@@ -295,7 +295,7 @@ def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> N
     one = make("neural-1", epochs="3")
     assert one.settings.layers == tiny.last_block_layers[-1:]
     assert one.settings.layers[0].endswith("output.dense.bias")
-    expected = NeuralEmbedder(tiny, one.settings.layers, epochs=3).encode(MANY[:3])
+    expected = NeuralEmbedder(tiny, layers=one.settings.layers, epochs=3).encode(MANY[:3])
     np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
 
 
@@ -374,6 +374,22 @@ def test_the_precision_is_part_of_the_identity_and_the_tolerance_of_fast(method:
         )
 
 
+def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypatch) -> None:
+    """Behind the learning every text is read by the model that it tuned."""
+    learnt: list[bool] = []
+
+    def learn_and_tell(*args: object) -> object:
+        result = learning.learn_by_epoch(*args[:3], [args[2].epochs], *args[3:])
+        learnt.append(True)
+        return result[args[2].epochs]
+
+    monkeypatch.setattr(learning, "learn", learn_and_tell)
+    embedder = TunedOutputEmbedder(tiny, "cls", True, epochs=1)
+    with pytest.raises(Stopped):
+        embedder._embed(tokenize(tiny, MANY[:3]), lambda: bool(learnt))
+    assert learnt == [True]
+
+
 def test_exact_settings_are_written_as_when_there_were_no_others(tiny: LanguageModel) -> None:
     name = tiny.last_block_layers[-1]
     told = (
@@ -381,9 +397,9 @@ def test_exact_settings_are_written_as_when_there_were_no_others(tiny: LanguageM
         "learning_rate=0.01, weight_decay=0.01, betas=(0.9, 0.999), eps=1e-08, "
         "predict_unmasked=False)"
     )
-    exact = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3)
+    exact = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3)
     assert repr(exact.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(told)))
-    fast = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3, precision="fast")
+    fast = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3, precision="fast")
     fast_told = told[:-1] + ", precision='fast', tolerance=0.005)"
     assert repr(fast.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(fast_told)))
 

@@ -262,3 +262,22 @@ def test_nothing_given_is_changed() -> None:
         tail.loss(vectors)
     for was, tensor in zip(before, given, strict=True):
         assert torch.equal(was, tensor)
+
+
+def test_rounded_candidates_leave_no_more_to_the_tail_than_there_is() -> None:
+    """The tail is what the candidates leave of 1, so both have to be rounded in the same way."""
+    g = torch.Generator().manual_seed(0)
+    weight = (0.4 * torch.randn(4000, 16, generator=g)).bfloat16()
+    bias = (2 * torch.randn(4000, generator=g)).bfloat16()
+    vectors = (2 * torch.randn(3, 16, 16, generator=g)).bfloat16().float()
+    logits = F.linear(vectors.double(), weight.double(), bias.double())  # [text, slot, word]
+    labels = logits.argmax(dim=2)
+    tail = FrozenTail(OutputLayer(weight, bias), labels, torch.ones_like(labels).bool(), epochs=10)
+    tail.loss(vectors)
+    followed = torch.stack(
+        [(weight[:, None] == words).all(dim=2).any(dim=1) for words in tail._words]
+    )  # [text, word]
+    in_tail = logits.masked_fill(followed[:, None], -torch.inf).logsumexp(dim=2)
+    total = logits.logsumexp(dim=2)
+    error = (tail._tail.double() - total).exp() - (in_tail - total).exp()
+    assert error.abs().max() < 0.01

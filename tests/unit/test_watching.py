@@ -1,0 +1,116 @@
+"""Watched runs: told to stop, folded into a record, kept in a file and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.errors import Stopped
+from neuralviz.micro_tuning import check_settings, record
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import load_record, save_record
+from neuralviz.micro_tuning.watching import WatchedEvent, watch
+from neuralviz.models import LanguageModel
+from neuralviz.paths import sample_data
+
+TEXTS = ("The old boat left.", "Rain falls on the harbour.", "Yes")
+EPOCHS = 3
+
+
+def watched(model: LanguageModel, **options) -> RunRecord:
+    settings = check_settings(model, epochs=EPOCHS, **options)
+    kept = RunRecord(model.id, settings, TEXTS)
+    for event in watch(model, TEXTS, settings):
+        kept.add(event)
+    return kept
+
+
+def saved_and_loaded(kept: RunRecord, tmp_path: Path) -> RunRecord:
+    save_record(kept, tmp_path / "run.npz")
+    return load_record(tmp_path / "run.npz")
+
+
+def test_stop_is_heard_while_reports_are_made(tiny: LanguageModel) -> None:
+    settings = check_settings(tiny, epochs=EPOCHS)
+    seen: list[WatchedEvent] = []
+
+    def should_stop() -> bool:
+        return any(event.report is not None for event in seen)
+
+    with pytest.raises(Stopped):
+        for event in watch(tiny, TEXTS, settings, should_stop):
+            seen.append(event)
+    assert len(seen) == EPOCHS + 1  # the first report is the last thing that comes
+
+
+def test_stop_is_heard_within_a_report(tiny: LanguageModel) -> None:
+    """A report reads the text twice, without and with what was learnt."""
+    settings = check_settings(tiny, epochs=EPOCHS)
+    seen: list[WatchedEvent] = []
+    asked_after_tuning: list[bool] = []
+
+    def should_stop() -> bool:
+        if len(seen) == EPOCHS:
+            asked_after_tuning.append(True)
+        return len(asked_after_tuning) == 2
+
+    with pytest.raises(Stopped):
+        for event in watch(tiny, TEXTS, settings, should_stop):
+            seen.append(event)
+    assert len(seen) == EPOCHS
+
+
+def test_a_record_comes_back_as_it_was(tiny: LanguageModel, tmp_path: Path) -> None:
+    kept = watched(tiny)
+    again = saved_and_loaded(kept, tmp_path)
+    assert (again.model_id, again.settings, again.texts) == (tiny.id, kept.settings, TEXTS)
+    np.testing.assert_array_equal(again.loss, kept.loss)
+    np.testing.assert_allclose(again.embeddings(), kept.embeddings(), atol=1e-3)
+    np.testing.assert_allclose(again.delta(0, 1), kept.delta(0, 1), atol=1e-3)
+    for index, report in kept.reports.items():
+        np.testing.assert_array_equal(again.reports[index].shares, report.shares)
+        assert again.reports[index].text.tokens == report.text.tokens
+        assert again.reports[index].predictions.words_after == report.predictions.words_after
+    assert again.progress == 1
+    assert again.diverged == set()
+
+
+def test_a_file_says_which_texts_diverged(tiny: LanguageModel, tmp_path: Path) -> None:
+    kept = watched(tiny, learning_rate=1e20)
+    assert kept.diverged == {0, 1, 2}
+    again = saved_and_loaded(kept, tmp_path)
+    assert again.diverged == kept.diverged
+    assert all(again.loss_rose(text) for text in range(len(TEXTS)))
+
+
+def test_large_deltas_stay_numbers_in_a_file(tiny: LanguageModel, tmp_path: Path) -> None:
+    """A float16 ends at 65,504; the last finite weights of a wild run may lie beyond."""
+    kept = watched(tiny, learning_rate=1e6)
+    assert max(np.nanmax(np.abs(last)) for last in kept.last) > 1e5
+    again = saved_and_loaded(kept, tmp_path)
+    np.testing.assert_allclose(again.embeddings(), kept.embeddings(), atol=1e-3)
+
+
+def test_a_file_of_which_the_history_was_cut(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = sum(layer.size for layer in tiny.layers if layer.name in tiny.head_layers)
+    monkeypatch.setattr(record, "HISTORY_BYTES", 4 * EPOCHS * values)  # one text
+    kept = watched(tiny)
+    assert kept.history[0].shape[1] == 1
+    again = saved_and_loaded(kept, tmp_path)
+    np.testing.assert_allclose(again.embeddings(), kept.embeddings(), atol=1e-3)
+    for text in range(len(TEXTS)):
+        np.testing.assert_allclose(again.delta(0, text), kept.delta(0, text), atol=1e-3)
+        assert len(again.strongest_neurons(0, text)) == 5
+
+
+def test_files_from_before_are_still_read() -> None:
+    path = sample_data() / "recorded_run.npz"
+    with np.load(path, allow_pickle=False) as arrays:
+        assert not any(name.startswith("last_") for name in arrays)
+    kept = load_record(path)
+    assert len(kept.embeddings()) == len(kept.texts)
+    assert kept.diverged == set()
