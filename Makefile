@@ -25,7 +25,7 @@ app: $(VENV)/.app ## set up what is missing and open the app
 	$(BIN)/neuralviz app $(ARGS)
 
 test: $(VENV)/.dev lint browser ## set up, check the code and run all tests, browser included
-	$(BIN)/python -m pytest $(ARGS)
+	@scripts/run_tests.sh $(BIN)/python $(ARGS)
 
 lint: $(VENV)/.dev ## style, formatting and types
 	$(BIN)/ruff check .
