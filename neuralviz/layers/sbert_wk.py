@@ -39,6 +39,7 @@ PARTS = {
 
 LAYER_START_SHARE = 1 / 3  # of the blocks: the paper starts at layer 4 of 12
 _DEPENDENT = 1e-12  # squared sine of a direction below which it adds nothing to a span
+_CANCELLED = 1e-12  # mean of cosines below which rounding alone is left of it
 _STEADY = 1e-24  # variance of cosines below which a token does not move at all
 
 
@@ -145,7 +146,7 @@ def layer_weights(gram: Tensor, window: int, variant: Variant, omega: float) -> 
     if variant == "authors":  # which favours layers with a short window
         beta = beta * 2 * (n_present + 1)
     comparable = (n_present > 0) & (squared > 0)
-    alignment = _normalized(1 / beta, comparable & (beta != 0))
+    alignment = _normalized(1 / beta, comparable & (beta.abs() > _CANCELLED))
     novelty = _normalized(new, comparable)
     combined = omega * alignment + (1 - omega) * novelty
     return LayerWeights(alignment, novelty, _normalized(combined, combined.isfinite()))

@@ -111,7 +111,7 @@ def word_weights(
         beta = sum(cosines) / len(cosines)
         if variant == "authors":
             beta = beta * 2 * (len(neighbours) + 1)
-        alignment.append(1.0 / beta if beta else None)
+        alignment.append(1.0 / beta if abs(beta) > ROUNDING else None)
         share = outside / _length(centre)
         novelty.append(share if share > ROUNDING else 0.0)
     return _normalised(alignment), _normalised(novelty)
