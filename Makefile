@@ -24,7 +24,7 @@ app: ## set up what is missing and open the app
 	$(BIN)/neuralviz app $(ARGS)
 
 test: set-up lint browser ## set up, check the code and run all tests, browser included
-	$(BIN)/python -m pytest $(ARGS)
+	@scripts/run_tests.sh $(BIN)/python $(ARGS)
 
 lint: set-up ## style, formatting and types
 	$(BIN)/ruff check .

@@ -14,6 +14,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["STREAMLIT_BROWSER_GATHER_USAGE_STATS"] = "false"
 if "PYTEST_XDIST_WORKER" in os.environ:  # several at work: threads would only wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Numba hands its number of threads on to torch, in whose small steps they would do nothing
+    # but wait: after the first map everything took thirty times as long.
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 _home = tempfile.TemporaryDirectory(prefix="neuralviz-tests-")
 os.environ["NEURALVIZ_HOME"] = _home.name
 

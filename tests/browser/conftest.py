@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from playwright.sync_api import Error, expect, sync_playwright
 
-from tests.support.app import launch_chromium, served
+from tests.support.app import APP, launch_chromium, served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +46,22 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path],
         yield lambda script: servers.enter_context(
             served(script, tmp_path_factory.mktemp("served"))
         )
+
+
+@pytest.fixture(scope="session")
+def address(serve: Callable[[Path], str], browser: Browser) -> str:
+    """The app, once the bundled model is loaded: no test waits for that, and one server does."""
+    address = serve(APP)
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    for _ in range(60):
+        page.goto(f"{address}/blueprints")
+        page.get_by_text(re.compile("Computes on|Loaded when it is")).wait_for()
+        if page.get_by_text("Computes on").is_visible():
+            break
+        page.wait_for_timeout(1000)
+    page.close()
+    return address
 
 
 @pytest.fixture

@@ -12,12 +12,10 @@ import pytest
 from playwright.sync_api import expect
 from pyarrow import parquet
 
-from tests.support.app import APP, CLIPPED_OR_OVERLAPPING
+from tests.support.app import looks, problems, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
 
 MINUTE = 60_000
 MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast']"
@@ -36,25 +34,10 @@ TEXTS = [f"{KINDS[i % 5]} {place} {ending}" for i, ending in enumerate(ENDINGS) 
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(scope="module")
-def address(serve: Callable[[Path], str]) -> str:
-    return serve(APP)
-
-
 def opened(page: Page, address: str, query: str = "") -> Page:
     page.goto(f"{address}/corpus_map{query}")
     page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
     return page
-
-
-def settled(page: Page) -> None:
-    """Wait until the script has run to its end."""
-    page.wait_for_timeout(300)
-    page.wait_for_function(
-        "() => document.querySelector('[data-test-script-state]')?.dataset.testScriptState"
-        " !== 'running'"
-    )
-    page.wait_for_timeout(300)
 
 
 def traces(page: Page, figure: str, what: str) -> list:
@@ -194,24 +177,14 @@ def test_words_are_found_and_a_sentence_is_placed(page: Page, address: str) -> N
     assert sum("astronomy" in one[2] for one in closest) >= 3
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_is_clipped(browser: Browser, address: str, width: int, theme: str) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-    page = context.new_page()
-    page.set_default_timeout(MINUTE)
+def test_nothing_is_clipped(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    settled(page)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= width
-    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    assert {look: found for look in looks(page) if (found := problems(page))} == {}
     panel(page, "Neighbours and labels").click()
     bars = page.locator("[aria-label='Labels told by the 10 nearest texts']")
     bars.locator(".main-svg").first.wait_for()
-    settled(page)
-    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
-    context.close()
+    assert {look: found for look in looks(page) if (found := problems(page))} == {}
 
 
 def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path: Path) -> None:

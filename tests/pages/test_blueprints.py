@@ -1,6 +1,5 @@
 """The page of the masking blueprints, without a browser."""
 
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -162,15 +161,3 @@ def test_the_light_reader_gives_the_models_tokens(bundled):
     assert reader.encoder.to_str() == bundled.encoder.to_str()
     text = "Bioluminescent [MASK] 🙂 naïve"
     assert tokenize(reader, [text])[0].tokens == tokenize(bundled, [text])[0].tokens
-
-
-def test_the_page_needs_no_torch():
-    import subprocess
-
-    code = (
-        "import sys; from streamlit.testing.v1 import AppTest; "
-        f"page = AppTest.from_file({str(PAGE)!r}, default_timeout=60).run(); "
-        "assert not page.exception and len(page.metric) == 3; "
-        "assert not {'torch', 'transformers'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=PAGE.parents[1])

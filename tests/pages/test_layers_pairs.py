@@ -25,10 +25,15 @@ def works(page: AppTest) -> list:
     return list(page.session_state["layers-pairs-works"].values())
 
 
-def opened(**query: str) -> AppTest:
+def new_page() -> AppTest:
     page = AppTest.from_file(str(PAGE), default_timeout=120)
     page.query_params["layers-view"] = "Scored pairs"
     page.query_params["layers-model"] = "Sidebar's model"
+    return page
+
+
+def opened(**query: str) -> AppTest:
+    page = new_page()
     for name, value in query.items():
         page.query_params[name.replace("_", "-")] = value
     return page.run()
@@ -38,13 +43,21 @@ def opened(**query: str) -> AppTest:
 def page(bundled, monkeypatch) -> AppTest:  # the model is loaded before the clock runs
     from neuralviz.ui.layers import pairs
 
-    monkeypatch.setattr(pairs, "MAX_PAIRS", 40)
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 12)
     return finish(opened())
 
 
 def upload(page: AppTest, content: bytes, name: str = "own.csv") -> AppTest:
     page.session_state["layers-pairs-kept"] = (name, content)  # as the uploader leaves it
     return page.segmented_control(key="layers-pairs-source").set_value("Upload").run()
+
+
+def uploaded(content: bytes, name: str = "own.csv") -> AppTest:
+    """The page with a file at once, so that no example is measured before it."""
+    page = new_page()
+    page.session_state["layers-pairs-source"] = "Upload"
+    page.session_state["layers-pairs-kept"] = (name, content)
+    return page.run()
 
 
 def captions(page: AppTest) -> str:
@@ -85,7 +98,10 @@ def test_layer_and_pooling_of_the_pairs_can_be_chosen(page):
     assert figures(page) == FIGURES
 
 
-def test_a_link_holds_the_coefficient_and_the_variant(bundled):
+def test_a_link_holds_the_coefficient_and_the_variant(bundled, monkeypatch):
+    from neuralviz.ui.layers import pairs
+
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 12)
     page = finish(opened(layers_coefficient="Kendall tau-b", layers_pairs_variant="paper"))
     assert page.segmented_control(key="layers-coefficient").value == "Kendall tau-b"
     assert page.segmented_control(key="layers-pairs-variant").value == "paper"
@@ -100,12 +116,12 @@ def test_pairs_of_ones_own(page):
     assert figures(page) == FIGURES
 
 
-def test_more_than_the_page_uses(page, monkeypatch):
+def test_more_than_the_page_uses(bundled, monkeypatch):
     from neuralviz.ui.layers import pairs
 
     monkeypatch.setattr(pairs, "MAX_PAIRS", 4)
     content = "a,b,score\n" + "".join(f"dog {i},cat {i},{i}\n" for i in range(9))
-    page = finish(upload(page, content.encode()))
+    page = finish(uploaded(content.encode()))
     assert "the first 4 of 9 pairs are used" in captions(page)
     assert len(works(page)[-1].latest.pairs) == 4
 
@@ -127,15 +143,15 @@ def test_a_file_that_cannot_be_used_gets_a_sentence(page, content, says):
     assert figures(page) == FIGURES
 
 
-def test_scores_that_are_all_the_same_are_said(page):
+def test_scores_that_are_all_the_same_are_said(bundled):
     content = "a,b,score\n" + "".join(f"dog {i},cat {i},3\n" for i in range(4))
-    page = finish(upload(page, content.encode()))
+    page = finish(uploaded(content.encode()))
     assert not page.exception
     assert "same score" in page.warning[0].value
 
 
-def test_a_sentence_the_model_cannot_read_is_named(page):
-    page = finish(upload(page, "a,b,score\nA,B,1\nC,\ufffd,2\nE,F,3\n".encode()))
+def test_a_sentence_the_model_cannot_read_is_named(bundled):
+    page = finish(uploaded("a,b,score\nA,B,1\nC,\ufffd,2\nE,F,3\n".encode()))
     assert not page.exception
     assert "Pair 2 has a sentence" in page.error[0].value
 

@@ -31,6 +31,16 @@ def page(bundled) -> AppTest:  # the model is loaded before the clock runs
     return finish(page.run())
 
 
+def pasted(text: str) -> AppTest:
+    """The page on which a text is pasted at once, so that no example is followed before it."""
+    page = AppTest.from_file(str(PAGE), default_timeout=120)
+    page.query_params["layers-view"] = "A corpus"
+    page.query_params["layers-model"] = "Sidebar's model"
+    page.session_state["layers-words-source"] = "Paste"
+    page.session_state["layers-words-pasted"] = text
+    return page.run()
+
+
 def paste(page: AppTest, text: str) -> AppTest:
     page.segmented_control(key="layers-words-source").set_value("Paste").run()
     return page.text_area(key="layers-words-pasted").set_value(text).run()
@@ -66,8 +76,8 @@ def test_rarer_words_on_demand_without_new_work(page):
     ("text", "says"),
     [("a", "1 word of this corpus"), ("🙂", "0 words of this corpus"), ("...", "0 words")],
 )
-def test_too_few_words_get_a_sentence(page, text, says):
-    finish(paste(page, text))
+def test_too_few_words_get_a_sentence(bundled, text, says):
+    page = finish(pasted(text))
     assert not page.exception
     assert says in page.error[0].value
     assert page.text_area[0].value == text
@@ -85,15 +95,15 @@ def test_nothing_pasted_asks_for_texts(page):
     ["<script>alert(1)</script> one two", "The same text.\nThe same text.", "rain " * 3000 + "a b"],
     ids=["markup", "identical texts", "a long text"],
 )
-def test_odd_corpora_are_followed(page, text):
-    finish(paste(page, text))
+def test_odd_corpora_are_followed(bundled, text):
+    page = finish(pasted(text))
     assert not page.exception
     assert not page.error
     assert figures(page) == 3
 
 
-def test_a_text_without_a_token_is_named(page):
-    finish(paste(page, "one two three\n\ufffd"))
+def test_a_text_without_a_token_is_named(bundled):
+    page = finish(pasted("one two three\n\ufffd"))
     assert not page.exception
     assert "Text 2" in page.error[0].value
 

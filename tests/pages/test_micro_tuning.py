@@ -55,17 +55,6 @@ def test_the_first_page_has_figures(page: AppTest) -> None:
     assert len(page.get("bidi_component")) >= 5
 
 
-def test_opens_with_a_recorded_run_and_no_torch() -> None:
-    script = (
-        "import sys; from streamlit.testing.v1 import AppTest\n"
-        f"page = AppTest.from_file({PAGE!r}, default_timeout=60).run()\n"
-        "assert not page.exception, page.exception\n"
-        "assert any('recorded' in s.value for s in page.subheader)\n"
-        "assert 'torch' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
-
-
 def test_tuning_leaves_losses_shares_predictions_and_products(page: AppTest) -> None:
     tune(page)
     assert not page.exception

@@ -17,11 +17,12 @@ from urllib.request import urlopen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Playwright
+    from playwright.sync_api import Browser, Page, Playwright
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app.py"
 START_SECONDS = 60
+WIDTHS = (1440, 390)
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Labels of a figure beyond its sides, and labels of one axis, titles and legends on each other.
 CLIPPED_OR_OVERLAPPING = """
@@ -94,3 +95,43 @@ def launch_chromium(playwright: Playwright) -> Browser:
     own = Path(playwright.chromium.executable_path)
     path = str(own) if own.exists() else shutil.which("chromium")
     return playwright.chromium.launch(executable_path=path, args=_FLAGS)
+
+
+def settled(page: Page) -> None:
+    """Wait until the script has run to its end, and figures have been drawn."""
+    page.wait_for_timeout(300)
+    page.wait_for_function(
+        "() => document.querySelector('[data-test-script-state]')?.dataset.testScriptState"
+        " !== 'running'"
+    )
+    page.wait_for_timeout(300)
+
+
+def looks(page: Page) -> Iterator[str]:
+    """Give an open page every width and both themes, and say which when it is drawn so.
+
+    The width changes as a window is resized, the theme as a system changes its own; behind the
+    last one the page is as wide and as bright as at first.
+    """
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            page.wait_for_function(
+                "theme => getComputedStyle(document.querySelector('.stApp')).colorScheme === theme",
+                arg=theme,
+            )
+            settled(page)
+            yield f"{width} px, {theme}"
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    page.emulate_media(color_scheme="light")
+
+
+def problems(page: Page) -> list[str]:
+    """What is wider than the page, clipped, or on something else."""
+    main = "document.querySelector('[data-testid=stMain]')"
+    fits = page.evaluate(
+        f"{main}.scrollWidth <= {main}.clientWidth"
+        " && document.documentElement.scrollWidth <= window.innerWidth"
+    )
+    return [*([] if fits else ["wider than the page"]), *page.evaluate(CLIPPED_OR_OVERLAPPING)]

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def _few_threads() -> None:
+    """Small models: threads would only wait for each other, also those that numba leaves behind."""
     import torch
 
-    torch.set_num_threads(1)  # small models: threads would only wait for each other
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -467,20 +465,3 @@ def test_every_option_is_an_argument_of_its_embedder():
         if "options" in arguments:  # it hands the others on
             arguments |= set(inspect.signature(NeuralEmbedder).parameters)
         assert {option.name for option in method.options} <= arguments
-
-
-def test_the_command_answers_without_torch(tmp_path: Path):
-    script = (
-        "import sys; from neuralviz.cli import app;app(standalone_mode=False); print(*sys.modules)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", script, "--version"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    version, modules = result.stdout.splitlines()
-    assert version == f"neuralviz {neuralviz.__version__}"
-    assert not {"torch", "transformers", "streamlit", "pandas"} & set(modules.split())

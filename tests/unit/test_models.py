@@ -427,20 +427,6 @@ def test_layers_are_found_among_shapes() -> None:
     ]  # fmt: skip
 
 
-def test_importing_loads_no_torch() -> None:
-    code = (
-        "import sys, neuralviz, neuralviz.micro_tuning, neuralviz.models, neuralviz.embedders; "
-        "import neuralviz.models.shared, neuralviz.models.bundled, neuralviz.models.hub; "
-        "neuralviz.micro_tuning.mask_inputs(6, [(2, 1)]); neuralviz.models.bundled.shapes(); "
-        "neuralviz.models.tokenize(neuralviz.models.bundled.text_reader(), ['A dog.']); "
-        "print(sorted({'torch', 'transformers', 'streamlit', 'plotly'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-    assert done.stdout.strip() == "[]", done.stderr
-
-
 def test_an_unknown_name_of_the_package() -> None:
     import neuralviz
 

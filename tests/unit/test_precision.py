@@ -161,6 +161,7 @@ def drawn_case(seed: int) -> Case:
 # --- exact -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_exact_is_the_plain_loop(device: str) -> None:
     @settings(deadline=None, max_examples=25, derandomize=True)
@@ -185,6 +186,7 @@ def test_exact_is_the_plain_loop(device: str) -> None:
 # --- fast --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_first_epoch_of_fast_is_exact(device: str) -> None:
     """Its loss is; of a text of several chunks, that of the first: the others follow its step."""
@@ -202,6 +204,7 @@ def test_the_first_epoch_of_fast_is_exact(device: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) -> None:
     """The tolerance is an estimate, and words drawn at random are where it is at its worst.
@@ -295,6 +298,7 @@ def test_an_output_bias_is_tuned_exactly(layers: str, tiny: LanguageModel) -> No
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_text_alone_and_among_others(device: str) -> None:
     """Even where another has more different words than there are candidates."""

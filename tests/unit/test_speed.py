@@ -21,6 +21,8 @@ EPOCHS = 10
 ROUNDS = 3
 SHORT = tuple(" ".join(sentence.split()[:8]) for sentence in SENTENCES)
 
+pytestmark = pytest.mark.slow
+
 
 def throughputs(runners: dict[str, tuple[Callable[[], object], int]]) -> dict[str, float]:
     """Texts a second of each runner, given with its number of texts: the median of their turns.

@@ -1,0 +1,18 @@
+#!/bin/sh
+# All tests, in two runs: the quick ones, then the sweeps and timings that are marked `slow`.
+# run_tests.sh PYTHON [what pytest is given]
+python=$1
+shift
+
+status=5 # pytest's own for "no test was selected", which one of the runs may say
+for part in "not slow" slow; do
+  "$python" -m pytest -m "$part" "$@"
+  result=$?
+  case $result in
+    5) ;;
+    0) [ $status -ne 5 ] || status=0 ;;
+    130 | 2) exit $result ;; # interrupted: the person wants no second run
+    *) status=$result ;;
+  esac
+done
+exit $status
