@@ -87,6 +87,8 @@ def opened(name: str, content: bytes | Path) -> Iterator[IO[bytes]]:
     try:
         if content.exists() and not content.is_file():
             raise TextError(f"{name} is no file, so there is no text in it.")
+        if content.exists() and not content.stat().st_size:
+            raise TextError(f"{name} is empty.")
         with content.open("rb") as file:
             yield _not_empty(name, file)
     except OSError as error:

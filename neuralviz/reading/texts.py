@@ -20,6 +20,8 @@ from neuralviz.words import count, free_name, name_lines
 Mode = Literal["line", "blank line", "one"]
 
 MAX_TEXTS = 1_000_000
+MAX_FILES = 200_000  # of a folder
+LONG = 100_000  # characters: to embed a longer text takes so long that it has to be said
 TEXT_COLUMNS = (
     *("text", "texts", "sentence", "sentences", "sentence1", "text1", "document", "content"),
     *("body", "abstract", "description", "review", "comment", "message", "tweet", "post"),
@@ -179,6 +181,8 @@ def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, 
             start = start if held else number
             held.append(line)
             size += len(line) + 1
+        elif mode == "one":
+            break  # it is known for too long
     if held:
         yield start, "\n".join(held)
 
@@ -238,6 +242,12 @@ def _clean(
         notes.append(
             f"{count(len(too_long), 'text')} left out for more than {MAX_CHARACTERS:,} characters "
             f"({name_lines(too_long, unit)})."
+        )
+    longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
+    if texts and len(texts[longest]) > LONG:
+        notes.append(
+            f"The longest text has {len(texts[longest]):,} characters "
+            f"({name_lines([starts[used[longest]]], unit)}); to embed it may take minutes."
         )
     return tuple(texts), tuple(notes), used
 
@@ -341,6 +351,7 @@ def read_folder(
     *,
     mode: Mode = "one",
     max_texts: int | None = None,
+    max_files: int = MAX_FILES,
 ) -> ReadTexts:
     """Read all files of a folder and of those in it by ``read_files``, in the order of their paths.
 
@@ -350,13 +361,14 @@ def read_folder(
     Args:
         path: the folder.
         column, mode, max_texts: as in ``read_files``.
+        max_files: that it may hold.
 
     Raises:
-        TextError: there is no such folder, or no text in it.
+        TextError: there is no such folder, or no text in it, or too many files.
     """
     if not path.is_dir():
         raise TextError(f"There is no folder {path}.")
-    files, skipped = _files_of(path)
+    files, skipped = _files_of(path, max_files)
     given = [(name, file) for file, name in files]
     return _read_each(given, skipped, f"the folder {path}", column, mode, max_texts)
 
@@ -390,7 +402,7 @@ def _read_each(
     return _put_together(found, tuple(_few(skipped) + _few(notes, _MOST_NOTES)))
 
 
-def _files_of(folder: Path) -> tuple[list[tuple[Path, str]], list[str]]:
+def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], list[str]]:
     """The files to be read with their paths in the folder, and sentences on those that are not."""
     root = folder.resolve()
     files: list[tuple[Path, str]] = []
@@ -400,7 +412,14 @@ def _files_of(folder: Path) -> tuple[list[tuple[Path, str]], list[str]]:
         where = Path(str(error.filename)).relative_to(folder).as_posix()
         skipped.append(f"{where} cannot be read: {error.strerror}.")
 
+    n_entries = 0
     for top, inner, names in os.walk(folder, onerror=unreadable):
+        n_entries += len(names)
+        if n_entries > max_files:
+            raise TextError(
+                f"The folder {folder} holds more than {max_files:,} files; choose one in it, or "
+                "put the texts into a table."
+            )
         for entry in [*inner, *names]:
             file = Path(top) / entry
             name = tidy(file.relative_to(folder).as_posix())
@@ -409,7 +428,7 @@ def _files_of(folder: Path) -> tuple[list[tuple[Path, str]], list[str]]:
             elif entry in inner:
                 if file.is_symlink():
                     skipped.append(f"{name} is a link to a folder.")
-            elif not _is_inside(file, root):
+            elif file.is_symlink() and not _is_inside(file, root):
                 skipped.append(f"{name} is a link that leads out of the folder.")
             elif not (is_table(name) or file.suffix.lower() in TEXT_ENDINGS):
                 skipped.append(f"{name} is neither plain text nor a table.")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -411,3 +413,53 @@ def test_texts_of_characters_without_width_are_blank() -> None:
     read = read_texts("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode())
     assert read.texts == ("fine", "e\u0301\u200d")
     assert read.notes == ("1 row without text left out.",)
+
+
+def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
+    """What is no regular file, and what the system makes up while it is read."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "one.txt").write_text("One")
+    read = read_folder(tmp_path)
+    assert read.texts == ("One",)
+    assert read.notes == (
+        "loop.txt is a link that leads out of the folder.",
+        "empty.txt is empty.",
+        "pipe.txt is no file, so there is no text in it.",
+    )
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a system without it")
+def test_the_folder_of_a_process_is_refused_in_seconds() -> None:
+    code = "import sys; from pathlib import Path; from neuralviz.reading.texts import read_folder\n"
+    code += "from neuralviz.errors import TextError\n"
+    code += "try: read_folder(Path('/proc/self'))\nexcept TextError as error: print(error)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "There is no text in the folder /proc/self." in done.stdout
+
+
+def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text("One")
+    assert len(read_folder(tmp_path, max_files=4).texts) == 4
+    with pytest.raises(TextError, match="holds more than 3 files; choose one in it"):
+        read_folder(tmp_path, max_files=3)
+
+
+def test_a_text_that_is_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with path.open("wb") as file:
+        file.write(b"a\n" * (1 << 23))  # as much as the encoding is told by
+        file.truncate(1 << 40)  # a hole, in which no line ends
+    with pytest.raises(TextError, match="left out for more than 1,000,000 characters"):
+        read_texts("a.txt", path, mode="one")
+
+
+def test_a_text_that_takes_long_to_embed_is_announced() -> None:
+    read = read_texts("a.txt", b"One\n" + b"word " * 100_000)
+    assert read.notes == (
+        "The longest text has 499,999 characters (line 2); to embed it may take minutes.",
+    )
+    assert read_texts("a.txt", b"word " * 10_000).notes == ()

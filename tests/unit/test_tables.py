@@ -22,6 +22,7 @@ from pyarrow import parquet
 from neuralviz.errors import TextError
 from neuralviz.reading import delimited, json_tables, lines, parquet_tables
 from neuralviz.reading.cells import cell_text, finite_number
+from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 
@@ -395,6 +396,41 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     monkeypatch.setattr(parquet_tables, "_values", lambda column: taken.append(1) or values(column))
     assert len(read_table("t.parquet", path, max_rows=15)) == 15
     assert len(taken) < 5
+
+
+def repeated_text(n_characters: int, n_rows: int, *, as_dictionary: bool) -> bytes:
+    """A small file of a text that it holds once, and as many rows with it."""
+    codes = pa.array([0] * n_rows, pa.int32())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * (n_characters // 2)]))
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"text": texts}), file, store_schema=as_dictionary)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("as_dictionary", [True, False])
+def test_a_long_text_in_every_row_of_a_small_parquet_file_is_refused(as_dictionary: bool) -> None:
+    content = repeated_text(500_000, 1_000_000, as_dictionary=as_dictionary)
+    assert len(content) < 1e5
+    start = time.monotonic()
+    with pytest.raises(TextError, match=r"more than 2,147,483,648 characters in its first 10,000"):
+        read_table("t.parquet", content)
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("as_dictionary", [True, False])
+def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool) -> None:
+    content = repeated_text(500_000, 1_000, as_dictionary=as_dictionary)
+    table = read_parquet("t.parquet", io.BytesIO(content), None, max_characters=500_000_000)
+    assert table.column("text") == ["a " * 250_000] * 1000
+    with pytest.raises(TextError, match="more than 499,999,999 characters"):
+        read_parquet("t.parquet", io.BytesIO(content), None, max_characters=499_999_999)
+
+
+def test_missing_values_among_repeated_ones_stay_missing() -> None:
+    column = pa.array(["b", None, "a", "b", None]).dictionary_encode()
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"n": [1, 2, 3, 4, 5], "text": column}), file)
+    assert read_table("t.parquet", file.getvalue()).column("text") == ["b", "", "a", "b", ""]
 
 
 def test_the_first_sheet_with_cells_is_read() -> None:
