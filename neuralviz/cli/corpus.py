@@ -376,6 +376,8 @@ def _embedded_by(
 
 
 def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
+    from neuralviz.maps.kept import KeptMaps
+
     return {
         "name": corpus.name,
         "id": corpus.id,
@@ -386,6 +388,6 @@ def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dic
         "embedders": _embedded_by(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
-            for kept in store.maps.of(corpus)
+            for kept in KeptMaps(store).of(corpus)
         ],
     }
