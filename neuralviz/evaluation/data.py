@@ -22,6 +22,7 @@ from neuralviz.evaluation.broken import Grouping
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.pairs import FEWEST_PAIRS, SCORE_COLUMNS, SENTENCE_COLUMNS
 from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.words import count, many
@@ -310,7 +311,7 @@ def read_data(
         TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
         SettingsError: a role that there is not, or whose column there is not.
     """
-    table = read_table(name, content, max_rows=max_rows)
+    table = read_table(Source(name, content), max_rows=max_rows)
     return data_of(name, table, roles, similar=similar, dissimilar=dissimilar)
 
 

@@ -15,6 +15,7 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.vectors import text_keys
 
@@ -56,7 +57,7 @@ def add_example(store: CorpusStore) -> Corpus:
     Raises:
         StoreError: it cannot be written.
     """
-    read = read_texts(TEXTS, (sample_data() / TEXTS).read_bytes())
+    read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         about = json.loads(str(recorded["about"]))

@@ -15,6 +15,7 @@ from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_examp
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_id
@@ -61,7 +62,7 @@ def test_the_recording_is_what_is_computed_today(store: CorpusStore, place: int)
 
 def test_the_example_is_the_sample_texts_by_two_methods(store: CorpusStore):
     corpus = add_example(store)
-    read = read_texts(TEXTS, (sample_data() / TEXTS).read_bytes())
+    read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     assert tuple(store.texts(corpus)) == read.texts
     kinds = {column.name: column.kind for column in corpus.columns}
     assert kinds == {"topic": "text", "form": "text", "words": "number"}

@@ -12,6 +12,7 @@ from neuralviz.maps.exporting import OURS, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -71,7 +72,7 @@ def test_a_table_is_read_again_as_the_corpus_it_was(store: CorpusStore):
     corpus = store.add("c", ReadTexts(TEXTS, ids=tuple("abcdefg"), labels=labels))
     table = corpus_table(store, corpus)
     for ending in (".csv", ".jsonl", ".parquet"):
-        read = read_texts(f"out{ending}", table_bytes(ending, table))
+        read = read_texts(Source(f"out{ending}", table_bytes(ending, table)))
         assert store.find("c", read) == corpus
 
 
