@@ -23,6 +23,7 @@ from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.evaluation.published import Published, published
 from neuralviz.evaluation.tables import read_data
+from neuralviz.reading.source import Source
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
     if not folder:
         sys.exit("This needs the STS benchmark: set NEURALVIZ_DATA to the folder that has stsb/.")
     path = Path(folder) / "stsb" / "test.csv"
-    data = read_data(path.name, path, **({"max_rows": args.limit} if args.limit else {}))
+    data = read_data(Source.at(path), **({"max_rows": args.limit} if args.limit else {}))
     typed = {} if args.precision == "exact" else {"precision": args.precision}
     rows = experiment_rows(
         args.experiment, typed, None, lambda model_id: load_model(model_id).head_layers

@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.example import add_example_once
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
@@ -174,7 +175,7 @@ def keep_large(store: CorpusStore, n: int) -> Corpus:
     by_topic = [np.flatnonzero(topic == i) for i in range(TOPICS)]
     near = np.stack([rng.choice(by_topic[i], NEIGHBOURS) for i in topic]).astype(np.int32)
     far = np.sort(rng.random((n, NEIGHBOURS), dtype=np.float32))
-    store.maps.put(
+    KeptMaps(store).put(
         corpus,
         embedder,
         Projection(

@@ -30,6 +30,7 @@ from neuralviz.evaluation.lab import evaluate, kept_vectors
 from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.evaluation.tables import read_data
 from neuralviz.evaluation.triplets import Grouping, count_triplets, shared_triplets
+from neuralviz.reading.source import Source
 
 GROUPS, OF_GROUP, DIM = 359, 11, 384
 NOISE = (0.55, 0.7)  # of two methods, beside groups' vectors of length 1
@@ -75,7 +76,7 @@ def row(name: str, work: Callable[[], str]) -> None:
 def stsb(folder: Path) -> str:
     """Embed and measure, with nothing kept from before."""
     path = folder / "stsb" / "test.csv"
-    plan = EvaluationPlan((read_data(path.name, path),), method_rows(["mean"], {}))
+    plan = EvaluationPlan((read_data(Source.at(path)),), method_rows(["mean"], {}))
     with TemporaryDirectory() as kept:
         events = evaluate(plan, kept_vectors(Path(kept)))
         cells = [event for event in events if isinstance(event, Cell)]

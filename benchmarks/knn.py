@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -37,7 +38,7 @@ def ag_news() -> ReadTexts:
     folder = os.environ.get("NEURALVIZ_DATA")
     if not folder:
         sys.exit("This needs AG News: set NEURALVIZ_DATA to the folder that has ag_news/.")
-    return read_texts("test.csv", Path(folder) / "ag_news" / "test.csv", column="text")
+    return read_texts(Source("test.csv", Path(folder) / "ag_news" / "test.csv"), column="text")
 
 
 def every(read: ReadTexts, n: int) -> ReadTexts:

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from neuralviz.models import bundled
 from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
 from tests.support.app import APP, launch_chromium, served
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def visit(browser: Browser, address: str) -> dict[str, float]:
 
 def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
     """Seconds until two heatmaps of 100 texts that nobody has compared before are complete."""
-    table = read_pairs(PAIRS.name, PAIRS.read_bytes())
+    table = read_pairs(Source(PAIRS.name, PAIRS.read_bytes()))
     texts = [f"{number}: {sentence}" for sentence in table.sentences1[:N_TEXTS]]
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()

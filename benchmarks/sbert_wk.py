@@ -29,6 +29,7 @@ from neuralviz.layers.settings import VARIANTS, check_sbert_wk
 from neuralviz.layers.states import Pooling, layer_states, pool_texts
 from neuralviz.models import load_text_model, tokenize
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
 
 ROUNDS = 7
 REQUIRED = 1.3
@@ -39,7 +40,7 @@ def sentences(n: int) -> list[str]:
     folder = os.environ.get("NEURALVIZ_DATA")
     samples = Path(__file__).parents[1] / "sample_data" / "scored_pairs.csv"
     path = Path(folder) / "stsb" / "dev.csv" if folder else samples
-    pairs = read_pairs(path.name, path.read_bytes())
+    pairs = read_pairs(Source(path.name, path.read_bytes()))
     texts = list(dict.fromkeys([*pairs.sentences1, *pairs.sentences2]))
     step = 1
     while len(texts) < n:

@@ -27,6 +27,7 @@ from neuralviz.embedders.registry import LOADERS
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.source import Source
 
 METHODS: list[tuple[str, str | None, dict[str, str]]] = [
     ("mean", MINILM, {}),
@@ -60,7 +61,7 @@ def pairs_of(split: str, limit: int | None) -> ScoredPairs:
     if not folder:
         sys.exit("This needs the STS benchmark: set NEURALVIZ_DATA to the folder that has stsb/.")
     path = Path(folder) / "stsb" / f"{split}.csv"
-    pairs = read_pairs(path.name, path.read_bytes())
+    pairs = read_pairs(Source(path.name, path.read_bytes()))
     return pairs if limit is None else pairs.first(limit)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.compare.panels import choose_order, show_comparison
 from neuralviz.ui.compare.run import Comparison, submit
@@ -25,7 +26,7 @@ EXAMPLES = {
 def examples() -> dict[str, ReadTexts]:
     """Sets from the sample data, with their labels."""
     return {
-        name: read_texts(file, (sample_data() / file).read_bytes())
+        name: read_texts(Source(file, (sample_data() / file).read_bytes()))
         for name, file in EXAMPLES.items()
     }
 

@@ -17,6 +17,7 @@ from neuralviz.maps.example import NAME, RECORDED, TEXTS, record
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -30,7 +31,7 @@ def main() -> None:
     args = parser.parse_args()
     with TemporaryDirectory() as folder:
         store = CorpusStore(args.store or Path(folder))
-        corpus = store.add(NAME, read_texts(TEXTS, (sample_data() / TEXTS).read_bytes()))
+        corpus = store.add(NAME, read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes())))
         maps = []
         for method in METHODS:
             spec = embedder_spec(method, defaults=FOR_CORPORA)

@@ -77,12 +77,12 @@ def add(
 
     The same file again goes on where the last run ended.
     """
-    from neuralviz.reading.tables import is_table
+    from neuralviz.reading.source import Source
     from neuralviz.store.corpora import CorpusStore
 
     specs = _specs(method, option, model)
     store = CorpusStore()
-    if paragraphs and is_table(path.name) and not path.is_dir():
+    if paragraphs and Source.at(path).is_table and not path.is_dir():
         raise NeuralvizError(f"{path.name} is a table; --paragraphs is for plain text.")
     if id_column is not None and path.is_dir():
         raise NeuralvizError(
@@ -376,6 +376,8 @@ def _embedded_by(
 
 
 def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
+    from neuralviz.maps.kept import KeptMaps
+
     return {
         "name": corpus.name,
         "id": corpus.id,
@@ -386,6 +388,6 @@ def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dic
         "embedders": _embedded_by(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
-            for kept in store.maps.of(corpus)
+            for kept in KeptMaps(store).of(corpus)
         ],
     }

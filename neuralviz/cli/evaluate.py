@@ -32,6 +32,7 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.tables import MAX_ROWS, read_data
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
@@ -218,7 +219,7 @@ def _read(
             path = sample
         try:
             data = read_data(
-                path.name, path, roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
+                Source.at(path), roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
             )
         except OSError as error:
             raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error

@@ -134,6 +134,7 @@ def _make_map(
 
 def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
+    from neuralviz.maps.kept import KeptMaps
     from neuralviz.plots.corpus_map import (
         MOST_DRAWN,
         by_category,
@@ -143,7 +144,7 @@ def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour:
         map_page,
     )
 
-    coordinates, clusters = store.maps.points(kept)
+    coordinates, clusters = KeptMaps(store).points(kept)
     if colour is None:
         names = cluster_names(kept.cluster_words)
         labels = [names[label] if label >= 0 else None for label in clusters.labels]

@@ -176,9 +176,10 @@ def _write(
     folder: Path,
 ) -> None:
     """Write the table in two formats and the figure."""
+    from neuralviz.evaluation.similarity_files import write_products
     from neuralviz.plots.compare import similarity_heatmaps
     from neuralviz.plots.theme import standalone_html
-    from neuralviz.store.writing import write_products, write_text
+    from neuralviz.store.writing import write_text
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -77,15 +77,16 @@ def read_file(
 
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
-    from neuralviz.reading.texts import read_folder, read_texts
+    from neuralviz.reading.folders import read_folder
+    from neuralviz.reading.source import Source
+    from neuralviz.reading.texts import read_texts
 
     try:
         if path.is_dir():
             read = read_folder(path, column, mode=mode or "one", max_texts=limit)
         else:
             read = read_texts(
-                path.name,
-                path,
+                Source.at(path),
                 column,
                 mode=mode or "line",
                 id_column=id_column,

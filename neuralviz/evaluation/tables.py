@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import TextError
@@ -19,6 +18,7 @@ from neuralviz.evaluation.data import (
 from neuralviz.evaluation.roles import find_roles
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.words import many
@@ -32,8 +32,7 @@ STS_TEST = "d904940cd4780dfd4645e54b"  # digest of the texts of the benchmark's 
 
 
 def read_data(
-    name: str,
-    content: bytes | Path,
+    source: Source,
     roles: Mapping[str, str] | None = None,
     *,
     similar: float | None = None,
@@ -43,8 +42,7 @@ def read_data(
     """Read a table of one of the kinds.
 
     Args:
-        name: file name; its ending counts, and messages have it.
-        content: the file, or where it is.
+        source: the file.
         roles: role to column, for those that are not called as in `ROLES`.
         similar, dissimilar: bounds of the scores; by default 4 and 2, and 0.8 and 0.4 where all
             scores lie within 0 … 1.
@@ -54,8 +52,8 @@ def read_data(
         TextError: it cannot be read, has none of the sets of columns, or too few rows are whole.
         SettingsError: a role that there is not, or whose column there is not.
     """
-    table = read_table(name, content, max_rows=max_rows)
-    return data_of(name, table, roles, similar=similar, dissimilar=dissimilar)
+    table = read_table(source, max_rows=max_rows)
+    return data_of(source.name, table, roles, similar=similar, dissimilar=dissimilar)
 
 
 def data_of(

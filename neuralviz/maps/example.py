@@ -11,9 +11,11 @@ import numpy as np
 
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.vectors import text_keys
 
@@ -55,7 +57,7 @@ def add_example(store: CorpusStore) -> Corpus:
     Raises:
         StoreError: it cannot be written.
     """
-    read = read_texts(TEXTS, (sample_data() / TEXTS).read_bytes())
+    read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     keys = text_keys(read.texts)
     with np.load(sample_data() / RECORDED, allow_pickle=False) as recorded:
         about = json.loads(str(recorded["about"]))
@@ -65,7 +67,7 @@ def add_example(store: CorpusStore) -> Corpus:
             kept = store.vectors.restore(one["embedder"], one["spec"], vectors.shape[1])
             store.vectors.put(kept, keys, vectors, recorded[f"loss-{place}"])
             settings = ProjectionSettings.from_dict(one["settings"])
-            if store.maps.find(corpus, kept, settings) is not None:
+            if KeptMaps(store).find(corpus, kept, settings) is not None:
                 continue
             near = Neighbours(
                 recorded[f"neighbours-{place}"], recorded[f"distances-{place}"], settings.metric
@@ -74,7 +76,7 @@ def add_example(store: CorpusStore) -> Corpus:
             clusters = Clusters(
                 recorded[f"clusters-{place}"], len(one["words"]), one["min_cluster_size"]
             )
-            store.maps.put(corpus, kept, projection, clusters, one["words"])
+            KeptMaps(store).put(corpus, kept, projection, clusters, one["words"])
     return corpus
 
 
@@ -84,8 +86,8 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
     about = []
     keys = store.keys(corpus)
     for place, (embedder, kept) in enumerate(maps):
-        projection = store.maps.projection(kept)
-        _, clusters = store.maps.points(kept)
+        projection = KeptMaps(store).projection(kept)
+        _, clusters = KeptMaps(store).points(kept)
         arrays |= {
             f"vectors-{place}": store.vectors.get(embedder, keys),
             f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.store.writing import lists_of
 from neuralviz.words import free_name
 
@@ -57,7 +58,7 @@ def corpus_table(
             values, kind, from_pandas=True
         )
     if kept is not None:
-        coordinates, clusters = store.maps.points(kept)
+        coordinates, clusters = KeptMaps(store).points(kept)
         columns |= dict(zip(AXES, map(pa.array, coordinates.T), strict=False))
         columns["cluster"] = pa.array(clusters.labels)
     if embedder is not None:

@@ -20,14 +20,14 @@ from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projecting import Projection, ProjectionSettings
-from neuralviz.store.database import Database, list_array, now, rows_of
+from neuralviz.store.database import list_array, now, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
 VERSION = 1  # of how maps are made: another one makes another map of the same settings
@@ -61,10 +61,14 @@ class KeptMap:
 
 
 class KeptMaps:
-    """The maps of a database."""
+    """The maps of the corpora in a store; a corpus that is deleted takes its maps with it.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    Args:
+        store: that keeps the corpora.
+    """
+
+    def __init__(self, store: CorpusStore) -> None:
+        self._database = store.database
 
     def of(self, corpus: Corpus) -> tuple[KeptMap, ...]:
         """The maps of a corpus, those made last first."""
@@ -158,8 +162,7 @@ class KeptMaps:
 
     def delete(self, kept: KeptMap) -> None:
         """Forget a map."""
-        self._database.write(lambda: self._database.registry("maps").delete(f"id = '{kept.id}'"))
-        self._database.write(lambda: self._database.drop(kept.table))
+        self._database.forget("maps", id=kept.id)
 
     def _entry(self, kept: KeptMap) -> dict[str, Any]:
         for row in self._database.entries("maps", _ABOUT):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz.errors import StoreError, TextError, never
 from neuralviz.maps.clusters import find_clusters, name_clusters
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import nearest
 from neuralviz.maps.projecting import FEWEST_TEXTS, ProjectionEvent, place, project
 
@@ -58,7 +59,7 @@ def make_map(
         TextError, SettingsError, Stopped: as of `project`.
         StoreError: a text is not embedded yet, or the map cannot be kept.
     """
-    kept = store.maps.find(corpus, embedder, settings)
+    kept = KeptMaps(store).find(corpus, embedder, settings)
     if kept is not None:
         return kept
     vectors = store.vectors.get(embedder, store.keys(corpus))
@@ -67,7 +68,7 @@ def make_map(
     clusters = find_clusters(projection.coordinates)
     words = name_clusters(store.texts(corpus), clusters, CLUSTER_WORDS)
     store.check_kept(corpus)
-    return store.maps.put(corpus, embedder, projection, clusters, words)
+    return KeptMaps(store).put(corpus, embedder, projection, clusters, words)
 
 
 class Placer:
@@ -89,7 +90,7 @@ class Placer:
         self.kept = kept
         self.embedder = known[kept.embedder]
         self.vectors: np.ndarray = store.vectors.get(self.embedder, store.keys(corpus))
-        self.projection: Projection = store.maps.projection(kept)
+        self.projection: Projection = KeptMaps(store).projection(kept)
 
     def near(self, vectors: np.ndarray, k: int) -> Neighbours:
         """The ``k`` texts of the corpus nearest to each of some [new, dim] vectors."""

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO
 
 from neuralviz.errors import TextError
@@ -71,33 +70,6 @@ def _can_be_seen(character: str) -> bool:
 def count_unreadable(text: str) -> int:
     """How many characters ``tidy`` makes blanks."""
     return 0 if text.isprintable() else len(_UNREADABLE.findall(text))
-
-
-@contextmanager
-def opened(name: str, content: bytes | Path) -> Iterator[IO[bytes]]:
-    """The file to be read.
-
-    Raises:
-        TextError: it cannot be opened or read, or it is empty.
-    """
-    if isinstance(content, bytes):
-        with io.BytesIO(content) as file:
-            yield _not_empty(name, file)
-        return
-    try:
-        if content.exists() and not content.is_file():
-            raise TextError(f"{name} is no file, so there is no text in it.")
-        with content.open("rb") as file:
-            yield _not_empty(name, file)
-    except OSError as error:
-        raise TextError(f"{name} cannot be read: {error.strerror or error}.") from error
-
-
-def _not_empty(name: str, file: IO[bytes]) -> IO[bytes]:
-    if not file.read(1):
-        raise TextError(f"{name} is empty.")
-    file.seek(0)
-    return file
 
 
 class TextLines:

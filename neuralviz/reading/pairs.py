@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.rows import usable_rows
+from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
+from neuralviz.words import many
 
 SENTENCE_COLUMNS = (("sentence1", "sentence2"), ("text1", "text2"), ("a", "b"))
 SCORE_COLUMNS = ("score", "similarity")
@@ -51,17 +52,15 @@ class ScoredPairs:
 
 
 def read_pairs(
-    name: str,
-    content: bytes | Path,
+    source: Source,
     columns: tuple[str, str, str] | None = None,
     *,
     max_rows: int | None = None,
 ) -> ScoredPairs:
-    """Read scored pairs from a table in a file (see ``tables.TABLES``).
+    """Read scored pairs from a table in a file (see ``source.TABLES``).
 
     Args:
-        name: file name; its ending counts, and messages have it.
-        content: a table, or where it is, with the columns ``sentence1``, ``sentence2`` (or
+        source: a table with the columns ``sentence1``, ``sentence2`` (or
             ``text1``, ``text2``, or ``a``, ``b``) and ``score``.
         columns: names of the two sentences' columns and of the score's, where they are others.
         max_rows: of the table; those behind are left out, with a note.
@@ -69,17 +68,17 @@ def read_pairs(
     Raises:
         TextError: it is no such table, a column is missing, or fewer than 3 pairs can be used.
     """
-    table = read_table(name, content, max_rows=max_rows)
+    table = read_table(source, max_rows=max_rows)
     if columns is None:
-        first, second, score = (table.columns[at] for at in _places(name, table.columns))
+        first, second, score = (table.columns[at] for at in _places(source.name, table.columns))
     else:
         first, second, score = columns
     rows = usable_rows(table, texts=(first, second), numbers=(score,))
     used = rows.places
     if len(used) < FEWEST_PAIRS:
         raise TextError(
-            f"{name} has {len(used)} pair{'s' * (len(used) != 1)} with two sentences and a score; "
-            f"at least {FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
+            f"{source.name} has {many(len(used), 'pair')} with two sentences and a score; at least "
+            f"{FEWEST_PAIRS} are needed. " + " ".join(rows.notes)
         )
     by_name = _by_name(table.columns)
     return ScoredPairs(

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from neuralviz.errors import TextError
 from neuralviz.reading.objects import Objects, left_out
 from neuralviz.reading.table import Table, check_width, column_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
+MAX_TEXT = 1 << 31  # characters of all columns
 _ROWS_AT_ONCE = 10_000
+_WORTH_A_LOOK = 1 << 24  # characters that a column may have, before its longest text is looked for
 
 
-def read_parquet(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+def read_parquet(
+    name: str, file: IO[bytes], max_rows: int | None, max_characters: int = MAX_TEXT
+) -> Table:
+    """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -27,9 +37,19 @@ def read_parquet(name: str, file: IO[bytes], max_rows: int | None) -> Table:
         notes = tuple(
             left_out(column, kind) for column, kind in zip(schema.names, kinds, strict=True) if kind
         )
-        objects, number = Objects(name, "row"), 0
+        objects, number, n_bytes = Objects(name, "row"), 0, 0
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
+        repeated = []
+        if source.metadata.num_rows:
+            repeated = _long_and_repeated(file, source, columns, max_characters)
+        source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for batch in source.iter_batches(at_once, columns=columns) if columns else ():
+            n_bytes += sum(_n_bytes(column) for column in batch.columns)
+            if n_bytes > max_characters:
+                raise TextError(
+                    f"{name} holds more than {max_characters:,} characters in its first "
+                    f"{number + len(batch):,} rows; divide it."
+                )
             names = column_names(batch.schema.names)
             for row in zip(*map(_values, batch.columns), strict=True):
                 number += 1
@@ -41,6 +61,59 @@ def read_parquet(name: str, file: IO[bytes], max_rows: int | None) -> Table:
             f"{name} is not a parquet file that can be read, or it is damaged."
         ) from error
     return objects.table("", notes)
+
+
+def _long_and_repeated(
+    file: IO[bytes], source: pq.ParquetFile, columns: Sequence[str], max_characters: int
+) -> list[str]:
+    """The columns whose texts may be more than that when each row has its own.
+
+    A file may hold a long text once, and a number in each of a million rows that stands for it.
+    Such columns are read as numbers and texts. The others are not: that takes twice the time.
+    """
+    from pyarrow import compute, parquet
+
+    groups = [source.metadata.row_group(group) for group in range(source.num_row_groups)]
+    paths = [groups[0].column(at).path_in_schema for at in range(groups[0].num_columns)]
+    flat = [name for name in columns if name in paths]
+    dictionaries = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=flat)
+    found = []
+    for name in flat:
+        if not _is_dictionary(dictionaries.schema_arrow.field(name).type):
+            continue
+        at, at_most = paths.index(name), 0
+        for number, group in enumerate(groups):
+            longest = group.column(at).total_uncompressed_size
+            if longest * group.num_rows > _WORTH_A_LOOK:
+                batches = dictionaries.iter_batches(1, row_groups=[number], columns=[name])
+                texts = next(batches).column(0).dictionary
+                longest = compute.max(compute.binary_length(texts)).as_py() or 0
+            at_most += longest * group.num_rows
+        if at_most > max_characters:
+            found.append(name)
+    return found
+
+
+def _is_dictionary(kind: pa.DataType) -> bool:
+    """Whether it is one of texts."""
+    from pyarrow import types
+
+    if not types.is_dictionary(kind):
+        return False
+    return types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
+
+
+def _n_bytes(column: pa.Array) -> int:
+    """What the values of a column take, each by itself."""
+    from pyarrow import compute, types
+
+    if _is_dictionary(column.type):
+        lengths = compute.binary_length(column.dictionary).take(column.indices)
+    elif types.is_string(column.type) or types.is_large_string(column.type):
+        lengths = compute.binary_length(column)
+    else:
+        return column.nbytes
+    return compute.sum(lengths).as_py() or 0
 
 
 def _unwanted(kind: pa.DataType) -> str:
@@ -61,5 +134,12 @@ def _values(column: pa.Array) -> list[Any]:
 
     if types.is_float32(column.type) or types.is_float16(column.type):
         return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
+    if _is_dictionary(column.type):  # equal texts are one object
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        used, places = np.unique(codes[codes >= 0], return_inverse=True)
+        texts = [*column.dictionary.take(pa.array(used)).to_pylist(), None]
+        rows = np.full(len(codes), len(used))
+        rows[codes >= 0] = places
+        return [texts[row] for row in rows.tolist()]
     values: list[Any] = column.to_pylist()
     return values

@@ -9,35 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import IO
 
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.excel_tables import read_excel
 from neuralviz.reading.json_tables import read_json, read_json_lines
-from neuralviz.reading.lines import opened
 from neuralviz.reading.parquet_tables import read_parquet
+from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.words import count
 
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
-
 _READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
-    "jsonl": read_json_lines,
-    "ndjson": read_json_lines,
-    "json": read_json,
-    "parquet": read_parquet,
-    "xlsx": read_excel,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json,
+    ".parquet": read_parquet,
+    ".xlsx": read_excel,
 }
 
 
-def is_table(name: str) -> bool:
-    """Whether a file of this name is read as a table."""
-    return name.lower().endswith(TABLES)
-
-
-def read_table(name: str, content: bytes | Path, *, max_rows: int | None = None) -> Table:
-    """Read a table by the ending of its name; one of none of ``TABLES`` is read as CSV.
+def read_table(source: Source, *, max_rows: int | None = None) -> Table:
+    """Read a table by the ending of its name; one of none of ``source.TABLES`` is read as CSV.
 
     Values become text as a person would write them: 1.0 is ``1``, a date ``2024-05-01``, a nested
     value JSON. Columns of binary data and of lists of many numbers are left out.
@@ -49,18 +41,16 @@ def read_table(name: str, content: bytes | Path, *, max_rows: int | None = None)
     - Excel: the first sheet that has cells.
 
     Args:
-        name: file name; its ending counts, and messages have it.
-        content: the file, or where it is.
+        source: the file.
         max_rows: stop after so many rows, with a note; by default all are read.
 
     Raises:
         TextError: the file cannot be read, holds no such table, or is too large for its kind.
     """
-    ending = name.lower().rpartition(".")[2]
-    reader = _READERS.get(ending, read_delimited)
-    with opened(name, content) as file:
-        table = reader(name, file, max_rows)
+    reader = _READERS.get(source.ending, read_delimited)
+    with source.opened() as file:
+        table = reader(source.name, file, max_rows)
     if max_rows is None or len(table) <= max_rows:
         return table
-    note = f"Only the first {count(max_rows, 'row')} read of {name}; there are more."
+    note = f"Only the first {count(max_rows, 'row')} read of {source.name}; there are more."
     return replace(table.first(max_rows), notes=(*table.notes, note))

@@ -1,4 +1,4 @@
-"""Corpora that are kept: texts with their ids and labels, their vectors and their maps.
+"""Corpora that are kept: texts with their ids and labels, and their vectors.
 
 A row in ``corpora`` is written after a corpus's texts and deleted before them, so that nothing
 half-done is ever seen.
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.errors import StoreError
-from neuralviz.maps.kept import KeptMaps
 from neuralviz.paths import home
 from neuralviz.store.database import Database, now
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
@@ -85,8 +84,8 @@ class CorpusStore:
 
     Attributes:
         folder: where it is kept.
+        database: in which others keep what belongs to a corpus: its maps.
         vectors: by embedder and text, shared by the corpora.
-        maps: by corpus, embedder and settings.
 
     Args:
         folder: made when something is first kept in it; by default the user's own.
@@ -97,13 +96,12 @@ class CorpusStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or home() / "corpora"
-        self._database = Database(self.folder)
-        self.vectors = KeptVectors(self._database)
-        self.maps = KeptMaps(self._database)
+        self.database = Database(self.folder)
+        self.vectors = KeptVectors(self.database)
 
     def corpora(self) -> tuple[Corpus, ...]:
         """All that are kept, those made last first."""
-        return tuple(_corpus(row) for row in reversed(self._database.entries("corpora")))
+        return tuple(_corpus(row) for row in reversed(self.database.entries("corpora")))
 
     def corpus(self, name_or_id: str) -> Corpus:
         """A corpus by its name or id.
@@ -151,8 +149,8 @@ class CorpusStore:
             created=now(),
             columns=tuple(column for column, _ in labels),
         )
-        self._database.write(lambda: self._database.create(_table(corpus), rows))
-        self._database.write(lambda: self._database.registry("corpora").add([_entry(corpus)]))
+        self.database.write(lambda: self.database.create(_table(corpus), rows))
+        self.database.write(lambda: self.database.registry("corpora").add([_entry(corpus)]))
         return self._set_apart(corpus)
 
     def _set_apart(self, corpus: Corpus) -> Corpus:
@@ -207,8 +205,8 @@ class CorpusStore:
         if any(other.name == name and other.id != corpus.id for other in self.corpora()):
             raise StoreError(f"There is a corpus “{name}” already; choose another name.")
         where = f"id = '{corpus.id}'"
-        registry = self._database.registry
-        self._database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
+        registry = self.database.registry
+        self.database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
         return self.corpus(corpus.id)
 
     def delete(self, corpus: Corpus) -> None:
@@ -218,11 +216,10 @@ class CorpusStore:
             StoreError: it is gone already, or what is kept cannot be written.
         """
         mine = np.unique(self.keys(corpus))
-        registry = self._database.registry
-        self._database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
-        self._database.write(lambda: self._database.drop(_table(corpus)))
-        for kept in self.maps.of(corpus):
-            self.maps.delete(kept)
+        registry = self.database.registry
+        self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
+        self.database.write(lambda: self.database.drop(_table(corpus)))
+        self.database.forget("maps", corpus=corpus.id)
         others = [self.keys(other) for other in self.corpora()]
         self.vectors.forget(np.setdiff1d(mine, np.concatenate(others)) if others else mine)
 
@@ -253,8 +250,8 @@ class CorpusStore:
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
         import pyarrow as pa
 
-        with self._database.reading(missing=_gone(corpus)):
-            query = self._database.open(_table(corpus)).search().select(["row", name])
+        with self.database.reading(missing=_gone(corpus)):
+            query = self.database.open(_table(corpus)).search().select(["row", name])
             if rows is not None and len(rows) <= _ASKED_ONE_BY_ONE:
                 query = query.where(f"row IN ({', '.join(str(int(row)) for row in rows) or -1})")
             table = query.to_arrow()

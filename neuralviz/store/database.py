@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,6 +92,26 @@ class Database:
         with self.reading():
             query = self.open(registry).search().select(list(columns or _REGISTRIES[registry]))
             return sorted(query.to_arrow().to_pylist(), key=lambda row: row["created"])
+
+    def forget(self, registry: str, **where: str) -> None:
+        """Delete the rows of a registry that have these values, and the tables that they name.
+
+        Raises:
+            StoreError: what is kept cannot be written.
+        """
+        if not self._is_there(registry):
+            return
+        gone = [
+            row
+            for row in self.entries(registry)
+            if all(row[column] == value for column, value in where.items())
+        ]
+        if not gone:
+            return
+        condition = " AND ".join(f"{column} = '{value}'" for column, value in where.items())
+        self.write(lambda: self.registry(registry).delete(condition))
+        for table in {json.loads(row["about"])["table"] for row in gone}:
+            self.write(partial(self.drop, table))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some columns of a table, piece by piece."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.reading.tables import TABLES, is_table
-from neuralviz.reading.texts import ReadTexts, join_pasted, read_texts, split_pasted
+from neuralviz.reading.pasted import join_pasted, split_pasted
+from neuralviz.reading.source import TABLES, Source
+from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import load_texts, save_texts
 
@@ -27,7 +28,9 @@ _MODES: dict[Mode, str] = {
     "one": "All as one text",
 }
 
-_read = st.cache_data(max_entries=8, show_spinner=False)(read_texts)
+_read = st.cache_data(
+    max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
+)(read_texts)
 
 
 def texts_input(
@@ -170,23 +173,23 @@ def _uploaded(key: str) -> ReadTexts:
     )
     kept = f"{key}-kept-file"
     if file is not None:
-        st.session_state[kept] = (file.name, file.getvalue())
+        st.session_state[kept] = Source(file.name, file.getvalue())
     if kept not in st.session_state:
         return ReadTexts(())
-    name, content = st.session_state[kept]
-    mode: Mode = "line" if is_table(name) else _ask_mode(f"{key}-file-mode")
+    source: Source = st.session_state[kept]
+    mode: Mode = "line" if source.is_table else _ask_mode(f"{key}-file-mode")
     try:
-        read = _read(name, content, mode=mode)
+        read = _read(source, mode=mode)
         if len(read.columns) > 1:
             column = st.selectbox(
                 "Column with the texts",
                 read.columns,
                 index=read.columns.index(read.column),
-                key=f"{key}-column-{name}",
+                key=f"{key}-column-{source.name}",
             )
-            read = _read(name, content, column)
+            read = _read(source, column)
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
-    st.caption(plain(f"{len(read.texts):,} texts from {name}."))
+    st.caption(plain(f"{len(read.texts):,} texts from {source.name}."))
     return read

@@ -12,6 +12,7 @@ from neuralviz import cli
 from neuralviz.evaluation.layer_pairs import measure_layers
 from neuralviz.models import MINILM, load_text_model
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ def test_the_last_layers_mean_has_the_published_correlation(data: Path) -> None:
     path = data / FILE
     if not path.is_file():
         pytest.skip(f"needs real data: there is no {FILE} in NEURALVIZ_DATA")
-    pairs = read_pairs(path.name, path.read_bytes())
+    pairs = read_pairs(Source(path.name, path.read_bytes()))
     assert len(pairs) == 1379
     *_, result = measure_layers(load_text_model(MINILM, device="cpu"), pairs)
     mean = result.by_layer["mean"][-1].correlation

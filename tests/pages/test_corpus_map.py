@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
 from neuralviz.maps.example import NAME
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
@@ -70,7 +71,7 @@ def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kep
     assert not page.exception
     (example,) = kept.corpora()
     assert example.name == NAME
-    assert len(kept.maps.of(example)) == 2
+    assert len(KeptMaps(kept).of(example)) == 2
     assert not [one for one in page.button if one.label == "Make the map"]
     page.checkbox(key=f"corpus-sure-{example.id}").check().run()
     page.button(key="corpus-delete").click().run()
@@ -90,12 +91,12 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     assert not page.exception
     assert not [one for one in page.button if one.label == "Make the map"]
     (corpus,) = [one for one in kept.corpora() if one.name == "mine"]
-    (one,) = kept.maps.of(corpus)
+    (one,) = KeptMaps(kept).of(corpus)
     assert one.settings.reducer == "pca"
-    before = kept.maps.points(one)[0]
+    before = KeptMaps(kept).points(one)[0]
     again = with_pca(opened())
     assert not [one for one in again.button if one.label == "Make the map"]
-    np.testing.assert_array_equal(kept.maps.points(one)[0], before)
+    np.testing.assert_array_equal(KeptMaps(kept).points(one)[0], before)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: Cor
     assert "neural, exact: 480 different texts" in said(page).replace("\\", "")
     assert [one for one in page.button if one.label == "Make the map"]
     (example,) = kept.corpora()
-    assert len(kept.maps.of(example)) == 2  # nothing was computed
+    assert len(KeptMaps(kept).of(example)) == 2  # nothing was computed
 
 
 def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):

@@ -20,6 +20,7 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.tables import read_data
 from neuralviz.plots.report import report_html
+from neuralviz.reading.source import Source
 from neuralviz.ui.model_choice import LOADERS
 
 ROOT = Path(__file__).parents[2]
@@ -251,7 +252,7 @@ def test_a_table_of_ones_own(
 
 def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
     evaluate(upload(page, SCORED))
-    data = read_data("own.csv", SCORED.encode())
+    data = read_data(Source("own.csv", SCORED.encode()))
     for at, name in enumerate(("mean", "cls")):
         vectors = make_embedder(name).encode(list(data.texts))
         expected = measure(data, vectors, MeasureSettings(resamples=0))
@@ -265,7 +266,7 @@ def test_the_numbers_are_those_of_the_library(page: AppTest) -> None:
 def test_the_worst_triplets_are_told_in_words(page: AppTest) -> None:
     evaluate(upload(page, SCORED))
     drawn(page, "Errors")
-    data = read_data("own.csv", SCORED.encode())
+    data = read_data(Source("own.csv", SCORED.encode()))
     for name in ("mean", "cls"):
         page.selectbox(key="evaluation-triplets-of").set_value(name).run()
         vectors = make_embedder(name).encode(list(data.texts))
@@ -384,7 +385,7 @@ def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -
         asked.append(name)
         if name == "no/such":
             raise NeuralvizError(f"The data set {name} cannot be had: {EVIL}")
-        return read_data(name, SCORED.encode(), max_rows=max_rows)
+        return read_data(Source(name, SCORED.encode()), max_rows=max_rows)
 
     monkeypatch.setattr(hub_data, "load_hub_data", load)
     page.segmented_control(key="evaluation-source").set_value("Hub").run()

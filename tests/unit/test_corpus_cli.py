@@ -19,6 +19,7 @@ from neuralviz import cli
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.models import bfloat16
 from neuralviz.store.corpora import CorpusStore
 
@@ -139,7 +140,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
     )
     done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
     assert "rows.csv, neural, exact" in Path("map.html").read_text("utf-8")
-    kept = CorpusStore().maps.of(CorpusStore().corpus("rows.csv"))
+    kept = KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv"))
     assert len({one.embedder for one in kept}) == 2
 
 
@@ -231,7 +232,7 @@ def test_points_are_the_same_in_every_file_and_every_time(run: Callable[..., Res
         assert f"6 texts and 0 clusters in {name}." in done(
             run("project", "rows.csv", "-o", name, "--dimensions", "3", *PCA)
         )
-    assert len(CorpusStore().maps.of(CorpusStore().corpus("rows.csv"))) == 1
+    assert len(KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv"))) == 1
     exact = parquet.read_table("points.parquet").to_pylist()
     lines = [json.loads(line) for line in Path("points.jsonl").read_text("utf-8").splitlines()]
     assert lines[0]["x (label)"] == 1 and lines[0]["cluster"] == -1
@@ -268,7 +269,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
     assert result.exit_code == 130
     assert "Stopped; the map was not finished. The vectors are kept." in result.stderr
     assert not Path("map.html").exists()
-    assert CorpusStore().maps.of(CorpusStore().corpus("rows.csv")) == ()
+    assert KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv")) == ()
     done(run("project", "rows.csv", "-o", "map.html", *PCA))
 
 

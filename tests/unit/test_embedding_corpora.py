@@ -16,6 +16,7 @@ import torch
 
 from neuralviz.embedders import make_embedder
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store import embedding
 from neuralviz.store.corpora import CorpusStore
@@ -101,7 +102,7 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
 
 
 def test_a_killed_run_of_a_model_comes_to_the_same_bits(store: CorpusStore, tmp_path: Path):
-    read = read_texts("pairs.csv", (sample_data() / "scored_pairs.csv").read_bytes()).first(120)
+    read = read_texts(Source.at(sample_data() / "scored_pairs.csv")).first(120)
     undisturbed = CorpusStore(tmp_path / "undisturbed")
     for one in (store, undisturbed):
         one.add("c", read)

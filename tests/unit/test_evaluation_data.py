@@ -17,6 +17,7 @@ from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
 from neuralviz.evaluation.tables import read_data
+from neuralviz.reading.source import Source
 
 PAIRS = "sentence1,sentence2,score\na b,a b,5\na b,a c,4.5\nd e,f g,1\nh,i,0\n"
 GROUPS = "text,group\na1,a\na2,a\nb1,b\nb2,b\nc1,c\n"
@@ -30,7 +31,7 @@ PHRASES = "original,generated,varies,value,fixed1,fixed2\n" + "".join(
 
 
 def read(content: str, roles=None, **options):
-    return read_data("d.csv", content.encode(), roles, **options)
+    return read_data(Source("d.csv", content.encode()), roles, **options)
 
 
 def test_pairs_have_their_texts_once() -> None:

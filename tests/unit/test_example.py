@@ -15,6 +15,7 @@ from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_examp
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_id
@@ -44,14 +45,14 @@ def test_the_recording_is_what_is_computed_today(store: CorpusStore, place: int)
     np.testing.assert_allclose(embedder.encode(texts), vectors, atol=1e-4)
     learns = "neural" in spec.method
     assert np.isnan(store.vectors.losses(kept, store.keys(corpus))).all() != learns
-    found = store.maps.find(corpus, kept, ProjectionSettings())
+    found = KeptMaps(store).find(corpus, kept, ProjectionSettings())
     assert found is not None, "run scripts/record_maps.py"
-    coordinates, clusters = store.maps.points(found)
+    coordinates, clusters = KeptMaps(store).points(found)
     assert coordinates.shape == (480, 2)
     assert np.isfinite(coordinates).all()
     assert clusters.n == len(found.cluster_words) > 1
     # The neighbours are those of the vectors, from nearest on.
-    neighbours = store.maps.neighbours(found)
+    neighbours = KeptMaps(store).neighbours(found)
     everything = store.vectors.get(kept, store.keys(corpus))
     products = everything @ everything[0]
     products[0] = -1
@@ -61,12 +62,12 @@ def test_the_recording_is_what_is_computed_today(store: CorpusStore, place: int)
 
 def test_the_example_is_the_sample_texts_by_two_methods(store: CorpusStore):
     corpus = add_example(store)
-    read = read_texts(TEXTS, (sample_data() / TEXTS).read_bytes())
+    read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
     assert tuple(store.texts(corpus)) == read.texts
     kinds = {column.name: column.kind for column in corpus.columns}
     assert kinds == {"topic": "text", "form": "text", "words": "number"}
     assert [EmbedderSpec.from_json(one["spec"]).method for one in recorded()] == ["neural", "mean"]
-    newest, *_ = store.maps.of(corpus)
+    newest, *_ = KeptMaps(store).of(corpus)
     assert newest.embedder == recorded()[-1]["embedder"]  # the page opens with it
 
 
@@ -78,7 +79,7 @@ def test_it_is_added_once_and_stays_away_when_deleted(store: CorpusStore):
     store.delete(corpus)
     assert add_example_once(CorpusStore(store.folder)) is None
     assert store.corpora() == ()
-    assert len(store.maps.of(add_example(store))) == 2  # unless it is asked for
+    assert len(KeptMaps(store).of(add_example(store))) == 2  # unless it is asked for
 
 
 def test_sessions_that_start_together_add_one(store: CorpusStore):
@@ -106,4 +107,4 @@ def test_adding_that_was_cut_off_is_finished_the_next_time(
     assert not (store.folder / example._MARK).exists()
     corpus = add_example_once(store)
     assert store.corpora() == (corpus,)
-    assert len(store.maps.of(corpus)) == 2
+    assert len(KeptMaps(store).of(corpus)) == 2

@@ -9,8 +9,10 @@ import pytest
 
 from neuralviz.errors import StoreError
 from neuralviz.maps.exporting import OURS, corpus_table
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -45,7 +47,7 @@ def test_columns_called_like_ours_keep_their_values_under_another_name(store: Co
     for name in ("x (label)", "row", "key", "label_0"):
         assert table[name].to_pylist() == list(LABELS[name])
     assert table["year"].to_pylist() == [1, None, 2.5, 3, 4, 5, -6]
-    coordinates, clusters = store.maps.points(kept)
+    coordinates, clusters = KeptMaps(store).points(kept)
     np.testing.assert_array_equal(np.stack([table[axis] for axis in "xyz"], axis=1), coordinates)
     assert table["cluster"].to_pylist() == clusters.labels.tolist()
     vectors = np.array(table["vector"].to_pylist(), np.float32)
@@ -70,7 +72,7 @@ def test_a_table_is_read_again_as_the_corpus_it_was(store: CorpusStore):
     corpus = store.add("c", ReadTexts(TEXTS, ids=tuple("abcdefg"), labels=labels))
     table = corpus_table(store, corpus)
     for ending in (".csv", ".jsonl", ".parquet"):
-        read = read_texts(f"out{ending}", table_bytes(ending, table))
+        read = read_texts(Source(f"out{ending}", table_bytes(ending, table)))
         assert store.find("c", read) == corpus
 
 

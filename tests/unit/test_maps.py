@@ -13,6 +13,7 @@ import pytest
 from neuralviz.errors import Stopped, StoreError, TextError
 from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projecting import Projection, ProjectionSettings, project
 from neuralviz.reading.texts import ReadTexts
@@ -59,9 +60,9 @@ def test_a_map_comes_back_bit_by_bit_also_from_a_copy(store: CorpusStore, tmp_pa
     assert set(made.fitted) == {"mean", "components", "explained_variance_ratio"}
     shutil.copytree(store.folder, tmp_path / "copy")
     for other in (CorpusStore(store.folder), CorpusStore(tmp_path / "copy")):
-        assert other.maps.of(corpus) == (kept,)
-        assert_same(other.maps.projection(kept), made)
-        coordinates, clusters = other.maps.points(kept)
+        assert KeptMaps(other).of(corpus) == (kept,)
+        assert_same(KeptMaps(other).projection(kept), made)
+        coordinates, clusters = KeptMaps(other).points(kept)
         np.testing.assert_array_equal(coordinates[0], coordinates[-1])
         assert clusters.labels.shape == (41,)
         assert clusters.n == len(kept.cluster_words)
@@ -73,11 +74,11 @@ def test_the_same_request_finds_the_map_and_computes_nothing(
     corpus, embedder = embedded(store)
     kept = make_map(store, corpus, embedder, PCA)
     other_seed = ProjectionSettings("pca", 3, seed=7, n_neighbors=30, perplexity=9)
-    assert store.maps.find(corpus, embedder, other_seed) == kept  # PCA has none of these
-    assert store.maps.find(corpus, embedder, ProjectionSettings("pca", 2)) is None
-    assert store.maps.find(corpus, embedder, ProjectionSettings("umap", 3)) is None
+    assert KeptMaps(store).find(corpus, embedder, other_seed) == kept  # PCA has none of these
+    assert KeptMaps(store).find(corpus, embedder, ProjectionSettings("pca", 2)) is None
+    assert KeptMaps(store).find(corpus, embedder, ProjectionSettings("umap", 3)) is None
     second, _ = embedded(store, "second")
-    assert store.maps.find(second, embedder, PCA) is None
+    assert KeptMaps(store).find(second, embedder, PCA) is None
 
     def never_again(*_: object, **__: object) -> None:
         raise AssertionError
@@ -86,7 +87,7 @@ def test_the_same_request_finds_the_map_and_computes_nothing(
         patch.setattr(mapping, "project", never_again)
         assert make_map(CorpusStore(store.folder), corpus, embedder, other_seed) == kept
     monkeypatch.setattr(maps, "VERSION", maps.VERSION + 1)
-    assert store.maps.find(corpus, embedder, PCA) is None
+    assert KeptMaps(store).find(corpus, embedder, PCA) is None
 
 
 def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
@@ -102,17 +103,17 @@ def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(
         with pytest.raises(KeyboardInterrupt):
             make_map(store, corpus, embedder, PCA)
     assert list((store.folder / "tables").glob("map-*.lance"))
-    assert CorpusStore(store.folder).maps.of(corpus) == ()
+    assert KeptMaps(CorpusStore(store.folder)).of(corpus) == ()
     kept = make_map(store, corpus, embedder, PCA)
-    assert store.maps.of(corpus) == (kept,)
-    assert len(store.maps.points(kept)[0]) == 41
+    assert KeptMaps(store).of(corpus) == (kept,)
+    assert len(KeptMaps(store).points(kept)[0]) == 41
 
 
 def test_a_map_that_is_stopped_is_not_kept(store: CorpusStore):
     corpus, embedder = embedded(store)
     with pytest.raises(Stopped):
         make_map(store, corpus, embedder, PCA, should_stop=lambda: True)
-    assert store.maps.of(corpus) == ()
+    assert KeptMaps(store).of(corpus) == ()
 
 
 def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
@@ -121,17 +122,17 @@ def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     kept = make_map(store, corpus, embedder, PCA)
     flat = make_map(store, corpus, embedder, ProjectionSettings("pca"))
     stays = make_map(store, second, embedder, PCA)
-    assert store.maps.of(corpus) == (flat, kept)
-    store.maps.delete(flat)
-    assert store.maps.of(corpus) == (kept,)
+    assert KeptMaps(store).of(corpus) == (flat, kept)
+    KeptMaps(store).delete(flat)
+    assert KeptMaps(store).of(corpus) == (kept,)
     store.delete(corpus)
-    assert store.maps.of(corpus) == ()
-    assert store.maps.of(second) == (stays,)
+    assert KeptMaps(store).of(corpus) == ()
+    assert KeptMaps(store).of(second) == (stays,)
     assert [path.name for path in (store.folder / "tables").glob("map-*")] == [
         f"{stays.table}.lance"
     ]
     with pytest.raises(StoreError, match="This map is not there any more"):
-        store.maps.points(kept)
+        KeptMaps(store).points(kept)
 
 
 def test_clusters_are_named_by_their_words(store: CorpusStore):
@@ -145,7 +146,7 @@ def test_clusters_are_named_by_their_words(store: CorpusStore):
         ["boat", "river"],
         ["bread", "oven"],
     ]
-    _, clusters = CorpusStore(store.folder).maps.points(made)
+    _, clusters = KeptMaps(CorpusStore(store.folder)).points(made)
     for number, words in enumerate(made.cluster_words):
         members = {text for text, label in zip(TEXTS, clusters.labels, strict=True)
                    if label == number}  # fmt: skip
@@ -162,7 +163,7 @@ def test_new_texts_land_where_they_landed_before_it_was_closed(store: CorpusStor
     landed = first.land(new)
     again = Placer(CorpusStore(store.folder), corpus, kept)
     np.testing.assert_array_equal(again.land(new), landed)
-    np.testing.assert_allclose(landed[1], store.maps.points(kept)[0][3], atol=1e-5)
+    np.testing.assert_allclose(landed[1], KeptMaps(store).points(kept)[0][3], atol=1e-5)
     near = again.near(new, 4)
     assert near.indices.shape == (2, 4)
     assert near.indices[1, 0] == 3
@@ -197,5 +198,5 @@ def test_two_threads_keep_one_map_at_once(store: CorpusStore):
     for thread in threads:
         thread.join()
     assert errors == []
-    (kept,) = store.maps.of(corpus)
-    assert len(store.maps.points(kept)[0]) == corpus.n_texts
+    (kept,) = KeptMaps(store).of(corpus)
+    assert len(KeptMaps(store).points(kept)[0]) == corpus.n_texts

@@ -15,6 +15,7 @@ from scipy import stats
 from neuralviz.embedders import METHODS, Embedder, embedder_spec, make_embedder
 from neuralviz.models import BUNDLED, MINILM, load_sentence_transformer, load_text_model
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 
 if TYPE_CHECKING:
@@ -114,13 +115,13 @@ def clustering_task() -> Any:
         max_document_to_embed = 24
 
     path = SAMPLES / "sentences.csv"
-    read = read_texts(path.name, path.read_bytes())
+    read = read_texts(Source(path.name, path.read_bytes()))
     return in_memory(SampleTopics, sentences=list(read.texts), labels=list(read.labels["topic"]))
 
 
 def pairs() -> tuple[list[str], list[str], list[float]]:
     path = SAMPLES / "scored_pairs.csv"
-    read = read_pairs(path.name, path.read_bytes()).first(N_PAIRS)
+    read = read_pairs(Source(path.name, path.read_bytes())).first(N_PAIRS)
     return list(read.sentences1), list(read.sentences2), read.scores.tolist()
 
 
@@ -222,7 +223,7 @@ def test_bertopic_itself(loaders: dict[str, Any]) -> None:
         pass
 
     path = SAMPLES / "sentences.csv"
-    texts = list(read_texts(path.name, path.read_bytes()).texts)
+    texts = list(read_texts(Source(path.name, path.read_bytes())).texts)
     model = BERTopic(
         embedding_model=Ours(quick("mean", loaders)),
         umap_model=PCA(n_components=5),

@@ -11,6 +11,7 @@ from neuralviz.errors import TextError
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import ablation_figure, layer_figure, scatter_figure, sweep_figure
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
 
 THREE = "A,B,5\nC,D,2.5\nE,F,0\n"
 
@@ -20,7 +21,7 @@ THREE = "A,B,5\nC,D,2.5\nE,F,0\n"
     ["sentence1,sentence2,score", "Text1, text2 ,Score", "a,b,similarity", "A,B,SCORE"],
 )
 def test_columns_go_by_their_names(header: str):
-    pairs = read_pairs("p.csv", f"{header}\n{THREE}".encode())
+    pairs = read_pairs(Source("p.csv", f"{header}\n{THREE}".encode()))
     assert pairs.sentences1 == ("A", "C", "E")
     assert pairs.sentences2 == ("B", "D", "F")
     assert pairs.scores.tolist() == [5, 2.5, 0]
@@ -31,7 +32,7 @@ def test_columns_may_stand_anywhere_and_kinds_and_topics_come_along():
     content = "score\tkind\tsentence2\tid\tTopic\tsentence1\n" + "".join(
         f"{i}\tk{i}\tb{i}\t{i}\tt{i}\ta{i}\n" for i in range(4)
     )
-    pairs = read_pairs("p.tsv", content.encode()).first(2)
+    pairs = read_pairs(Source("p.tsv", content.encode())).first(2)
     assert (pairs.sentences1, pairs.sentences2) == (("a0", "a1"), ("b0", "b1"))
     assert dict(pairs.labels) == {"kind": ("k0", "k1"), "topic": ("t0", "t1")}
     assert pairs.scores.tolist() == [0, 1]
@@ -42,7 +43,7 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
         "sentence1,sentence2,score\nA,B,1\n,B,1\nA, ,2\nA,B,good\nA,B,\nA,B,nan\nA,B,inf\n"
         'A,B,"3,5"\nA,B,-7e2\nA,B,1e3\nA,B,1,9\n'
     )
-    pairs = read_pairs("p.csv", content.encode())
+    pairs = read_pairs(Source("p.csv", content.encode()))
     assert pairs.scores.tolist() == [1, 3.5, -700, 1000]
     assert pairs.notes == (
         "1 row was left out for more fields than the first line has (line 12); put texts that "
@@ -68,20 +69,20 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
 )
 def test_what_is_no_table_of_pairs_is_refused_with_a_sentence(content: bytes, says: str):
     with pytest.raises(TextError, match=says):
-        read_pairs("p.csv", content)
+        read_pairs(Source("p.csv", content))
 
 
 def test_a_file_in_another_encoding_is_read_and_said():
     content = "sentence1,sentence2,score\n" + "Öl,Déjà vu,1\n" * 3
-    pairs = read_pairs("p.csv", content.encode("cp1252"))
+    pairs = read_pairs(Source("p.csv", content.encode("cp1252")))
     assert pairs.sentences2[0] == "Déjà vu"
     assert "Windows-1252" in pairs.notes[0]
-    assert read_pairs("p.csv", content.encode("utf-16")).sentences1[0] == "Öl"
+    assert read_pairs(Source("p.csv", content.encode("utf-16"))).sentences1[0] == "Öl"
 
 
 def test_control_characters_become_blanks():
     content = "sentence1,sentence2,score\n" + "A\x07,<b>,1\n" + "text " * 40 + ",B,2\nC,D,3\n"
-    assert read_pairs("p.csv", content.encode()).sentences1[0] == "A"
+    assert read_pairs(Source("p.csv", content.encode())).sentences1[0] == "A"
 
 
 def test_pairs_may_be_in_any_table(tmp_path):
@@ -92,7 +93,7 @@ def test_pairs_may_be_in_any_table(tmp_path):
         ("p.json", json.dumps(rows).encode()),
         ("p.jsonl", tmp_path / "p.jsonl"),
     ):
-        pairs = read_pairs(name, content)
+        pairs = read_pairs(Source(name, content))
         assert pairs.scores.tolist() == [0, 1, 1.5]
         assert pairs.sentences1 == ("a0", "a2", "a3")
         unit = name.removeprefix("p.").replace("jsonl", "line").replace("json", "row")
@@ -103,7 +104,7 @@ def test_pairs_may_be_in_any_table(tmp_path):
 
 def test_the_sample_pairs_are_read_whole():
     content = (sample_data() / "scored_pairs.csv").read_bytes()
-    pairs = read_pairs("scored_pairs.csv", content)
+    pairs = read_pairs(Source("scored_pairs.csv", content))
     assert len(pairs) == content.count(b"\n") - 1
     assert not pairs.notes
     assert set(pairs.labels) == {"kind", "topic"}

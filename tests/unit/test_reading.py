@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +13,10 @@ import pytest
 from neuralviz.errors import TextError
 from neuralviz.reading import lines
 from neuralviz.reading import texts as reading
-from neuralviz.reading.texts import (
-    join_pasted,
-    read_files,
-    read_folder,
-    read_texts,
-    split_pasted,
-)
+from neuralviz.reading.folders import read_files, read_folder
+from neuralviz.reading.pasted import join_pasted, split_pasted
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import read_texts
 
 
 @pytest.mark.parametrize(
@@ -56,13 +55,13 @@ def test_what_was_pasted_can_be_pasted_again(texts: list[str]) -> None:
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]
 )
 def test_encodings_are_recognised(encoding: str) -> None:
-    read = read_texts("a.txt", "Ein Öltröpfchen.\r\n\r\nDéjà vu.".encode(encoding))
+    read = read_texts(Source("a.txt", "Ein Öltröpfchen.\r\n\r\nDéjà vu.".encode(encoding)))
     assert read.texts == ("Ein Öltröpfchen.", "Déjà vu.")
     assert ("Windows-1252" in "".join(read.notes)) == (encoding == "cp1252")
 
 
 def test_a_table_gives_texts_ids_and_its_columns() -> None:
-    read = read_texts("a.csv", b'id,label,Text\n1,x,"Hello, you"\n2,y, \n3,z,NA\n')
+    read = read_texts(Source("a.csv", b'id,label,Text\n1,x,"Hello, you"\n2,y, \n3,z,NA\n'))
     assert read.texts == ("Hello, you", "NA")
     assert read.ids == ("1", "3")
     assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
@@ -71,45 +70,46 @@ def test_a_table_gives_texts_ids_and_its_columns() -> None:
 
 def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -> None:
     content = b"kind;words;score\nshort;a rather long text;1\nshort;another one;2\n"
-    assert read_texts("a.csv", content).column == "words"
-    assert read_texts("a.csv", content, "kind").texts == ("short", "short")
+    assert read_texts(Source("a.csv", content)).column == "words"
+    assert read_texts(Source("a.csv", content), "kind").texts == ("short", "short")
     with pytest.raises(TextError, match="“kind”, “words”, “score”"):
-        read_texts("a.csv", content, "text")
+        read_texts(Source("a.csv", content), "text")
 
 
 def test_one_column_may_hold_commas() -> None:
-    read = read_texts("a.csv", b"text\nHello, you, there\nNo comma\n")
+    read = read_texts(Source("a.csv", b"text\nHello, you, there\nNo comma\n"))
     assert (read.texts, read.ids) == (("Hello, you, there", "No comma"), None)
 
 
 def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     """A text is never cut at its commas."""
     content = b"id,text\n1,hello, world of texts\n\n2,bye\n3,bye, all\n"
-    read = read_texts("a.csv", content)
+    read = read_texts(Source("a.csv", content))
     assert (read.texts, read.ids) == (("bye",), ("2",))
     assert read.notes == (
         "2 rows were left out for more fields than the first line has (line 2, 5); put texts that "
         "contain “,” in quotation marks.",
     )
     with pytest.raises(TextError, match="put texts that contain “,” in quotation marks"):
-        read_texts("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n")
+        read_texts(Source("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n"))
     many = b"a,b\n1,two\n" + b"1,2,3\n" * 7
-    assert "(line 3, 4, 5, 6, 7 …)" in read_texts("a.csv", many).notes[0]
+    assert "(line 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
 
 
 def test_fields_may_be_missing_or_empty_at_the_end_and_names_may_repeat() -> None:
-    read = read_texts("a.csv", b"text,label,,label\r\none,x,,,\r\ntwo\r\n")
+    read = read_texts(Source("a.csv", b"text,label,,label\r\none,x,,,\r\ntwo\r\n"))
     assert (read.texts, read.notes) == (("one", "two"), ())
     assert read.columns == ("text", "label", "column 3", "label (4)")
 
 
 def test_a_long_text_in_a_table() -> None:
-    assert len(read_texts("a.csv", b'id,text\n1,"' + b"a, b " * 100_000 + b'"\n').texts[0]) > 4e5
+    source = Source("a.csv", b'id,text\n1,"' + b"a, b " * 100_000 + b'"\n')
+    assert len(read_texts(source).texts[0]) > 4e5
 
 
 @pytest.mark.parametrize("content", [b"A dog\0 barks.\nA cat.\n", b"A dog\0 barks.\nA cat."])
 def test_a_zero_byte_makes_no_chinese(content: bytes) -> None:
-    read = read_texts("a.txt", content)
+    read = read_texts(Source("a.txt", content))
     assert read.texts == ("A dog  barks.", "A cat.")
     assert read.notes == ("1 unreadable character was replaced by blanks.",)
 
@@ -119,26 +119,26 @@ def test_a_zero_byte_makes_no_chinese(content: bytes) -> None:
 )
 @pytest.mark.parametrize("name", ["a.txt", "a.csv"])
 def test_a_few_control_characters_make_no_binary(line: str, name: str) -> None:
-    texts = read_texts(name, f"text\n{line} and so on\n{line}\n".encode()).texts
+    texts = read_texts(Source(name, f"text\n{line} and so on\n{line}\n".encode())).texts
     assert len(texts) == (3 if name == "a.txt" else 2)
     assert texts[-2].endswith("and so on")
 
 
 def test_a_log_of_a_terminal_is_text_however_long() -> None:
     lines = b"\x1b[32m\x1b[1mok\x1b[0m\n" * 5000
-    assert len(read_texts("a.txt", lines).texts) == 5000
+    assert len(read_texts(Source("a.txt", lines)).texts) == 5000
 
 
 @pytest.mark.parametrize("n_bytes", [200, 2000, 100_000])
 def test_bytes_drawn_at_random_are_no_text(n_bytes: int) -> None:
     drawn = np.random.default_rng(n_bytes).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
     with pytest.raises(TextError, match="does not look like text"):
-        read_texts("a.txt", drawn)
+        read_texts(Source("a.txt", drawn))
 
 
 def test_lines_end_where_pasted_lines_end() -> None:
     text = "One\u2028still one\x85\nTwo\rthree\r\nfour\n\n"
-    read = read_texts("a.txt", text.encode())
+    read = read_texts(Source("a.txt", text.encode()))
     assert read.texts == split_pasted(text).texts == ("One\u2028still one", "Two", "three", "four")
 
 
@@ -162,21 +162,21 @@ def test_unusable_files_are_refused_with_a_sentence(
     name: str, content: bytes, sentence: str
 ) -> None:
     with pytest.raises(TextError, match=sentence):
-        read_texts(name, content)
+        read_texts(Source(name, content))
 
 
 def test_a_text_file_has_no_columns() -> None:
     with pytest.raises(TextError, match="not a table, so it has no column “text”"):
-        read_texts("a.txt", b"a", "text")
+        read_texts(Source("a.txt", b"a"), "text")
     with pytest.raises(TextError, match="not a table, so it has no column “key”"):
-        read_texts("a.txt", b"a", id_column="key")
+        read_texts(Source("a.txt", b"a"), id_column="key")
 
 
 def test_a_table_without_a_column_of_texts_is_refused() -> None:
     with pytest.raises(TextError, match="no column of texts: there is no word in “x”, “y”"):
-        read_texts("t.csv", b"x,y\n1,2.5\n3,1e5\n")
-    assert read_texts("t.csv", b"x,y\n1,two\n3,four\n").column == "y"
-    assert read_texts("t.csv", b"x,text\n1,2\n3,4\n").texts == ("2", "4")
+        read_texts(Source("t.csv", b"x,y\n1,2.5\n3,1e5\n"))
+    assert read_texts(Source("t.csv", b"x,y\n1,two\n3,four\n")).column == "y"
+    assert read_texts(Source("t.csv", b"x,text\n1,2\n3,4\n")).texts == ("2", "4")
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,14 @@ def test_a_table_without_a_column_of_texts_is_refused() -> None:
 def test_a_text_file_is_split_as_asked(mode: str, texts: tuple[str, ...], tmp_path: Path) -> None:
     content = b"\nOne\r\ntwo\n \n\nthree\n\n"
     (tmp_path / "a.txt").write_bytes(content)
-    assert read_texts("a.txt", content, mode=mode).texts == texts
-    assert read_texts("a.txt", tmp_path / "a.txt", mode=mode).texts == texts
+    assert read_texts(Source("a.txt", content), mode=mode).texts == texts
+    assert read_texts(Source("a.txt", tmp_path / "a.txt"), mode=mode).texts == texts
 
 
 def test_columns_named_like_ours_are_labels() -> None:
     names = ["text", "id", "vector", "x", "row", "cluster", "file"]
     content = f"{','.join(names)}\nOne,a,1,2,3,4,5\nTwo,b,,,,,\n".encode()
-    read = read_texts("a.csv", content)
+    read = read_texts(Source("a.csv", content))
     assert list(read.labels) == names[1:]
     assert read.labels["vector"] == ("1", "")
     assert read.labels["cluster"] == ("4", "")
@@ -205,59 +205,59 @@ def test_columns_named_like_ours_are_labels() -> None:
 
 def test_news_are_read_by_their_descriptions() -> None:
     content = b"Class Index,Title,Description\n3,Oil,Prices rose.\n1,Vote,They voted.\n"
-    read = read_texts("news.csv", content)
+    read = read_texts(Source("news.csv", content))
     assert (read.column, read.texts) == ("Description", ("Prices rose.", "They voted."))
     assert read.labels == {"Class Index": ("3", "1"), "Title": ("Oil", "Vote")}
-    read = read_texts("news.csv", b"label,title,text\nWorld,Vote,They voted.\n")
+    read = read_texts(Source("news.csv", b"label,title,text\nWorld,Vote,They voted.\n"))
     assert (read.column, read.ids) == ("text", None)
 
 
 def test_a_column_that_is_blank_is_not_the_texts() -> None:
-    assert read_texts("a.csv", b"text,body\n,One\n,Two\n").column == "body"
+    assert read_texts(Source("a.csv", b"text,body\n,One\n,Two\n")).column == "body"
 
 
 def test_ids_are_made_unique() -> None:
     rows = "a,A\na,B\na (2),C\n,D\n1,E\na,F\n,G\n"
-    read = read_texts("a.csv", f"id,text\n{rows}".encode())
+    read = read_texts(Source("a.csv", f"id,text\n{rows}".encode()))
     assert read.ids == ("a", "a (3)", "a (2)", "2", "1", "a (4)", "3")
     assert read.labels["id"] == ("a", "a", "a (2)", "", "1", "a", "")
     assert read.notes == (
         "2 ids were there before; a number in brackets tells them apart.",
         "2 texts were without an id and got a number for one.",
     )
-    assert read_texts("a.csv", b"id,text\n,One\n,Two\n").ids is None
+    assert read_texts(Source("a.csv", b"id,text\n,One\n,Two\n")).ids is None
 
 
 def test_many_alike_ids_take_no_longer_than_others() -> None:
     content = "id,text\n" + "a,One\n" * 50_000
-    assert read_texts("a.csv", content.encode()).ids[-1] == "a (50000)"
+    assert read_texts(Source("a.csv", content.encode())).ids[-1] == "a (50000)"
 
 
 def test_the_column_of_the_ids_may_be_chosen() -> None:
     content = b"id,key,text\n1,k1,One\n2,k2,Two\n"
-    assert read_texts("a.csv", content, id_column="key").ids == ("k1", "k2")
+    assert read_texts(Source("a.csv", content), id_column="key").ids == ("k1", "k2")
     with pytest.raises(TextError, match="no column “nr”; it has “id”, “key”, “text”"):
-        read_texts("a.csv", content, id_column="nr")
+        read_texts(Source("a.csv", content), id_column="nr")
 
 
 def test_labels_are_cleaned_like_texts() -> None:
-    read = read_texts("a.jsonl", b'{"text": "One", "label": " a\\u0000\\ud800b "}\n')
+    read = read_texts(Source("a.jsonl", b'{"text": "One", "label": " a\\u0000\\ud800b "}\n'))
     assert read.labels == {"label": ("a  b",)}
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.txt"])
 def test_as_many_texts_as_are_wanted(name: str) -> None:
     content = b"text\nOne\n\nTwo\nThree\n"
-    read = read_texts(name, content, max_texts=2)
+    read = read_texts(Source(name, content), max_texts=2)
     assert len(read.texts) == 2
     assert "Only the first 2 " in read.notes[-1] and "there are more" in read.notes[-1]
-    assert "more" not in "".join(read_texts(name, content, max_texts=4).notes)
+    assert "more" not in "".join(read_texts(Source(name, content), max_texts=4).notes)
 
 
 def test_the_most_texts_that_are_read(monkeypatch) -> None:
     monkeypatch.setattr(reading, "MAX_TEXTS", 3)
-    assert len(read_texts("a.txt", b"A\nB\nC\nD\n").texts) == 3
-    assert len(read_texts("a.csv", b"text\nA\nB\nC\nD\n", max_texts=9).texts) == 3
+    assert len(read_texts(Source("a.txt", b"A\nB\nC\nD\n")).texts) == 3
+    assert len(read_texts(Source("a.csv", b"text\nA\nB\nC\nD\n"), max_texts=9).texts) == 3
 
 
 @pytest.mark.parametrize("mode", ["line", "blank line", "one"])
@@ -266,12 +266,12 @@ def test_texts_that_are_far_too_long_are_left_out_and_named(mode: str) -> None:
     content = f"One\n\n{long}\n\nTwo\n".encode()
     if mode == "one":
         with pytest.raises(TextError, match="more than 1,000,000 characters"):
-            read_texts("a.txt", content, mode=mode)
+            read_texts(Source("a.txt", content), mode=mode)
     else:
-        read = read_texts("a.txt", content, mode=mode)
+        read = read_texts(Source("a.txt", content), mode=mode)
         assert read.texts == ("One", "Two")
         assert "1 text was left out for more than 1,000,000 characters (line 3)." in read.notes
-    read = read_texts("a.csv", f"id,text\n1,One\n2,{long}\n3,Two\n".encode())
+    read = read_texts(Source("a.csv", f"id,text\n1,One\n2,{long}\n3,Two\n".encode()))
     assert (read.texts, read.ids) == (("One", "Two"), ("1", "3"))
     assert "1 text was left out for more than 1,000,000 characters (line 3)." in read.notes
 
@@ -280,17 +280,17 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 1 << 16)
     for name in ("a.csv", "a.txt", "a.jsonl"):
         with pytest.raises(TextError, match=r"Line 2 of a\..* is longer than 65,536 characters"):
-            read_texts(name, b"text\n" + b"a" * (1 << 17))
+            read_texts(Source(name, b"text\n" + b"a" * (1 << 17)))
 
 
 def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
     with pytest.raises(TextError, match=r"a\.csv cannot be read: No such file"):
-        read_texts("a.csv", tmp_path / "a.csv")
+        read_texts(Source("a.csv", tmp_path / "a.csv"))
     with pytest.raises(TextError, match="is no file"):
-        read_texts("a.csv", tmp_path)
+        read_texts(Source("a.csv", tmp_path))
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(TextError, match="is no file"):
-        read_texts("pipe", tmp_path / "pipe")
+        read_texts(Source("pipe", tmp_path / "pipe"))
 
 
 # --- folders -----------------------------------------------------------------------------------
@@ -393,21 +393,73 @@ def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_that_were_given_are_read_in_their_order() -> None:
-    read = read_files([("b.txt", b"One"), ("a.csv", b"text,n\nTwo,2\n"), ("c.txt", b"")])
+    read = read_files(
+        [Source("b.txt", b"One"), Source("a.csv", b"text,n\nTwo,2\n"), Source("c.txt", b"")]
+    )
     assert read.texts == ("One", "Two")
     assert dict(read.labels) == {"n": ("", "2"), "file": ("b.txt", "a.csv")}
     assert read.notes == ("c.txt is empty.",)
     with pytest.raises(TextError, match=r"no text in these files. c\.txt is empty"):
-        read_files([("c.txt", b"")])
+        read_files([Source("c.txt", b"")])
 
 
 def test_a_replacement_character_is_one_like_others() -> None:
-    read = read_texts("t.txt", "lost: \ufffd\nfound\n".encode())
+    read = read_texts(Source("t.txt", "lost: \ufffd\nfound\n".encode()))
     assert read.texts == ("lost: \ufffd", "found")
     assert read.notes == ()
 
 
 def test_texts_of_characters_without_width_are_blank() -> None:
-    read = read_texts("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode())
+    read = read_texts(Source("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode()))
     assert read.texts == ("fine", "e\u0301\u200d")
     assert read.notes == ("1 row without text left out.",)
+
+
+def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
+    """What is no regular file, and what the system makes up while it is read."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "one.txt").write_text("One")
+    read = read_folder(tmp_path)
+    assert read.texts == ("One",)
+    assert read.notes == (
+        "loop.txt is a link that leads out of the folder.",
+        "empty.txt is empty.",
+        "pipe.txt is no file, so there is no text in it.",
+    )
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a system without it")
+def test_the_folder_of_a_process_is_refused_in_seconds() -> None:
+    code = "from pathlib import Path\nfrom neuralviz.reading.folders import read_folder\n"
+    code += "from neuralviz.errors import TextError\n"
+    code += "try: read_folder(Path('/proc/self'))\nexcept TextError as error: print(error)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "There is no text in the folder /proc/self." in done.stdout
+
+
+def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text("One")
+    assert len(read_folder(tmp_path, max_files=4).texts) == 4
+    with pytest.raises(TextError, match="holds more than 3 files; choose one in it"):
+        read_folder(tmp_path, max_files=3)
+
+
+def test_a_text_that_is_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with path.open("wb") as file:
+        file.write(b"a\n" * (1 << 23))  # as much as the encoding is told by
+        file.truncate(1 << 40)  # a hole, in which no line ends
+    with pytest.raises(TextError, match="left out for more than 1,000,000 characters"):
+        read_texts(Source("a.txt", path), mode="one")
+
+
+def test_a_text_that_takes_long_to_embed_is_announced() -> None:
+    read = read_texts(Source("a.txt", b"One\n" + b"word " * 100_000))
+    assert read.notes == (
+        "The longest text has 499,999 characters (line 2); to embed it may take minutes.",
+    )
+    assert read_texts(Source("a.txt", b"word " * 10_000)).notes == ()

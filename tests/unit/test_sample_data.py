@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 
 FOLDER = Path(__file__).parents[2] / "sample_data"
@@ -51,11 +52,11 @@ def test_ids_are_unique(name: str):
 def test_files_are_read_as_texts(name: str):
     table = rows(name)
     for column in ("sentence1", "sentence2") if name == "scored_pairs.csv" else ("text",):
-        read = read_texts(name, (FOLDER / name).read_bytes(), column)
+        read = read_texts(Source(name, (FOLDER / name).read_bytes()), column)
         assert read.texts == tuple(row[column] for row in table)
         assert read.ids == tuple(row["id"] for row in table)
         assert not read.notes
-    guessed = read_texts(name, (FOLDER / name).read_bytes())
+    guessed = read_texts(Source(name, (FOLDER / name).read_bytes()))
     assert guessed.column in ("text", "sentence1")
 
 

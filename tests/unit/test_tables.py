@@ -22,6 +22,8 @@ from pyarrow import parquet
 from neuralviz.errors import TextError
 from neuralviz.reading import delimited, json_tables, lines, parquet_tables
 from neuralviz.reading.cells import cell_text, finite_number
+from neuralviz.reading.parquet_tables import read_parquet
+from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 
@@ -93,7 +95,7 @@ WRITERS = {
 @settings(max_examples=40, deadline=None)
 @given(rows=ROWS)
 def test_what_is_written_comes_back(name: str, rows: list[tuple[str, ...]]) -> None:
-    table = read_table(name, WRITERS[name](rows))
+    table = read_table(Source(name, WRITERS[name](rows)))
     if name == "t.xlsx":  # in which a cell of blanks is an empty one
         rows = [tuple(cell if cell.strip() else "" for cell in row) for row in rows]
     kept = [row for row in rows if any(map(str.strip, row))]
@@ -115,7 +117,7 @@ def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
         'id,text\n1,"two\nlines"\n\n2,too, many\n3,"never closed\n4,four\n5,"ok, five"\n'
         '6,"closed" too early\n7,"three\n\nlines"\n8\n9,nine,,\n10,"never closed\n11,eleven\n'
     )
-    table = read_table("t.csv", content.encode())
+    table = read_table(Source("t.csv", content.encode()))
     assert rows_of(table) == [
         ("1", "two\nlines"),
         ("4", "four"),
@@ -134,21 +136,21 @@ def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
 def test_lines_are_right_however_they_end_and_wherever_a_portion_ends(monkeypatch) -> None:
     monkeypatch.setattr(delimited, "_BUFFER", 10)
     content = b'id,text\r\n1,"a\r\nb"\r2,x,y\n3,z\r\n\r\n4,u\n'
-    table = read_table("t.csv", content)
+    table = read_table(Source("t.csv", content))
     assert rows_of(table) == [("1", "a\nb"), ("3", "z"), ("4", "u")]
     assert table.lines == [2, 5, 7]
     assert "(line 4)" in table.notes[0]
 
 
 def test_a_quotation_mark_inside_a_field_is_a_character() -> None:
-    table = read_table("t.csv", b'a,b\n5" wide,he said "no"\n "x",y\n')
+    table = read_table(Source("t.csv", b'a,b\n5" wide,he said "no"\n "x",y\n'))
     assert rows_of(table) == [('5" wide', 'he said "no"'), (' "x"', "y")]
 
 
 def test_no_word_means_something_else() -> None:
     """Numbers, dates, and what other readers take for missing values, are kept as they stand."""
     content = b"1,007,1e3\nNA,null,2024-01-01\nTRUE,nan,1_000\n"
-    table = read_table("t.csv", content)
+    table = read_table(Source("t.csv", content))
     assert table.columns == ("1", "007", "1e3")
     assert rows_of(table) == [("NA", "null", "2024-01-01"), ("TRUE", "nan", "1_000")]
 
@@ -156,8 +158,8 @@ def test_no_word_means_something_else() -> None:
 def test_a_quotation_mark_on_every_line_takes_no_long_time() -> None:
     start = time.perf_counter()
     with pytest.raises(TextError, match="20,000 rows were left out"):
-        read_table("t.csv", b"a,b\n" + b'1,"open\n' * 20_000)
-    table = read_table("t.csv", b'a,b\n1,"open\n' + b"1,2\n" * 20_000)
+        read_table(Source("t.csv", b"a,b\n" + b'1,"open\n' * 20_000))
+    table = read_table(Source("t.csv", b'a,b\n1,"open\n' + b"1,2\n" * 20_000))
     assert len(table) == 20_000
     assert time.perf_counter() - start < 5
 
@@ -166,7 +168,7 @@ def test_hundred_thousand_rows_take_a_second_or_two() -> None:
     row = '{},News,"A title, with a comma","A text of some length, as ""news"" have it. {}"\n'
     content = "id,label,title,text\n" + "".join(row.format(i, i) for i in range(100_000))
     start = time.perf_counter()
-    table = read_table("t.csv", content.encode())
+    table = read_table(Source("t.csv", content.encode()))
     assert time.perf_counter() - start < 5
     assert len(table) == 100_000
     assert table.column("text")[-1] == 'A text of some length, as "news" have it. 99999'
@@ -180,7 +182,7 @@ def test_the_head_of_a_file_of_2_gb_is_read_in_seconds_and_little_memory(tmp_pat
         file.truncate(2_000_000_000)
     start = time.perf_counter()
     tracemalloc.start()
-    table = read_table("large.csv", path, max_rows=100)
+    table = read_table(Source("large.csv", path), max_rows=100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(table) == 100
@@ -197,14 +199,14 @@ def test_2_gb_without_text_are_refused_in_seconds(name: str, tmp_path: Path) -> 
         file.truncate(2_000_000_000)
     start = time.perf_counter()
     with pytest.raises(TextError, match="does not look like text"):
-        read_table(name, path)
+        read_table(Source(name, path))
     assert time.perf_counter() - start < 5
 
 
 def test_more_rows_than_wanted_are_not_read() -> None:
     content = b"id,text\n" + b"1,one\n" * 5
     for most, there_are_more in ((3, True), (5, False), (9, False)):
-        table = read_table("t.csv", content, max_rows=most)
+        table = read_table(Source("t.csv", content), max_rows=most)
         assert len(table) == min(5, most)
         assert bool(table.notes) == there_are_more
 
@@ -216,7 +218,7 @@ def test_far_too_many_columns_are_refused() -> None:
         ("t.json", json.dumps([dict.fromkeys(wide, "a")]).encode()),
     ):
         with pytest.raises(TextError, match="more than 2,000 columns"):
-            read_table(name, content)
+            read_table(Source(name, content))
 
 
 # --- encodings -----------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ FRENCH = "Les élèves étaient à l’école où l’été s’achève. Ça va 
 )
 def test_old_encodings_are_told_by_their_letters_and_named(text: str, encoding: str, said: str):
     content = f"id\ttext\n1\t{text}".encode(encoding)
-    table = read_table("t.tsv", content)
+    table = read_table(Source("t.tsv", content))
     assert table.column("text") == [text.rstrip("\n")]
     assert table.notes == (f"t.tsv is not in UTF-8; it was read as {said}.",)
 
@@ -262,14 +264,14 @@ def test_old_encodings_are_told_by_their_letters_and_named(text: str, encoding: 
     "encoding", "utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be".split()
 )
 def test_unicode_is_known_with_and_without_a_mark(text: str, encoding: str) -> None:
-    table = read_table("t.tsv", f"id\ttext\n1\t{text}".encode(encoding))
+    table = read_table(Source("t.tsv", f"id\ttext\n1\t{text}".encode(encoding)))
     assert (table.columns, table.column("text")) == (("id", "text"), [text.rstrip("\n")])
     assert table.notes == ()
 
 
 def test_stray_bytes_do_not_spoil_a_file_in_utf_8() -> None:
     content = f"id\ttext\n1\t{RUSSIAN}".encode() + b"2\tcaf\xe9\n"
-    table = read_table("t.tsv", content)
+    table = read_table(Source("t.tsv", content))
     assert table.column("text") == [RUSSIAN.rstrip("\n"), "café"]
     assert table.notes == ("1 character was not in UTF-8 and read as Windows-1252 (line 3).",)
 
@@ -279,7 +281,7 @@ def test_an_encoding_is_told_by_the_head_of_a_file(monkeypatch) -> None:
     text = "text\n" + RUSSIAN * 3
     for size in (20, 21, 22, 23):
         monkeypatch.setattr(lines, "_SAMPLE", size)
-        assert read_table("t.csv", text.encode()).notes == ()
+        assert read_table(Source("t.csv", text.encode())).notes == ()
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -288,7 +290,7 @@ def test_an_encoding_is_told_by_the_head_of_a_file(monkeypatch) -> None:
 def test_json_lines_that_are_broken_are_named() -> None:
     lines = ['{"text": "One", "n": 1.0}', "", "{broken", '"Two"', "[1, 2]", "[" * 100_000]
     lines += ['{"n": ' + "9" * 5000 + "}", '{"text": "Three", "more": {"a": [true, null]}}', "null"]
-    table = read_table("t.jsonl", "\n".join(lines).encode())
+    table = read_table(Source("t.jsonl", "\n".join(lines).encode()))
     assert table.columns == ("text", "n", "more")
     assert rows_of(table) == [
         ("One", "1", ""),
@@ -313,14 +315,14 @@ def test_json_lines_that_are_broken_are_named() -> None:
     ],
 )
 def test_json_may_hold_its_rows_in_several_ways(found: object) -> None:
-    table = read_table("t.json", json.dumps(found, indent=2).encode())
+    table = read_table(Source("t.json", json.dumps(found, indent=2).encode()))
     assert list(table.column("text")) == ["One", "Two"]
     assert (table.lines, table.unit) == ([1, 2], "row")
 
 
 def test_json_lines_may_be_called_json() -> None:
     content = b'{"text": "One"}\n{"text": "Two"}\n'
-    assert list(read_table("t.json", content).column("text")) == ["One", "Two"]
+    assert list(read_table(Source("t.json", content)).column("text")) == ["One", "Two"]
 
 
 @pytest.mark.parametrize(
@@ -342,13 +344,13 @@ def test_json_lines_may_be_called_json() -> None:
 )
 def test_what_is_no_table_is_refused_with_a_sentence(name: str, content: bytes, says: str) -> None:
     with pytest.raises(TextError, match=says):
-        read_table(name, content)
+        read_table(Source(name, content))
 
 
 def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(json_tables, "MAX_WHOLE", 1000)
     with pytest.raises(TextError, match="larger than 1,000 bytes; save it as JSON lines"):
-        read_table("t.json", b'["' + b"a" * 1000 + b'"]')
+        read_table(Source("t.json", b'["' + b"a" * 1000 + b'"]'))
 
 
 # --- parquet and Excel ---------------------------------------------------------------------------
@@ -373,7 +375,7 @@ def test_parquet_values_are_written_as_a_person_would() -> None:
     }
     file = io.BytesIO()
     parquet.write_table(pa.table(columns), file)
-    table = read_table("t.parquet", file.getvalue())
+    table = read_table(Source("t.parquet", file.getvalue()))
     assert dict(zip(table.columns, rows_of(table)[0], strict=True)) == {
         "text": "One", "class": "1", "small": "0.1", "number": "3", "truth": "true",
         "day": "2024-05-01", "moment": "2024-05-01 12:30:00", "kind": "a", "tags": '["x", "y"]',
@@ -393,8 +395,50 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     taken = []
     values = parquet_tables._values
     monkeypatch.setattr(parquet_tables, "_values", lambda column: taken.append(1) or values(column))
-    assert len(read_table("t.parquet", path, max_rows=15)) == 15
+    assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
     assert len(taken) < 5
+
+
+def repeated_text(n_characters: int, n_rows: int, *, as_dictionary: bool) -> bytes:
+    """A small file of a text that it holds once, and as many rows with it."""
+    codes = pa.array([0] * n_rows, pa.int32())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * (n_characters // 2)]))
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"text": texts}), file, store_schema=as_dictionary)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("as_dictionary", [True, False])
+def test_a_long_text_in_every_row_of_a_small_parquet_file_is_refused(as_dictionary: bool) -> None:
+    content = repeated_text(500_000, 1_000_000, as_dictionary=as_dictionary)
+    assert len(content) < 1e5
+    start = time.monotonic()
+    with pytest.raises(TextError, match=r"more than 2,147,483,648 characters in its first 10,000"):
+        read_table(Source("t.parquet", content))
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("as_dictionary", [True, False])
+def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool) -> None:
+    content = repeated_text(500_000, 1_000, as_dictionary=as_dictionary)
+    table = read_parquet("t.parquet", io.BytesIO(content), None, max_characters=500_000_000)
+    assert table.column("text") == ["a " * 250_000] * 1000
+    with pytest.raises(TextError, match="more than 499,999,999 characters"):
+        read_parquet("t.parquet", io.BytesIO(content), None, max_characters=499_999_999)
+
+
+def test_missing_values_among_repeated_ones_stay_missing() -> None:
+    column = pa.array(["b", None, "a", "b", None]).dictionary_encode()
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"n": [1, 2, 3, 4, 5], "text": column}), file)
+    table = read_table(Source("t.parquet", file.getvalue()))
+    assert table.column("text") == [
+        "b",
+        "",
+        "a",
+        "b",
+        "",
+    ]
 
 
 def test_the_first_sheet_with_cells_is_read() -> None:
@@ -415,7 +459,7 @@ def test_the_first_sheet_with_cells_is_read() -> None:
                 cell.data_type = "s"
     file = io.BytesIO()
     workbook.save(file)
-    table = read_table("t.xlsx", file.getvalue())
+    table = read_table(Source("t.xlsx", file.getvalue()))
     assert table.columns == ("id", "text", "column 3", "when", "n")
     assert rows_of(table) == [
         ("1", "One", "true", "2024-05-01", "2.5"),
@@ -427,7 +471,7 @@ def test_the_first_sheet_with_cells_is_read() -> None:
 
 
 def test_names_of_columns_are_made_unique() -> None:
-    table = read_table("t.csv", b"a (3),a,a,\nOne,2,3,4\n")
+    table = read_table(Source("t.csv", b"a (3),a,a,\nOne,2,3,4\n"))
     assert table.columns == ("a (3)", "a", "a (3) (3)", "column 4")
 
 

@@ -29,9 +29,10 @@ import resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # the rest of the machine stays
 from neuralviz.errors import TextError
+from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 try:
-    table = read_table("t.xlsx", Path(sys.argv[1]))
+    table = read_table(Source("t.xlsx", Path(sys.argv[1])))
 except TextError as error:
     print(error)
 else:

@@ -13,8 +13,10 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.theme import shorten
-from neuralviz.reading.tables import TABLES, is_table
-from neuralviz.reading.texts import ReadTexts, read_files, read_texts, split_pasted
+from neuralviz.reading.folders import read_files
+from neuralviz.reading.pasted import split_pasted
+from neuralviz.reading.source import TABLES, Source
+from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.corpus.work import current_work
@@ -22,6 +24,8 @@ from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
     from neuralviz.reading.texts import Mode
     from neuralviz.store.corpora import Corpus
@@ -42,8 +46,14 @@ _MODES: dict[str, Mode] = {
     "the whole file": "one",
 }
 
-_read_file = st.cache_data(max_entries=2, ttl=KEPT_SECONDS, show_spinner="Reading …")(read_texts)
-_read_files = st.cache_data(max_entries=1, ttl=KEPT_SECONDS, show_spinner="Reading …")(read_files)
+_cache = partial(
+    st.cache_data,
+    ttl=KEPT_SECONDS,
+    show_spinner="Reading …",
+    hash_funcs={Source: lambda source: source.digest},
+)
+_read_file = _cache(max_entries=2)(read_texts)
+_read_files = _cache(max_entries=1)(read_files)
 
 
 def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
@@ -140,14 +150,13 @@ def _uploaded() -> tuple[ReadTexts | None, str]:
     if not files:
         return None, ""
     if len(files) > 1:
-        given = [(file.name, file.getvalue()) for file in files]
-        return _read_files(given), f"{len(files)} files"
+        return _read_files([_source(file) for file in files]), f"{len(files)} files"
     (file,) = files
-    content, name = file.getvalue(), PurePosixPath(file.name).stem
-    if not is_table(file.name):
+    source, name = _source(file), PurePosixPath(file.name).stem
+    if not source.is_table:
         mode = st.radio("A text is", list(_MODES), horizontal=True, key="corpus-file-mode")
-        return _read_file(file.name, content, mode=_MODES[mode]), name
-    read = _read_file(file.name, content)
+        return _read_file(source, mode=_MODES[mode]), name
+    read = _read_file(source)
     columns = list(read.columns)
     if len(columns) > 1:
         left, right = st.columns(2)
@@ -160,9 +169,7 @@ def _uploaded() -> tuple[ReadTexts | None, str]:
         of_ids = right.selectbox(
             "Column of the ids", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}"
         )
-        read = _read_file(
-            file.name, content, column, id_column=None if of_ids == GUESSED else of_ids
-        )
+        read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
     return read, name
 
 
@@ -177,8 +184,12 @@ def _folder() -> tuple[ReadTexts | None, str]:
     )
     if not files:
         return None, ""
-    given = sorted((file.name, file.getvalue()) for file in files)
-    return _read_files(given), PurePosixPath(given[0][0]).parts[0]
+    given = sorted(map(_source, files), key=lambda source: source.name)
+    return _read_files(given), PurePosixPath(given[0].name).parts[0]
+
+
+def _source(file: UploadedFile) -> Source:
+    return Source(file.name, file.getvalue())
 
 
 _SOURCES = {"Files": _uploaded, "Folder": _folder, "Paste": _pasted}

@@ -12,6 +12,7 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.projecting import SCORED_NEIGHBOURS
@@ -107,13 +108,13 @@ class OpenMap:
         self.kept = kept
         self.coordinates: np.ndarray
         self.clusters: Clusters
-        self.coordinates, self.clusters = CorpusStore().maps.points(kept)
+        self.coordinates, self.clusters = KeptMaps(CorpusStore()).points(kept)
         self.colours: dict[str, PointColour] = {}
 
     @cached_property
     def neighbours(self) -> Neighbours:
         """The neighbours of every text in the space that was projected."""
-        return CorpusStore().maps.neighbours(self.kept)
+        return KeptMaps(CorpusStore()).neighbours(self.kept)
 
     @cached_property
     def embedder(self) -> KeptEmbedder:
@@ -138,7 +139,7 @@ class OpenMap:
         """Names of the axes, where they mean something."""
         if self.kept.settings.reducer != "pca":
             return None
-        shares = CorpusStore().maps.fitted(self.kept)["explained_variance_ratio"]
+        shares = KeptMaps(CorpusStore()).fitted(self.kept)["explained_variance_ratio"]
         return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
 
     @cached_property
@@ -173,7 +174,7 @@ def _placer(folder: str, shown: OpenMap) -> Placer:
 def _open_map(folder: str, corpus_id: str, map_id: str) -> OpenMap:
     store = CorpusStore()
     corpus = store.corpus(corpus_id)
-    kept = next((one for one in store.maps.of(corpus) if one.id == map_id), None)
+    kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
         raise StoreError("This map is not there any more; it was deleted meanwhile.")
     return OpenMap(corpus, kept)
@@ -202,7 +203,7 @@ def find_map(corpus: Corpus, choice: MapChoice) -> KeptMap | None:
     wanted = choice.spec.to_json()
     for embedder in reversed(store.vectors.embedders()):
         if embedder.spec == wanted:
-            kept = store.maps.find(corpus, embedder, choice.settings)
+            kept = KeptMaps(store).find(corpus, embedder, choice.settings)
             if kept is not None:
                 return kept
     return None
@@ -222,7 +223,7 @@ def maps_by_method(corpus: Corpus) -> dict[str, KeptMap]:
     store = CorpusStore()
     specs = {embedder.id: embedder.spec for embedder in store.vectors.embedders()}
     found: dict[str, KeptMap] = {}
-    for kept in store.maps.of(corpus):
+    for kept in KeptMaps(store).of(corpus):
         if specs.get(kept.embedder):
             found.setdefault(kept.embedder, kept)
     try:

@@ -21,6 +21,7 @@ from neuralviz.evaluation.tables import data_of
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.ui.method_choice import JOINED
 from neuralviz.ui.model_choice import LOADERS
@@ -185,12 +186,12 @@ def _likely_kind(columns: Sequence[str]) -> Kind:
 
 @st.cache_data(max_entries=8, show_spinner=False)
 def _read(name: str, content: bytes, roles: dict[str, str]) -> DataSet:
-    return data_of(name, _read_table(name, content, max_rows=MAX_ROWS), roles)
+    return data_of(name, _read_table(Source(name, content), max_rows=MAX_ROWS), roles)
 
 
 def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
     """Role to column; None while one that is needed is missing."""
-    columns = _read_table(name, content, max_rows=MAX_ROWS).columns
+    columns = _read_table(Source(name, content), max_rows=MAX_ROWS).columns
     if not columns:
         return {}  # reading says why
     kind, is_clear = _likely_kind(columns), False

@@ -22,6 +22,7 @@ from neuralviz.plots.pairs import (
 )
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
+from neuralviz.reading.source import Source
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import text_model_or_stop
@@ -43,7 +44,9 @@ VARIANTS = ("authors", "paper")  # as in the address
 PLAIN = "Last layer, mean"
 HALF = 420  # px
 
-_read = st.cache_data(max_entries=8, show_spinner=False)(read_pairs)
+_read = st.cache_data(
+    max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
+)(read_pairs)
 
 
 def show() -> None:
@@ -91,7 +94,7 @@ def _pairs() -> ScoredPairs | None:
     try:
         if source == "Example":
             name = EXAMPLE
-            pairs = _read(name, (sample_data() / name).read_bytes())
+            pairs = _read(Source(name, (sample_data() / name).read_bytes()))
         else:
             file = st.file_uploader(
                 "A file of scored pairs",
@@ -106,7 +109,7 @@ def _pairs() -> ScoredPairs | None:
                 st.caption("Give a table with the columns sentence1, sentence2 and score.")
                 return None
             name, content = st.session_state["layers-pairs-kept"]
-            pairs = _read(name, content)
+            pairs = _read(Source(name, content))
     except NeuralvizError as error:
         show_error(error)
         return None

@@ -15,6 +15,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.paths import sample_data
 from neuralviz.plots.words import words_figure, words_height
 from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure
@@ -69,10 +70,10 @@ def show() -> None:
 def _sample() -> ReadTexts:
     """All sentences of the sample data, each once."""
     folder = sample_data()
-    pairs = read_pairs("scored_pairs.csv", (folder / "scored_pairs.csv").read_bytes())
+    pairs = read_pairs(Source("scored_pairs.csv", (folder / "scored_pairs.csv").read_bytes()))
     texts = [*pairs.sentences1, *pairs.sentences2]
     for name in ("sentences.csv", "triplet_groups.csv"):
-        texts += read_texts(name, (folder / name).read_bytes()).texts
+        texts += read_texts(Source(name, (folder / name).read_bytes())).texts
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 

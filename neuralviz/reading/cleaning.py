@@ -1,0 +1,82 @@
+"""Texts and ids as they are kept: without unreadable characters, and none alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count as numbers
+
+from neuralviz.reading.lines import count_unreadable, tidy
+from neuralviz.reading.table import MAX_CHARACTERS
+from neuralviz.words import count, name_lines
+
+LONG = 100_000  # characters: to embed a longer text takes so long that it has to be said
+
+
+def clean_texts(
+    parts: Sequence[str], starts: Sequence[int], blanks: str = "", unit: str = "line"
+) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
+    """Texts without blanks and unreadable characters, notes that say so, and which parts they are.
+
+    ``blanks`` is what a part without text is called; empty, it is not reported. ``starts`` is the
+    line, or whatever ``unit`` is, that each part begins in.
+    """
+    texts, used, too_long = [], [], []
+    unreadable = 0
+    for place, part in enumerate(parts):
+        text = tidy(part)
+        unreadable += count_unreadable(part)
+        if len(part) > MAX_CHARACTERS:
+            too_long.append(starts[place])
+        elif text:
+            texts.append(text)
+            used.append(place)
+    notes = []
+    if unreadable:
+        notes.append(f"{count(unreadable, 'unreadable character')} replaced by blanks.")
+    left_out = len(parts) - len(texts) - len(too_long)
+    if blanks and left_out:
+        notes.append(f"{left_out:,} {blanks}{'s' if left_out != 1 else ''} without text left out.")
+    if too_long:
+        notes.append(
+            f"{count(len(too_long), 'text')} left out for more than {MAX_CHARACTERS:,} characters "
+            f"({name_lines(too_long, unit)})."
+        )
+    longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
+    if texts and len(texts[longest]) > LONG:
+        notes.append(
+            f"The longest text has {len(texts[longest]):,} characters "
+            f"({name_lines([starts[used[longest]]], unit)}); to embed it may take minutes."
+        )
+    return tuple(texts), tuple(notes), used
+
+
+def unique_ids(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Ids of which no two are alike and none is missing, with notes; None if all are missing."""
+    taken = {one for one in ids if one}
+    if not taken:
+        return None, ()
+    seen: dict[str, int] = {}  # how often, by id
+    free = numbers(1)
+    unique: list[str] = []
+    repeated = missing = 0
+    for one in ids:
+        if not one:
+            missing += 1
+            one = next(text for number in free if (text := str(number)) not in taken)
+        elif one in seen:
+            repeated += 1
+            first = one
+            while one in taken:
+                seen[first] += 1
+                one = f"{first} ({seen[first]})"
+        seen.setdefault(one, 1)
+        taken.add(one)
+        unique.append(one)
+    notes = []
+    if repeated:
+        notes.append(
+            f"{count(repeated, 'id')} there before; a number in brackets tells them apart."
+        )
+    if missing:
+        notes.append(f"{count(missing, 'text')} without an id and got a number for one.")
+    return tuple(unique), tuple(notes)

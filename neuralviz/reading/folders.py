@@ -1,0 +1,181 @@
+"""Texts from several files, and from the files of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuralviz.errors import TextError
+from neuralviz.reading.cleaning import unique_ids
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, read_texts
+from neuralviz.words import count, free_name
+
+MAX_FILES = 200_000  # of a folder
+TEXT_ENDINGS = ("", ".txt", ".text", ".md")  # of the files of a folder that are texts
+
+_NAMED_FILES = 5
+_MOST_NOTES = 20
+
+
+def read_files(
+    files: Sequence[Source],
+    column: str | None = None,
+    *,
+    mode: Mode = "one",
+    max_texts: int | None = None,
+) -> ReadTexts:
+    """Read several files one after the other.
+
+    A text file is a text; a table is read as by ``read_texts`` and put below what came before,
+    labels by their names. The label ``file`` is the name of the file, and ``folder``, where a name
+    has one before a slash, that of its folder. Files that cannot be read are left out and named.
+
+    Args:
+        files: in this order.
+        column: the column of texts in the tables; those that have none of this name are left out.
+        mode: where a text of a text file ends; by default at the end of the file.
+        max_texts: as in ``read_texts``, of all files together.
+
+    Raises:
+        TextError: there is no text in them.
+    """
+    return _read_each(files, [], "these files", column, mode, max_texts)
+
+
+def read_folder(
+    path: Path,
+    column: str | None = None,
+    *,
+    mode: Mode = "one",
+    max_texts: int | None = None,
+    max_files: int = MAX_FILES,
+) -> ReadTexts:
+    """Read all files of a folder and of those in it by ``read_files``, in the order of their paths.
+
+    Text files are those of ``TEXT_ENDINGS``. Left out and named are files that are hidden,
+    unreadable or of another kind, links to folders, and links that lead out of the folder.
+
+    Args:
+        path: the folder.
+        column, mode, max_texts: as in ``read_files``.
+        max_files: that it may hold.
+
+    Raises:
+        TextError: there is no such folder, or no text in it, or too many files.
+    """
+    if not path.is_dir():
+        raise TextError(f"There is no folder {path}.")
+    files, skipped = _files_of(path, max_files)
+    given = [Source(name, file) for file, name in files]
+    return _read_each(given, skipped, f"the folder {path}", column, mode, max_texts)
+
+
+def _read_each(
+    files: Sequence[Source],
+    skipped: list[str],
+    where: str,
+    column: str | None,
+    mode: Mode,
+    max_texts: int | None,
+) -> ReadTexts:
+    most = MAX_TEXTS if max_texts is None else min(max_texts, MAX_TEXTS)
+    found: list[tuple[str, ReadTexts]] = []
+    n_texts, notes = 0, []
+    for source in files:
+        name = source.name
+        if n_texts >= most:
+            notes.append(f"Only the first {count(most, 'text')} read; there are more files.")
+            break
+        wanted = column if source.is_table else None
+        try:
+            read = read_texts(source, wanted, mode=mode, max_texts=most - n_texts)
+        except TextError as error:
+            skipped.append(str(error))
+            continue
+        found.append((name, read))
+        n_texts += len(read.texts)
+        notes += [note if name in note else f"{name}: {note}" for note in read.notes]
+    if not found:
+        raise TextError(" ".join([f"There is no text in {where}.", *_few(skipped)]))
+    return _put_together(found, tuple(_few(skipped) + _few(notes, _MOST_NOTES)))
+
+
+def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], list[str]]:
+    """The files to be read with their paths in the folder, and sentences on those that are not."""
+    root = folder.resolve()
+    files: list[tuple[Path, str]] = []
+    skipped: list[str] = []
+
+    def unreadable(error: OSError) -> None:
+        where = Path(str(error.filename)).relative_to(folder).as_posix()
+        skipped.append(f"{where} cannot be read: {error.strerror}.")
+
+    n_entries = 0
+    for top, inner, names in os.walk(folder, onerror=unreadable):
+        n_entries += len(names)
+        if n_entries > max_files:
+            raise TextError(
+                f"The folder {folder} holds more than {max_files:,} files; choose one in it, or "
+                "put the texts into a table."
+            )
+        for entry in [*inner, *names]:
+            file = Path(top) / entry
+            name = tidy(file.relative_to(folder).as_posix())
+            if entry.startswith("."):
+                skipped.append(f"{name} is hidden.")
+            elif entry in inner:
+                if file.is_symlink():
+                    skipped.append(f"{name} is a link to a folder.")
+            elif file.is_symlink() and not _is_inside(file, root):
+                skipped.append(f"{name} is a link that leads out of the folder.")
+            elif not (Source(name, file).is_table or file.suffix.lower() in TEXT_ENDINGS):
+                skipped.append(f"{name} is neither plain text nor a table.")
+            else:
+                files.append((file, name))
+        inner[:] = [entry for entry in inner if not entry.startswith(".")]
+    return sorted(files, key=lambda one: one[0].relative_to(folder).parts), sorted(skipped)
+
+
+def _is_inside(file: Path, root: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # links in a circle
+        return False
+
+
+def _few(sentences: Sequence[str], most: int = _NAMED_FILES) -> list[str]:
+    """The first few of some sentences, and how many more there are."""
+    more = len(sentences) - most
+    return [*sentences[:most], *([f"{more:,} more of this kind."] if more > 0 else [])]
+
+
+def _put_together(found: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
+    """The texts of several files with the labels of all, and those that say where each is from."""
+    columns = tuple(dict.fromkeys(name for _, read in found for name in read.columns))
+    names = tuple(dict.fromkeys(name for _, read in found for name in read.labels))
+    labels: dict[str, list[str]] = {name: [] for name in names}
+    files: list[str] = []
+    folders: list[str] = []
+    ids: list[str] = []
+    for file, read in found:
+        n_texts = len(read.texts)
+        for name, values in labels.items():
+            values += read.labels.get(name, [""] * n_texts)
+        files += [file] * n_texts
+        folders += [file.rpartition("/")[0]] * n_texts
+        ids += [""] * n_texts if read.ids is None else read.ids
+    labels[free_name("file", columns)] = files
+    if any(folders):
+        labels[free_name("folder", columns)] = folders
+    unique, said = unique_ids(ids)
+    return ReadTexts(
+        texts=tuple(text for _, read in found for text in read.texts),
+        notes=notes + said,
+        ids=unique,
+        column=next((read.column for _, read in found if read.column is not None), None),
+        columns=columns,
+        labels={name: tuple(values) for name, values in labels.items()},
+    )

@@ -1,0 +1,97 @@
+"""Where texts are read from: a name, and the bytes or the file that go by it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+from neuralviz.errors import TextError
+
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to be read, uploaded or on this machine.
+
+    Attributes:
+        name: of the file; its ending says what it is, and messages have it.
+        content: the bytes, or where they are.
+    """
+
+    name: str
+    content: bytes | Path
+
+    @classmethod
+    def at(cls, path: Path) -> Source:
+        """The file at a path."""
+        return cls(path.name, path)
+
+    @property
+    def ending(self) -> str:
+        """Of the name, in lower case and with its point; empty where it has none."""
+        _, point, behind = self.name.lower().rpartition(".")
+        return f".{behind}" if point else ""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is read as a table."""
+        return self.ending in TABLES
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the name and of the content, for caches: of a path, what its file is now.
+
+        Raises:
+            TextError: there is no such file.
+        """
+        whole = hashlib.sha256(self.name.encode("utf-8", "surrogatepass") + b"\0")
+        if isinstance(self.content, bytes):
+            whole.update(self.content)
+        else:
+            try:
+                about = self.content.stat()
+            except OSError as error:
+                raise self._unreadable(error) from error
+            state = (str(self.content.resolve()), about.st_size, about.st_mtime_ns)
+            whole.update(repr(state).encode("utf-8", "surrogatepass"))
+        return whole.hexdigest()
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The file to be read, at its beginning.
+
+        What the system makes up while it is read, without end perhaps, counts as empty.
+
+        Raises:
+            TextError: it cannot be opened or read, it is no file, or it is empty.
+        """
+        if isinstance(self.content, bytes):
+            with io.BytesIO(self.content) as file:
+                yield self._not_empty(file)
+            return
+        try:
+            if self.content.exists():
+                if not self.content.is_file():
+                    raise TextError(f"{self.name} is no file, so there is no text in it.")
+                if not self.content.stat().st_size:
+                    raise TextError(f"{self.name} is empty.")
+            with self.content.open("rb") as file:
+                yield self._not_empty(file)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> TextError:
+        return TextError(f"{self.name} cannot be read: {error.strerror or error}.")
+
+    def _not_empty(self, file: IO[bytes]) -> IO[bytes]:
+        if not file.read(1):
+            raise TextError(f"{self.name} is empty.")
+        file.seek(0)
+        return file
