@@ -116,16 +116,18 @@ def race(
     """Milliseconds a text, the median over turns, and the vectors of the last turn."""
     seconds: dict[str, list[float]] = {name: [] for name in runners}
     vectors: dict[str, np.ndarray] = {}
-    own = {name: of_all_lengths(texts, n_plain) if name == "plain" else texts for name in runners}
+    texts_of = {
+        name: of_all_lengths(texts, n_plain) if name == "plain" else texts for name in runners
+    }
     for name, encode in runners.items():
-        encode(own[name][:2])
+        encode(texts_of[name][:2])
     for _ in range(rounds):
         for name, encode in runners.items():
             wait()
             start = time.perf_counter()
-            vectors[name] = encode(own[name])
+            vectors[name] = encode(texts_of[name])
             wait()
-            seconds[name].append((time.perf_counter() - start) / len(own[name]))
+            seconds[name].append((time.perf_counter() - start) / len(texts_of[name]))
     return {name: 1e3 * median(values) for name, values in seconds.items()}, vectors
 
 

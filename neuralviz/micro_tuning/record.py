@@ -123,8 +123,8 @@ class RunRecord:
 
     def loss_rose(self, text: int) -> bool:
         """Whether the last known loss is above the first, or no number."""
-        known = self.loss[: self.epochs_done(text), text]
-        return len(known) > 1 and not known[-1] <= known[0]
+        losses = self.loss[: self.epochs_done(text), text]
+        return len(losses) > 1 and not losses[-1] <= losses[0]
 
     def started(self) -> list[int]:
         """Numbers of the texts that have a delta."""

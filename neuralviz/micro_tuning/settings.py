@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS, Blueprint, check_blueprints
@@ -124,8 +124,8 @@ def check_settings(
     if unknown := options.keys() - TuningOptions.__annotations__.keys():
         raise TypeError(f"There is no setting {', '.join(sorted(unknown))}.")
     base = TuningSettings(layers=()) if settings is None else settings
-    wanted = {name: getattr(base, name) for name in TuningOptions.__annotations__} | options
-    wanted["layers"] = options.get("layers", base.layers or None)
+    wanted: dict[str, Any] = {name: getattr(base, name) for name in TuningOptions.__annotations__}
+    wanted |= {"layers": base.layers or None, **options}
     check_numbers(wanted["epochs"], wanted["learning_rate"], wanted["weight_decay"])
     check_tolerance(wanted["tolerance"])
     return replace(

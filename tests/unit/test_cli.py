@@ -17,7 +17,7 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.embedders import METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS
-from neuralviz.micro_tuning.settings import PRECISION_LINES
+from neuralviz.micro_tuning.settings import PRECISION_LINES, TuningOptions
 from neuralviz.models import bfloat16
 
 if TYPE_CHECKING:
@@ -462,6 +462,6 @@ def test_every_option_is_an_argument_of_its_embedder():
 
     for method in METHODS.values():
         arguments = set(inspect.signature(method.make).parameters) - {"model"}
-        if "options" in arguments:  # it hands the others on
-            arguments |= set(inspect.signature(NeuralEmbedder).parameters)
+        if "options" in arguments:  # they are those of micro-tuning
+            arguments |= TuningOptions.__annotations__.keys()
         assert {option.name for option in method.options} <= arguments
