@@ -123,7 +123,8 @@ def set_up(kind: str, torch: str | None) -> None:
         raise SetUpError(
             "The packages could not be installed; pip says above why. The same command tries "
             "again.\nBehind a mirror, set PIP_INDEX_URL to its address. Without a network, set "
-            "PIP_NO_INDEX=1 and\nPIP_FIND_LINKS to a folder of wheels; the README says how to fill it."
+            "PIP_NO_INDEX=1\nand PIP_FIND_LINKS to a folder of wheels; the README says how to fill "
+            "it."
         )
     READY.write_text(fingerprint(kind) + "\n", "utf-8")
     UNFINISHED.unlink()
