@@ -123,7 +123,8 @@ def set_up(kind: str, torch: str | None) -> None:
         raise SetUpError(
             "The packages could not be installed; pip says above why. The same command tries "
             "again.\nBehind a mirror, set PIP_INDEX_URL to its address. Without a network, set "
-            "PIP_NO_INDEX=1 and\nPIP_FIND_LINKS to a folder that holds the packages as wheels."
+            "PIP_NO_INDEX=1\nand PIP_FIND_LINKS to a folder of wheels; the README says how to fill "
+            "it."
         )
     READY.write_text(fingerprint(kind) + "\n", "utf-8")
     UNFINISHED.unlink()
@@ -183,8 +184,9 @@ def cpu_build_from(version: str) -> list[str] | None:
     """Options with which pip finds PyTorch without CUDA; None where it is not to be found."""
     from_cpu_index = ["--index-url", CPU_INDEX, *IMPATIENT]
     for options, seconds in (([], LOOK_UP_SECONDS), (from_cpu_index, CPU_INDEX_SECONDS)):
-        versions = output_of([*PIP, "index", "versions", "torch", *options], seconds)
-        if f"{version}+cpu".encode() in re.split(rb"[,\s]+", versions):
+        answer = output_of([*PIP, "index", "versions", "torch", *options], seconds)
+        available = re.findall(r"^Available versions: (.*)$", answer.decode(), re.MULTILINE)
+        if f"{version}+cpu" in ", ".join(available).split(", "):
             return options
     say(f"PyTorch without CUDA is neither where pip is configured to look nor at {CPU_INDEX}.")
     return None

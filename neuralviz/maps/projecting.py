@@ -7,11 +7,11 @@ three give the same map bit for bit.
 
 from __future__ import annotations
 
-import io
 import math
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -329,24 +329,20 @@ def _possible_perplexity(settings: ProjectionSettings, n: int) -> float:
 # UMAP
 
 
-class _AfterEveryEpoch(float):
-    """A shortest time between two drawings of tqdm's bar that is asked and never over.
+@contextmanager
+def _umap_bar(bar: Callable[..., Iterator[int]]) -> Iterator[None]:
+    """Put a generator of epochs in the place of UMAP's progress bar, which it runs through.
 
-    tqdm compares the time since the last drawing with it after every epoch, before it takes its
-    lock. What is raised here ends UMAP cleanly; raised in the bar's file it would leave the lock
-    taken for good.
+    UMAP offers no other way to follow or to stop it: what is raised while a bar of tqdm draws
+    leaves its lock taken for good.
     """
+    from umap import layouts
 
-    _tell: Callable[[], None]
-
-    def __new__(cls, tell: Callable[[], None]) -> _AfterEveryEpoch:
-        made = super().__new__(cls, math.inf)
-        made._tell = tell
-        return made
-
-    def __le__(self, seconds: float) -> bool:
-        self._tell()
-        return False
+    original, layouts.tqdm = layouts.tqdm, bar
+    try:
+        yield
+    finally:
+        layouts.tqdm = original
 
 
 def _umap(
@@ -368,14 +364,12 @@ def _umap(
     n_epochs = 500 if n <= 10_000 else 200  # UMAP's own choice
     on_progress(ProjectionEvent("layout", 0, n_epochs))
 
-    done = 0
-
-    def after_epoch() -> None:
-        nonlocal done
-        done += 1
-        on_progress(ProjectionEvent("layout", done, n_epochs))
-        if should_stop():
-            raise Stopped
+    def epochs(numbers: Iterable[int], **_: Any) -> Iterator[int]:
+        for done, number in enumerate(numbers, 1):
+            yield number
+            on_progress(ProjectionEvent("layout", done, n_epochs))
+            if should_stop():
+                raise Stopped
 
     reducer = _umap_class()(
         n_neighbors=n_neighbors,
@@ -387,15 +381,10 @@ def _umap(
         n_jobs=1,  # what a seed asks for
         disconnection_distance=math.inf,  # opposite vectors too have a place on the map
         precomputed_knn=_knn(neighbours, n_neighbors),
-        tqdm_kwds={
-            "disable": False,
-            "file": io.StringIO(),
-            "miniters": 1,
-            "mininterval": _AfterEveryEpoch(after_epoch),
-        },
     )
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
-    return reducer.fit_transform(data.astype(np.float32, copy=False))
+    with _umap_bar(epochs):
+        return reducer.fit_transform(data.astype(np.float32, copy=False))
 
 
 def _umap_class() -> type:

@@ -51,6 +51,12 @@ def test_the_commands_run(command: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert result.exit_code == 0, result.output
 
 
+def test_the_first_section_has_two_commands():
+    section = README.split("\n## ")[1].split("\n### ")[0]
+    (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    assert [line.split("#")[0].strip() for line in block.splitlines()] == ["make app", "make test"]
+
+
 def test_every_file_it_names_is_there():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("http"):

@@ -33,7 +33,8 @@ echo "$*" >> "$PIP_LOG"
 case "$*" in
   "index "*--index-url*) [ "$CPU_INDEX_HAS" = hangs ] && exec sleep 60
                          echo "Available versions: $CPU_INDEX_HAS" ;;
-  "index "*) echo "Available versions: $CONFIGURED_HAS" ;;
+  "index "*) echo "Available versions: $CONFIGURED_HAS"
+             echo "  INSTALLED: 1.0.0+cpu" ;;
   *--no-deps*) exit ${TORCH_FAILS:-0} ;;
   *) exit ${PIP_FAILS:-0} ;;
 esac
