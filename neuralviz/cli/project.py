@@ -27,7 +27,8 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
-    from neuralviz.maps.projecting import ProjectionEvent, ProjectionSettings
+    from neuralviz.maps.projection import ProjectionEvent
+    from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
@@ -75,7 +76,7 @@ def project(
     from neuralviz.embedders.labels import method_label
     from neuralviz.maps.exporting import corpus_table
     from neuralviz.maps.mapping import check_enough_texts
-    from neuralviz.maps.projecting import ProjectionSettings
+    from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.store.corpora import CorpusStore
     from neuralviz.store.writing import check_destination, write_table, write_text
 
@@ -135,14 +136,8 @@ def _make_map(
 def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
     from neuralviz.maps.kept import KeptMaps
-    from neuralviz.plots.corpus_map import (
-        MOST_DRAWN,
-        by_category,
-        by_number,
-        cluster_names,
-        drawn_rows,
-        map_page,
-    )
+    from neuralviz.plots.corpus_map import MOST_DRAWN, drawn_rows, map_page
+    from neuralviz.plots.point_colours import by_category, by_number, cluster_names
 
     coordinates, clusters = KeptMaps(store).points(kept)
     if colour is None:

@@ -19,7 +19,8 @@ import numpy as np
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projecting import Projection, ProjectionSettings
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.store.database import list_array, now, rows_of
 
 if TYPE_CHECKING:
