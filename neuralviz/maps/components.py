@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 
 def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.ndarray]:
@@ -18,8 +19,6 @@ def principal_components(vectors: np.ndarray, dimensions: int) -> dict[str, np.n
         ``mean`` [dim], ``components`` [dimensions, dim] and ``explained_variance_ratio``
         [dimensions], float32.
     """
-    from sklearn.decomposition import PCA
-
     data = vectors.astype(np.float64)
     mean = data.mean(axis=0)
     data -= mean

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
@@ -99,8 +100,6 @@ class KeptMaps:
         Raises:
             StoreError: it cannot be written; nothing of it is kept then.
         """
-        import pyarrow as pa
-
         its_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(
             id=its_id,

@@ -7,22 +7,22 @@ the same map bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, TextError, never
-from neuralviz.maps.components import on_components, principal_components
 from neuralviz.maps.distances import check_same_length, check_vectors, n_distinct
 from neuralviz.maps.neighbours import Neighbours, descend, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
 from neuralviz.maps.projection import Projection, ProjectionEvent
 from neuralviz.maps.settings import FEWEST_TEXTS, SCORED_NEIGHBOURS, SEED, ProjectionSettings
-from neuralviz.maps.tsne_layout import lay_out_by_tsne, place_by_tsne, placing_neighbours
-from neuralviz.maps.umap_layout import lay_out_by_umap, place_by_umap
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import ArrayLike
 
 
@@ -89,15 +89,14 @@ def project(
             vectors, needed, settings.metric, seed, should_stop=should_stop, on_wait=on_wait
         )
     fitted: dict[str, np.ndarray] = {}
-    if settings.reducer == "pca":
-        on_progress(ProjectionEvent("layout"))
-        fitted = principal_components(vectors, settings.dimensions)
-        coordinates = on_components(vectors, fitted)
-    elif settings.reducer == "tsne":
-        coordinates = lay_out_by_tsne(vectors, settings, neighbours, after_epoch)
-    else:
-        with numba_turn(should_stop, on_wait):
-            coordinates = lay_out_by_umap(vectors, settings, neighbours, after_epoch)
+    with _turn_of(settings.reducer, should_stop, on_wait):
+        layout = _layout_of(settings.reducer)
+        if settings.reducer == "pca":
+            on_progress(ProjectionEvent("layout"))
+            fitted = layout.principal_components(vectors, settings.dimensions)
+            coordinates = layout.on_components(vectors, fitted)
+        else:
+            coordinates = layout.lay_out(vectors, settings, neighbours, after_epoch)
     return Projection(
         np.ascontiguousarray(coordinates, dtype=np.float32),
         settings,
@@ -105,6 +104,28 @@ def project(
         _notes(settings, n),
         MappingProxyType(fitted),
     )
+
+
+def _turn_of(
+    reducer: str, should_stop: ShouldStop, on_wait: Callable[[], None] = lambda: None
+) -> AbstractContextManager[None]:
+    """The turn at numba for UMAP; the others need none."""
+    return numba_turn(should_stop, on_wait) if reducer == "umap" else nullcontext()
+
+
+def _layout_of(reducer: str) -> ModuleType:
+    """The module of a reducer, whose library takes a second or two to load."""
+    if reducer == "umap":
+        from neuralviz.maps import umap_layout
+
+        return umap_layout
+    if reducer == "tsne":
+        from neuralviz.maps import tsne_layout
+
+        return tsne_layout
+    from neuralviz.maps import components
+
+    return components
 
 
 def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
@@ -157,21 +178,15 @@ def place(
     check_same_length(vectors, new)
     settings = projection.settings
     if settings.reducer == "pca":
-        return on_components(new, projection.fitted)
-    n = len(vectors)
-    n_neighbors = settings.possible_neighbors(n)
-    if settings.reducer == "tsne":
-        n_neighbors = placing_neighbours(settings, n)
+        return _layout_of("pca").on_components(new, projection.fitted)
+    n_neighbors = settings.placing_neighbours(len(vectors))
     near = nearest(vectors, new, n_neighbors, settings.metric)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > 0
     if unknown.any():
         near = Neighbours(near.indices[unknown], near.distances[unknown], near.metric)
-        if settings.reducer == "tsne":
-            placed[unknown] = place_by_tsne(projection, near)
-        else:
-            with numba_turn(should_stop):
-                placed[unknown] = place_by_umap(projection, near)
+        with _turn_of(settings.reducer, should_stop):
+            placed[unknown] = _layout_of(settings.reducer).place(projection, near)
     return placed
 
 

@@ -16,6 +16,7 @@ FEWEST_TEXTS = 5  # that differ
 SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
 MOST_NEIGHBORS = 200
 LARGEST_PERPLEXITY = 100.0
+PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
 SEED = 42
 SEEDS = 2**32
 
@@ -101,6 +102,12 @@ class ProjectionSettings:
     def possible_perplexity(self, n: int) -> float:
         """``perplexity``, or as much as a map of ``n`` texts can have."""
         return min(self.perplexity, (n - 1) / 3)
+
+    def placing_neighbours(self, n: int) -> int:
+        """How many texts near a new one its place among ``n`` is found by."""
+        if self.reducer == "tsne":
+            return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
+        return self.possible_neighbors(n)
 
     def needed_neighbours(self, n: int) -> int:
         """How many neighbours of each text the reducer, scores and lists need."""

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from openTSNE import TSNE, TSNEEmbedding
+from openTSNE.affinity import Affinities, PerplexityBasedNN, joint_probabilities_nn
+from openTSNE.nearest_neighbors import PrecomputedNeighbors
+from scipy.sparse import csr_matrix
 
 from neuralviz.embedders.base import unit_vectors
 from neuralviz.maps.components import on_components, principal_components
+from neuralviz.maps.settings import PLACING_PERPLEXITY
 
 if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
@@ -16,15 +21,9 @@ if TYPE_CHECKING:
     from neuralviz.maps.settings import ProjectionSettings
 
 EARLY_ITERATIONS, ITERATIONS = 250, 500
-PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
 
 
-def placing_neighbours(settings: ProjectionSettings, n: int) -> int:
-    """How many texts near a new one `place_by_tsne` needs, of ``n`` on the map."""
-    return max(1, int(3 * min(PLACING_PERPLEXITY, settings.possible_perplexity(n))))
-
-
-def lay_out_by_tsne(
+def lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
@@ -38,8 +37,6 @@ def lay_out_by_tsne(
         neighbours: of the vectors.
         after_epoch: told how many epochs are done, of how many; what it raises ends the work.
     """
-    from openTSNE import TSNE
-
     n = len(vectors)
     total = EARLY_ITERATIONS + ITERATIONS
     after_epoch(0, total)
@@ -68,9 +65,6 @@ def lay_out_by_tsne(
 
 
 def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
-    from openTSNE.affinity import PerplexityBasedNN
-    from openTSNE.nearest_neighbors import PrecomputedNeighbors
-
     some = neighbours.first(max(1, int(3 * perplexity)))
     distances = some.distances.astype(np.float64)
     return PerplexityBasedNN(
@@ -78,11 +72,8 @@ def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
     )
 
 
-def place_by_tsne(projection: Projection, near: Neighbours) -> np.ndarray:
+def place(projection: Projection, near: Neighbours) -> np.ndarray:
     """[new, 2], as openTSNE's ``transform`` does it with neighbours found elsewhere."""
-    from openTSNE import TSNEEmbedding
-    from openTSNE.affinity import Affinities, joint_probabilities_nn
-
     n = len(projection.coordinates)
     perplexity = min(PLACING_PERPLEXITY, projection.settings.possible_perplexity(n))
 
@@ -91,8 +82,6 @@ def place_by_tsne(projection: Projection, near: Neighbours) -> np.ndarray:
 
         def __init__(self) -> None:
             super().__init__()
-            from scipy.sparse import csr_matrix
-
             self.P = csr_matrix((n, n))
 
         def to_new(

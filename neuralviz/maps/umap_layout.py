@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from umap import UMAP, layouts
 
 from neuralviz.embedders.base import unit_vectors
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 LARGE = 10_000  # texts; UMAP makes fewer epochs of more
 
 
-def lay_out_by_umap(
+def lay_out(
     vectors: np.ndarray,
     settings: ProjectionSettings,
     neighbours: Neighbours,
@@ -35,11 +37,12 @@ def lay_out_by_umap(
         neighbours: of the vectors.
         after_epoch: told how many epochs are done, of how many; what it raises ends the work.
     """
+    _silence()
     n = len(vectors)
     n_neighbors = settings.possible_neighbors(n)
     n_epochs = 500 if n <= LARGE else 200  # UMAP's own choice
     after_epoch(0, n_epochs)
-    reducer = _umap_class()(
+    reducer = UMAP(
         n_neighbors=n_neighbors,
         n_components=settings.dimensions,
         min_dist=settings.min_dist,
@@ -62,7 +65,6 @@ def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
     UMAP has no callback. It goes through its epochs by a bar of tqdm, whose place is taken here by
     a plain loop: a bar that is interrupted in the middle of a drawing keeps its lock for good.
     """
-    from umap import layouts
 
     def follow(epochs: Iterable[int], **_: object) -> Iterator[int]:
         for done, epoch in enumerate(epochs, 1):
@@ -76,14 +78,12 @@ def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
         layouts.tqdm = bar
 
 
-def _umap_class() -> type:
-    import umap
-
-    # On the missing index for new texts, which are found by exact search; on texts in several
-    # groups far apart, which UMAP lays out group by group.
+def _silence() -> None:
+    """No warnings on the missing index for new texts, which are found by exact search, nor on texts
+    in several groups far apart, which UMAP lays out group by group.
+    """
     for module in (r"umap\.", r"sklearn\.manifold\._spectral"):
         warnings.filterwarnings("ignore", category=UserWarning, module=module)
-    return umap.UMAP
 
 
 def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarray, None]:
@@ -98,20 +98,19 @@ def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarr
 _prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionary()
 
 
-def place_by_umap(projection: Projection, near: Neighbours) -> np.ndarray:
+def place(projection: Projection, near: Neighbours) -> np.ndarray:
     """[new, dimensions]; by the thread that has numba's turn.
 
     UMAP takes distances of new points to old ones for a map with the metric ``precomputed``. Such
     a map is made with the kept coordinates, no epochs, and no distances but the neighbours'.
     """
-    from scipy.sparse import csr_matrix
-
+    _silence()
     n = len(projection.coordinates)
     reducer = _prepared.get(projection)
     if reducer is None:
         settings = projection.settings
         n_neighbors = settings.possible_neighbors(n)
-        reducer = _umap_class()(
+        reducer = UMAP(
             n_neighbors=n_neighbors,
             n_components=settings.dimensions,
             min_dist=settings.min_dist,
