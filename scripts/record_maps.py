@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, record
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -26,15 +27,30 @@ from neuralviz.cli.vectors import (
     read_file,
     warn_of_time,
 )
+from neuralviz.embedders import (
+    FOR_CORPORA,
+    ConcatenatedEmbedder,
+    EmbedderSpec,
+    embedder_specs,
+    split_options,
+)
+from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.reading.source import Source
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.vectors import embedder_id
+from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.embedders import Embedder
     from neuralviz.reading.texts import Mode
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 corpora = typer.Typer(cls=Commands, no_args_is_help=True)
@@ -77,9 +93,6 @@ def add(
 
     The same file again goes on where the last run ended.
     """
-    from neuralviz.reading.source import Source
-    from neuralviz.store.corpora import CorpusStore
-
     specs = _specs(method, option, model)
     store = CorpusStore()
     if paragraphs and Source.at(path).is_table and not path.is_dir():
@@ -109,8 +122,6 @@ def embed(
     model: MethodsModel = None,
 ) -> None:
     """Embed a kept corpus; what is there already is not computed again."""
-    from neuralviz.store.corpora import CorpusStore
-
     specs = _specs(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
@@ -122,8 +133,6 @@ def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """List what is kept: corpora, the methods they are embedded by, and their maps."""
-    from neuralviz.store.corpora import CorpusStore
-
     store = CorpusStore()
     labels = _labels(store.vectors.embedders())
     entries = [_entry(store, corpus, labels) for corpus in store.corpora()]
@@ -160,11 +169,6 @@ def export(
     model: MethodsModel = None,
 ) -> None:
     """Write a kept corpus: ids, texts, labels, and the vectors of a method."""
-    from neuralviz.embedders.labels import method_label
-    from neuralviz.maps.exporting import corpus_table
-    from neuralviz.store.corpora import CorpusStore
-    from neuralviz.store.writing import check_destination, write_table
-
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model say how a --method embeds; name one.")
@@ -185,8 +189,6 @@ def rename(
     corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="The new name.")]
 ) -> None:
     """Give a kept corpus another name."""
-    from neuralviz.store.corpora import CorpusStore
-
     store = CorpusStore()
     renamed = store.rename(find_corpus(store, corpus), name)
     say(f"It is called “{renamed.name}” now.")
@@ -198,8 +200,6 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a kept corpus with its maps and vectors."""
-    from neuralviz.store.corpora import CorpusStore
-
     store = CorpusStore()
     found = find_corpus(store, corpus)
     question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
@@ -232,9 +232,6 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     Raises:
         NeuralvizError: a text has none.
     """
-    from neuralviz.embedders.labels import method_label
-    from neuralviz.store.vectors import embedder_id
-
     (embedder,) = load_embedders([spec])
     wanted = embedder_id(embedder)
     kept = next((one for one in store.vectors.embedders() if one.id == wanted), None)
@@ -256,11 +253,6 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
 
 def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
     """Say so when learning the texts that have no vector yet will take minutes."""
-    import numpy as np
-
-    from neuralviz.embedders import ConcatenatedEmbedder
-    from neuralviz.store.vectors import embedder_id
-
     known = {kept.id: kept for kept in store.vectors.embedders()}
     keys = store.keys(corpus)
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
@@ -283,9 +275,6 @@ def embed_kept(
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
-    from neuralviz.embedders.labels import method_label
-    from neuralviz.store.embedding import embed_corpus
-
     label = method_label(spec)
     progress = None
     try:
@@ -327,8 +316,6 @@ def corpus_spec(method: str, option: Sequence[str] | None, model: str | None) ->
 def _specs(
     methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
 ) -> tuple[EmbedderSpec, ...]:
-    from neuralviz.embedders import FOR_CORPORA, embedder_specs, split_options
-
     typed = split_options(option or [])
     return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
 
@@ -339,8 +326,6 @@ def _embed(
     specs: Sequence[EmbedderSpec],
     embedders: Sequence[Embedder],
 ) -> None:
-    from neuralviz.embedders.labels import method_label
-
     warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
@@ -350,9 +335,6 @@ def _embed(
 
 def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
     """By id, a name for each embedder, no two alike; the id of one that is not known here."""
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.embedders.labels import method_labels
-
     specs: dict[str, EmbedderSpec] = {}
     for kept in embedders:
         with suppress(SettingsError):
@@ -376,8 +358,6 @@ def _embedded_by(
 
 
 def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
-    from neuralviz.maps.kept import KeptMaps
-
     return {
         "name": corpus.name,
         "id": corpus.id,

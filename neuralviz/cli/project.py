@@ -22,13 +22,20 @@ from neuralviz.cli.vectors import (
     load_embedders,
     progress_bars,
 )
+from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.mapping import check_enough_texts, make_map
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.writing import check_destination, write_table, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
-    from neuralviz.maps.projecting import ProjectionEvent, ProjectionSettings
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.maps.projection import ProjectionEvent
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 PAGE = ".html"
@@ -72,13 +79,6 @@ def project(
     ] = None,
 ) -> None:
     """Make a map of a kept corpus; one that was made before is opened again."""
-    from neuralviz.embedders.labels import method_label
-    from neuralviz.maps.exporting import corpus_table
-    from neuralviz.maps.mapping import check_enough_texts
-    from neuralviz.maps.projecting import ProjectionSettings
-    from neuralviz.store.corpora import CorpusStore
-    from neuralviz.store.writing import check_destination, write_table, write_text
-
     check_destination(output, PAGE)
     as_page = output.suffix.lower() == PAGE
     if colour is not None and not as_page:
@@ -110,8 +110,6 @@ def project(
 def _make_map(
     store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
 ) -> KeptMap:
-    from neuralviz.maps.mapping import make_map
-
     with progress_bars() as bars:
         task = bars.add_task(STAGES["neighbours"], total=None)
 
@@ -134,15 +132,8 @@ def _make_map(
 
 def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
-    from neuralviz.maps.kept import KeptMaps
-    from neuralviz.plots.corpus_map import (
-        MOST_DRAWN,
-        by_category,
-        by_number,
-        cluster_names,
-        drawn_rows,
-        map_page,
-    )
+    from neuralviz.plots.corpus_map import MOST_DRAWN, drawn_rows, map_page
+    from neuralviz.plots.point_colours import by_category, by_number, cluster_names
 
     coordinates, clusters = KeptMaps(store).points(kept)
     if colour is None:

@@ -9,7 +9,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TimeRemainingColumn as Remaining
 
 from neuralviz.cli.common import (
     MANY_POSITIONS,
@@ -18,12 +21,24 @@ from neuralviz.cli.common import (
     status,
     stderr,
 )
+from neuralviz.embedders import (
+    ConcatenatedEmbedder,
+    NeuralEmbedder,
+    TunedOutputEmbedder,
+    make_embedder,
+)
+from neuralviz.embedders.labels import method_label
+from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import LossWarning, NeuralvizError
+from neuralviz.micro_tuning.workload import count_masked
+from neuralviz.models import tokenize
+from neuralviz.reading.folders import read_folder
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import read_texts
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     import numpy as np
-    from rich.progress import Progress
 
     from neuralviz.embedders import Embedder, EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
@@ -77,10 +92,6 @@ def read_file(
 
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
-    from neuralviz.reading.folders import read_folder
-    from neuralviz.reading.source import Source
-    from neuralviz.reading.texts import read_texts
-
     try:
         if path.is_dir():
             read = read_folder(path, column, mode=mode or "one", max_texts=limit)
@@ -103,8 +114,6 @@ def read_file(
 
 def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
     """The embedders; those of one model share it."""
-    from neuralviz.embedders import make_embedder
-    from neuralviz.embedders.registry import LOADERS
 
     def load(kind: Any, model_id: str) -> Any:
         with status(f"Loading the model {model_id} …"):
@@ -118,17 +127,12 @@ def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
 
 def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
     """`` (neural, exact)``: how exactly methods learn texts, to go behind what they gave."""
-    from neuralviz.embedders.labels import method_label
-
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""
 
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
-    from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, TunedOutputEmbedder
-    from neuralviz.micro_tuning.workload import count_masked
-    from neuralviz.models import tokenize
 
     positions = 0
     for embedder in embedders:
@@ -144,9 +148,6 @@ def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
     """On a terminal, a bar for every task."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -162,8 +163,6 @@ def embed_texts(
     embedder: Embedder, texts: Sequence[str], batch_size: int, progress: Progress, label: str
 ) -> Embedded:
     """Embed batch by batch, until all is done or Ctrl-C is pressed."""
-    import numpy as np
-
     vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
     done = np.zeros(len(texts), dtype=bool)
     n_rose, stopped = 0, False
@@ -181,8 +180,6 @@ def embed_texts(
 
 def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
     """Say what is to be minded in the finished vectors: zeros, and losses that rose."""
-    from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
-
     vectors = embedded.vectors[embedded.done]
     zeros = int((~vectors.any(axis=1)).sum())
     if zeros:

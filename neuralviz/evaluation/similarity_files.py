@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
 
 from neuralviz.evaluation.similarity import pair_indices
 from neuralviz.store.writing import inert, written_beside
@@ -33,10 +36,6 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-    from pyarrow import parquet
-
     names = ("method", "id1", "id2", "text1", "text2")
     columns = [(name, pa.string()) for name in names]
     schema = pa.schema([*columns, ("product", pa.float32()), ("rank", pa.int64())])
@@ -53,8 +52,6 @@ def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence
 def _product_rows(
     one: Similarity, id_column: pa.Array, text_column: pa.Array, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
     first, second = pair_indices(len(one.texts))
     for start in range(0, len(first), PAIRS_AT_A_TIME):
         i, j = (at[start : start + PAIRS_AT_A_TIME] for at in (first, second))

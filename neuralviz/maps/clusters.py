@@ -47,7 +47,12 @@ class Clusters:
         return np.bincount(self.labels[self.labels >= 0], minlength=self.n)
 
 
-def find_clusters(coordinates: np.ndarray, min_cluster_size: int | None = None) -> Clusters:
+def find_clusters(
+    coordinates: np.ndarray,
+    min_cluster_size: int | None = None,
+    *,
+    most_points: int = MOST_POINTS,
+) -> Clusters:
     """Dense groups of points on a map, by HDBSCAN (Campello, Moulavi, Sander 2013).
 
     A cluster of more than 60 % of all texts is divided: maps of texts often are one large cloud
@@ -58,6 +63,7 @@ def find_clusters(coordinates: np.ndarray, min_cluster_size: int | None = None) 
         coordinates: [text, dimensions] finite.
         min_cluster_size: texts of the smallest cluster, at least 2; by default a hundredth of all,
             but 5 … 250.
+        most_points: that are clustered themselves.
 
     Raises:
         SettingsError: the smallest size is no whole number of at least 2.
@@ -76,13 +82,13 @@ def find_clusters(coordinates: np.ndarray, min_cluster_size: int | None = None) 
     if n <= size:
         return Clusters(labels, 0, size)
     points = np.asarray(coordinates, dtype=np.float64)
-    if n <= MOST_POINTS:
+    if n <= most_points:
         found = _hdbscan(points, size)
     else:
         from scipy.spatial import KDTree
 
-        drawn = np.random.default_rng(0).choice(n, MOST_POINTS, replace=False)
-        of_drawn = _hdbscan(points[drawn], max(2, round(size * MOST_POINTS / n)))
+        drawn = np.random.default_rng(0).choice(n, most_points, replace=False)
+        of_drawn = _hdbscan(points[drawn], max(2, round(size * most_points / n)))
         found = of_drawn[KDTree(points[drawn]).query(points)[1]]
     clustered = found >= 0
     sizes = np.bincount(found[clustered])

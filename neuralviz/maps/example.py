@@ -13,7 +13,8 @@ from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projecting import Projection, ProjectionSettings
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.store.writing import lists_of
@@ -42,8 +43,6 @@ def corpus_table(
     Raises:
         StoreError: a vector, the map or the corpus is not there.
     """
-    import pyarrow as pa
-
     columns: dict[str, pa.Array] = {
         "id": pa.array(store.ids(corpus), pa.string()),
         "text": pa.array(store.texts(corpus), pa.large_string()),

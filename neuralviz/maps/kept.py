@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
-from neuralviz.maps.projecting import Projection, ProjectionSettings
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.store.database import list_array, now, rows_of
 
 if TYPE_CHECKING:
@@ -98,8 +100,6 @@ class KeptMaps:
         Raises:
             StoreError: it cannot be written; nothing of it is kept then.
         """
-        import pyarrow as pa
-
         its_id = map_id(corpus, embedder, projection.settings)
         kept = KeptMap(
             id=its_id,

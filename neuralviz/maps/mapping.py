@@ -9,7 +9,9 @@ from neuralviz.errors import StoreError, TextError, never
 from neuralviz.maps.clusters import find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import nearest
-from neuralviz.maps.projecting import FEWEST_TEXTS, ProjectionEvent, place, project
+from neuralviz.maps.projecting import place, project
+from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.settings import FEWEST_TEXTS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projecting import Projection, ProjectionSettings
+    from neuralviz.maps.projection import Projection
+    from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 

@@ -1,41 +1,29 @@
-"""Figures of a corpus: its map, a point a text, and how well neighbours share their labels."""
+"""The map of a corpus: a point a text."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, SYMBOLS, PointColour
 from neuralviz.plots.theme import (
     BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
     SIGNED_POINTS,
-    SKY,
     SMALL_FONT_SIZE,
-    VERMILLION,
     YELLOW,
     escape,
-    method_colour,
     shorten,
     standalone_html,
     symmetric_range,
 )
-from neuralviz.reading.cells import cell_text, finite_number
 
-COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY)  # those seen on light and on dark pages
-SYMBOLS = ("circle", "diamond", "square", "x")
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 MOST_DRAWN = 50_000  # points of a map
-MAX_CATEGORIES = len(COLOURS) * len(SYMBOLS)
-GREY = "#9A9FA5"
-EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
 FADED = 0.12  # opacity of what is not selected
 HOVERED_CHARACTERS = 60  # of a line
 _NAME_CHARACTERS = 16
@@ -44,36 +32,6 @@ _HOVERED_NAME = 40
 _TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
-_PATTERNS = ("", "/", ".", "x")
-
-
-# --- colours -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class PointColour:
-    """What the points of a map are coloured by: categories or numbers.
-
-    Attributes:
-        name: of the column or measure.
-        categories: those with a colour of their own come first.
-        codes: [text] place of each text's category, -1 where it has none; None for numbers.
-        values: [text] float32, NaN where there is none; None for categories.
-        number_format: of the values, as d3 writes it.
-        missing: what texts without a category or number are called.
-    """
-
-    name: str
-    categories: tuple[str, ...] = ()
-    codes: np.ndarray | None = None
-    values: np.ndarray | None = None
-    number_format: str = ".3~g"
-    missing: str = "no value"
-
-    def of(self, rows: np.ndarray) -> PointColour:
-        """The colours of some texts, which look as they do among all."""
-        codes = None if self.codes is None else self.codes[rows]
-        return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
 
 
 def drawn_rows(n: int) -> np.ndarray:
@@ -81,55 +39,6 @@ def drawn_rows(n: int) -> np.ndarray:
     if n <= MOST_DRAWN:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
-
-
-def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """A name for every cluster: its number, from 1, and its first words."""
-    return tuple(
-        f"{number} {', '.join(words[:2])}".strip() for number, words in enumerate(cluster_words, 1)
-    )
-
-
-def by_category(name: str, labels: Sequence[object], missing: str = "no value") -> PointColour:
-    """Colours by label: the largest categories first, those that are numbers in their order.
-
-    Args:
-        name: of the labels.
-        labels: [text]; None, NaN and blank ones are missing.
-        missing: what texts without a label are called.
-    """
-    by_label = {label: cell_text(label).strip() for label in set(labels)}
-    names = [by_label[label] for label in labels]
-    sizes = Counter(label for label in names if label)
-    by_size = [label for label, _ in sizes.most_common()]
-    if all(finite_number(label) is not None for label in by_size):
-        shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
-        by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
-    place = {label: code for code, label in enumerate(by_size)}
-    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
-    return PointColour(name, tuple(by_size), codes=codes, missing=missing)
-
-
-def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
-    """Colours by a number of each text; what is not finite is missing.
-
-    Args:
-        name: of the numbers.
-        values: [text].
-    """
-    numbers = np.asarray(values, dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    if np.abs(known).max(initial=0) < EXACT_IN_FLOAT32:
-        numbers = numbers.astype(np.float32)
-    number_format = ".3~g"
-    if len(known) and (known == np.round(known)).all():
-        number_format = ",.0f" if np.abs(known).max() >= 10_000 else ".0f"
-    return PointColour(
-        name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
-    )
-
-
-# --- the map -------------------------------------------------------------------------------------
 
 
 def map_figure(
@@ -465,86 +374,3 @@ def _lay_out(
             ]
         },
     )
-
-
-# --- how well neighbours share their labels ------------------------------------------------------
-
-
-def accuracy_figure(
-    methods: Sequence[str],
-    accuracies: Mapping[str, np.ndarray],
-    baselines: Mapping[str, float],
-    *,
-    title: str = "Neighbours of the same label",
-) -> go.Figure:
-    """Accuracy of the k nearest neighbours, a bar for each method, a group for each label column.
-
-    Args:
-        methods: labels of the methods.
-        accuracies: by label column, [method, 3] accuracy, and the lower and upper end of its
-            interval, 0 … 1; NaN where there is none.
-        baselines: by label column, the accuracy of always saying the most frequent label.
-        title: of the figure.
-    """
-    columns = list(accuracies)
-    values = np.array([np.asarray(accuracies[name], dtype=float) for name in columns]) * 100
-    figure = go.Figure()
-    used: list[str] = []
-    for i, method in enumerate(methods):
-        share, low, high = values[:, i].T
-        look = method_colour(method)
-        figure.add_bar(
-            x=np.arange(len(columns)),
-            y=share,
-            name=escape(shorten(method, 40)),
-            marker={
-                "color": look,
-                "pattern": {
-                    "shape": _PATTERNS[used.count(look) % 4],
-                    "fillmode": "overlay",
-                    "fgcolor": "white",
-                    "fgopacity": 0.4,
-                },
-            },
-            error_y={
-                "array": high - share,
-                "arrayminus": share - low,
-                "thickness": 2,
-                "width": 5,
-                "color": GREY,
-            },
-            customdata=np.stack([low, high], axis=1),
-            text=[f"{value:.0f} %" for value in share],
-            textposition="inside",
-            insidetextanchor="start",
-            textangle=0,
-            insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
-            hovertemplate="%{fullData.name}<br>%{y:.1f} % (%{customdata[0]:.1f} … "
-            "%{customdata[1]:.1f} %)<extra></extra>",
-        )
-        used.append(look)
-    for i, name in enumerate(columns):
-        figure.add_scatter(
-            x=[i - 0.45, i + 0.45],
-            y=[100 * baselines[name]] * 2,
-            mode="lines",
-            line={"color": GREY, "width": 3, "dash": "dash"},
-            name="most frequent label",
-            legendgroup="baseline",
-            showlegend=i == 0,
-            hovertemplate="always the most frequent label: %{y:.1f} %<extra></extra>",
-        )
-    figure.update_layout(
-        title=escape(title),
-        xaxis={
-            "tickvals": list(range(len(columns))),
-            "ticktext": [escape(shorten(name, _NAME_CHARACTERS)) for name in columns],
-            "range": [-0.5, len(columns) - 0.5],
-            "showgrid": False,
-        },
-        yaxis={"title": "accuracy, %", "range": [0, 100]},
-        barmode="group",
-        bargap=0.2,
-        showlegend=True,
-    )
-    return figure

@@ -18,6 +18,9 @@ from dataclasses import replace
 from itertools import chain, compress
 from typing import IO, Any
 
+import pyarrow as pa
+from pyarrow import csv
+
 from neuralviz.errors import TextError
 from neuralviz.reading.lines import TextLines
 from neuralviz.reading.table import (
@@ -32,11 +35,13 @@ from neuralviz.words import count, name_lines
 MAX_RECORD = 1 << 24  # characters up to which a closing quotation mark is looked for
 
 _ONE_COLUMN = "\x1f"  # the separator of a table of one column, in which commas are text
-_BUFFER = 1 << 22  # characters of delimited text that are split at once
+AT_ONCE = 1 << 22  # characters of delimited text that are split at once
 _ADVICE = "write one that is part of a text twice, and the text in quotation marks."
 
 
-def read_delimited(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+def read_delimited(
+    name: str, file: IO[bytes], max_rows: int | None, at_once: int = AT_ONCE
+) -> Table:
     lines = TextLines(name, file)
     with closing(iter(lines)) as numbered:
         first = next(((at, line) for at, line in numbered if line.strip()), None)
@@ -48,12 +53,16 @@ def read_delimited(name: str, file: IO[bytes], max_rows: int | None) -> Table:
         if separator not in outside:
             separator = _ONE_COLUMN
             rows = ((at, line.replace(separator, " ")) for at, line in rows)
-        table = _read_records(name, rows, separator, max_rows)
+        table = _read_records(name, rows, separator, max_rows, at_once)
     return replace(table, notes=lines.notes + table.notes)
 
 
 def _read_records(
-    name: str, lines: Iterator[tuple[int, str]], separator: str, max_rows: int | None
+    name: str,
+    lines: Iterator[tuple[int, str]],
+    separator: str,
+    max_rows: int | None,
+    at_once: int,
 ) -> Table:
     """The table in some lines, of which the first names the columns.
 
@@ -75,7 +84,7 @@ def _read_records(
     table: tuple[list[str], ...] = tuple([] for _ in columns)
     kept: list[int] = []
     too_long: list[int] = []
-    for batch in _batches(records, None if max_rows is None else max_rows + 1):
+    for batch in _batches(records, None if max_rows is None else max_rows + 1, at_once):
         fields, at, wrong = _fields([record for _, record in batch], len(columns), separator)
         for values, column in zip(table, fields, strict=True):
             values += [value[: MAX_CHARACTERS + 1] for value in column]
@@ -148,7 +157,7 @@ def _records(
 
 
 def _batches(
-    records: Iterable[tuple[int, str]], first: int | None
+    records: Iterable[tuple[int, str]], first: int | None, at_once: int
 ) -> Iterator[list[tuple[int, str]]]:
     """Records in portions that are split at once; the first few early, if few are wanted."""
     batch: list[tuple[int, str]] = []
@@ -156,7 +165,7 @@ def _batches(
     for record in records:
         batch.append(record)
         size += len(record[1])
-        if size > _BUFFER or len(batch) == wanted:
+        if size > at_once or len(batch) == wanted:
             yield batch
             batch, size = [], 0
     if batch:
@@ -212,8 +221,6 @@ def _split(
     Those that have not ``width`` fields are left out and their places and numbers of fields put
     into ``odd``; without a width, that of the first record counts.
     """
-    import pyarrow as pa
-    from pyarrow import csv
 
     def skip(row: Any) -> str:
         if odd is not None:

@@ -6,6 +6,8 @@ import io
 import re
 from typing import IO
 
+import fastexcel
+
 from neuralviz.errors import TextError
 from neuralviz.reading.table import Table, check_width, column_names
 from neuralviz.reading.workbook_size import (
@@ -26,8 +28,6 @@ def read_excel(
     name: str, file: IO[bytes], max_rows: int | None, limits: WorkbookLimits = LIMITS
 ) -> Table:
     """The first sheet that has cells; see `neuralviz.reading.tables.read_table`."""
-    import fastexcel
-
     damaged = f"{name} is not an Excel workbook (.xlsx) that can be read, or it is damaged."
     try:
         oversized = oversized_sheets(file, limits)

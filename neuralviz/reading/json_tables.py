@@ -33,11 +33,13 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
     return objects.table("holding no JSON object of one line", lines.notes)
 
 
-def read_json(name: str, file: IO[bytes], max_rows: int | None) -> Table:
+def read_json(
+    name: str, file: IO[bytes], max_rows: int | None, max_bytes: int = MAX_WHOLE
+) -> Table:
     lines = TextLines(name, file)
-    if file.seek(0, io.SEEK_END) > MAX_WHOLE:
+    if file.seek(0, io.SEEK_END) > max_bytes:
         raise TextError(
-            f"{name} is larger than {MAX_WHOLE:,} bytes; save it as JSON lines (.jsonl), which are "
+            f"{name} is larger than {max_bytes:,} bytes; save it as JSON lines (.jsonl), which are "
             "read one by one."
         )
     text = lines.read()

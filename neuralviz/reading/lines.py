@@ -10,6 +10,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import IO
 
+from charset_normalizer import from_bytes
+
 from neuralviz.errors import TextError
 from neuralviz.words import count, name_lines
 
@@ -19,7 +21,7 @@ _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python kee
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
 _FEW_CONTROLS = 10  # that any text may have, however short
 _TERMINAL = re.compile("[\a\b\x1b]")  # colours, bells and corrections in the logs of programs
-_SAMPLE = 1 << 24  # bytes at the head of a file by which its encoding is told
+SAMPLE = 1 << 24  # bytes at the head of a file by which its encoding is told
 _DETECTED = 1 << 16  # bytes of its lines beyond ASCII that are enough for it
 _FEW_BYTES = 12  # beyond ASCII; too few to tell a rarer encoding by
 
@@ -84,23 +86,24 @@ class TextLines:
         TextError: the file is not text; while it is read: a line is longer than ``MAX_LINE``.
     """
 
-    def __init__(self, name: str, file: IO[bytes]) -> None:
+    def __init__(self, name: str, file: IO[bytes], *, sample: int = SAMPLE) -> None:
         self._name, self._file = name, file
         file.seek(0)
-        head = file.read(_SAMPLE)
+        head = file.read(sample)
         kind = next((kind for start, kind in _OTHERS.items() if head.startswith(start)), None)
         if kind is not None:
             raise TextError(
                 f"{name} does not look like text but like {kind}; give it the ending of what it "
                 "is, or save it as plain text or CSV in UTF-8."
             )
-        self._encoding = _encoding_of(head)
+        is_cut = len(head) == sample
+        self._encoding = _encoding_of(head, is_cut)
         text = head.decode(self._encoding, "replace")
         if _share_of_controls(_TERMINAL.sub("", text), but=_FEW_CONTROLS) > _BINARY_SHARE:
             raise TextError(
                 f"{name} does not look like text; save it as plain text or CSV in UTF-8."
             )
-        if len(head) < _SAMPLE and not text.strip("\ufeff \t\r\n"):
+        if not is_cut and not text.strip("\ufeff \t\r\n"):
             raise TextError(f"{name} is empty.")
         self._strays: list[int] = []  # the line of every character that is not in the encoding
 
@@ -167,7 +170,7 @@ def _as_windows(stray: re.Match[str]) -> str:
     return bytes([ord(stray[0]) - 0xDC00]).decode("cp1252", "replace")
 
 
-def _encoding_of(head: bytes) -> str:
+def _encoding_of(head: bytes, is_cut: bool) -> str:
     """The encoding of a file by what it begins with, as Python calls it."""
     for mark, encoding in _MARKS:
         if head.startswith(mark):
@@ -177,7 +180,7 @@ def _encoding_of(head: bytes) -> str:
         return wide
     text = head.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - head.count("\ufffd".encode())  # one that is meant is not wrong
-    if len(head) == _SAMPLE:
+    if is_cut:
         wrong -= text[-3:].count("\ufffd")  # the last character may have been cut
     right = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
     encoding = "utf-8-sig" if wrong == 0 or right > 10 * wrong else _detect(head)
@@ -222,8 +225,6 @@ def _unmarked_wide(head: bytes) -> str | None:
 
 def _detect(head: bytes) -> str:
     """The likeliest encoding of a text in which a character is a byte, or two."""
-    from charset_normalizer import from_bytes
-
     lines = [line for line in head.splitlines() if not line.isascii()]
     sample = b"\n".join(lines)[:_DETECTED]
     n_beyond = sum(byte >= 0x80 for byte in sample)

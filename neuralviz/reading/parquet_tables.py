@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.objects import Objects, left_out
@@ -25,9 +27,6 @@ def read_parquet(
     name: str, file: IO[bytes], max_rows: int | None, max_characters: int = MAX_TEXT
 ) -> Table:
     """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     try:
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
@@ -71,8 +70,6 @@ def _long_and_repeated(
     A file may hold a long text once, and a number in each of a million rows that stands for it.
     Such columns are read as numbers and texts. The others are not: that takes twice the time.
     """
-    from pyarrow import compute, parquet
-
     groups = [source.metadata.row_group(group) for group in range(source.num_row_groups)]
     paths = [groups[0].column(at).path_in_schema for at in range(groups[0].num_columns)]
     flat = [name for name in columns if name in paths]
@@ -96,8 +93,6 @@ def _long_and_repeated(
 
 def _is_dictionary(kind: pa.DataType) -> bool:
     """Whether it is one of texts."""
-    from pyarrow import types
-
     if not types.is_dictionary(kind):
         return False
     return types.is_string(kind.value_type) or types.is_large_string(kind.value_type)
@@ -105,8 +100,6 @@ def _is_dictionary(kind: pa.DataType) -> bool:
 
 def _n_bytes(column: pa.Array) -> int:
     """What the values of a column take, each by itself."""
-    from pyarrow import compute, types
-
     if _is_dictionary(column.type):
         lengths = compute.binary_length(column.dictionary).take(column.indices)
     elif types.is_string(column.type) or types.is_large_string(column.type):
@@ -118,8 +111,6 @@ def _n_bytes(column: pa.Array) -> int:
 
 def _unwanted(kind: pa.DataType) -> str:
     """What is in a column that holds no labels; empty if it may."""
-    from pyarrow import types
-
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return "binary data"
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
@@ -129,9 +120,6 @@ def _unwanted(kind: pa.DataType) -> str:
 
 def _values(column: pa.Array) -> list[Any]:
     """The values of a column; numbers of few digits have no more."""
-    import pyarrow as pa
-    from pyarrow import types
-
     if types.is_float32(column.type) or types.is_float16(column.type):
         return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
     if _is_dictionary(column.type):  # equal texts are one object

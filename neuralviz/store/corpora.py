@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
@@ -127,8 +128,6 @@ class CorpusStore:
         Raises:
             StoreError: the name is none, or it cannot be written; nothing is kept then.
         """
-        import pyarrow as pa
-
         name = _tidy(name)
         labels = _labels(read)
         keys = text_keys(read.texts)
@@ -248,8 +247,6 @@ class CorpusStore:
         return keys_of(self._column(corpus, "key"))
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
-        import pyarrow as pa
-
         with self.database.reading(missing=_gone(corpus)):
             query = self.database.open(_table(corpus)).search().select(["row", name])
             if rows is not None and len(rows) <= _ASKED_ONE_BY_ONE:
@@ -308,8 +305,6 @@ def _labels(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
 
 def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
     """A column as numbers, where all that is not blank is one; else as strings."""
-    import pyarrow as pa
-
     filled = [value.strip() for value in values]
     if any(filled) and all(_is_number(value) for value in filled if value):
         numbers = [float(value) if value else None for value in filled]

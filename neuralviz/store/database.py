@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+from filelock import FileLock, Timeout
 
 from neuralviz.errors import StoreError
 
@@ -77,8 +79,6 @@ class Database:
 
     def registry(self, name: str) -> Table:
         """One of the small tables that say what there is, within a `write`; made when missing."""
-        import pyarrow as pa
-
         types = {"dim": pa.int32(), "fitted": pa.binary()}
         columns = [(column, types.get(column, pa.string())) for column in _REGISTRIES[name]]
         if not self._is_there(name):
@@ -136,8 +136,6 @@ class Database:
         Raises:
             StoreError: it cannot be done; the message says why.
         """
-        from filelock import FileLock, Timeout
-
         try:
             self._prepare()
             with FileLock(self.folder / "writing.lock", timeout=WAIT):
@@ -213,8 +211,6 @@ def now() -> str:
 
 def list_array(rows: np.ndarray) -> pa.Array:
     """A [row, value] array as a column of lists of one length."""
-    import pyarrow as pa
-
     values = pa.array(np.ascontiguousarray(rows).ravel())
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
 

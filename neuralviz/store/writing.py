@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from neuralviz.errors import NeuralvizError
 
@@ -64,8 +66,6 @@ def write_vectors(
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
-    import pyarrow as pa
-
     columns = {"id": pa.array(ids, pa.string()), "text": pa.array(texts, pa.string())}
     write_table(path, pa.table(columns | {"vector": lists_of(vectors)}))
 
@@ -110,8 +110,6 @@ def inert(text: str) -> str:
 
 def lists_of(vectors: np.ndarray) -> pa.Array:
     """[row, value] vectors as a column of lists of float32."""
-    import pyarrow as pa
-
     n_rows, dim = vectors.shape
     ends = pa.array(np.arange(n_rows + 1, dtype=np.int32) * dim)
     values = pa.array(vectors.astype(np.float32, copy=False).ravel())
@@ -160,8 +158,6 @@ def written_beside(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write_parquet(file: IO[bytes], table: pa.Table) -> None:
-    from pyarrow import parquet
-
     parquet.write_table(table, file)
 
 
@@ -175,8 +171,6 @@ def _write_csv(file: IO[bytes], table: pa.Table) -> None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
@@ -202,8 +196,6 @@ def _json_values(column: pa.Array) -> Iterator[str]:
 
 def _in_words(column: pa.Array) -> list[str]:
     """Numbers, and lists of them, as JSON; nothing for what is missing or not finite."""
-    import pyarrow as pa
-
     if pa.types.is_list(column.type):
         return [f"[{', '.join(map(_short, values))}]" for values in column.to_numpy(False)]
     in_words = _short if pa.types.is_float32(column.type) else _whole

@@ -8,7 +8,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.plots.corpus_map import by_category, map_figure
+from neuralviz.plots.corpus_map import map_figure
+from neuralviz.plots.point_colours import by_category
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.live_figure import live_figure
 

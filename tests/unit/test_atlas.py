@@ -11,7 +11,7 @@ import pytest
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.clusters import Clusters
-from neuralviz.plots.corpus_map import by_category, by_number
+from neuralviz.plots.point_colours import by_category, by_number
 from neuralviz.store.corpora import Column
 from neuralviz.ui.corpus import atlas
 

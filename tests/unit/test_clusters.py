@@ -71,9 +71,8 @@ def test_one_large_cloud_is_looked_into():
     assert find_clusters(near).n == 3
 
 
-def test_of_very_many_points_the_clusters_are_those_of_a_sample(monkeypatch):
-    monkeypatch.setattr("neuralviz.maps.clusters.MOST_POINTS", 400)
-    clusters = find_clusters(blobs(500, 900, 600, noise=4))
+def test_of_very_many_points_the_clusters_are_those_of_a_sample():
+    clusters = find_clusters(blobs(500, 900, 600, noise=4), most_points=400)
     expected = np.repeat([2, 0, 1, -1], [500, 900, 600, 4])
     assert (clusters.n, clusters.min_cluster_size) == (3, 20)
     assert (clusters.labels == expected)[:2000].mean() > 0.97

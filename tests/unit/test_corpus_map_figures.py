@@ -8,17 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from neuralviz.plots.corpus_map import (
-    COLOURS,
-    FADED,
-    GREY,
-    MAX_CATEGORIES,
-    accuracy_figure,
-    by_category,
-    by_number,
-    map_figure,
-    marker_look,
-)
+from neuralviz.plots.corpus_map import FADED, map_figure, marker_look
+from neuralviz.plots.label_accuracy import accuracy_figure
+from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, by_category, by_number
 from neuralviz.plots.theme import SIGNED_POINTS, method_colour, standalone_html, style
 
 

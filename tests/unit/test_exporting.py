@@ -11,7 +11,7 @@ from neuralviz.errors import StoreError
 from neuralviz.maps.exporting import OURS, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore

@@ -9,14 +9,10 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from neuralviz.errors import SettingsError, Stopped, TextError
-from neuralviz.maps.neighbours import (
-    METRICS,
-    Neighbours,
-    find_neighbours,
-    n_distinct,
-    nearest,
-    numba_turn,
-)
+from neuralviz.maps.distances import n_distinct
+from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
+from neuralviz.maps.numba_turn import numba_turn
+from neuralviz.maps.settings import METRICS
 
 SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "manhattan": "cityblock"}
 

@@ -15,14 +15,9 @@ import pytest
 
 from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
-from neuralviz.maps.projecting import (
-    Projection,
-    ProjectionEvent,
-    ProjectionSettings,
-    place,
-    project,
-    warm_up,
-)
+from neuralviz.maps.projecting import place, project, warm_up
+from neuralviz.maps.projection import Projection, ProjectionEvent
+from neuralviz.maps.settings import ProjectionSettings
 
 TSNE = ProjectionSettings(reducer="tsne", perplexity=15)
 PCA = ProjectionSettings(reducer="pca")
@@ -323,7 +318,8 @@ def test_warming_up_again_is_cheap():
 TWENTY = """
 import threading
 import numpy as np
-from neuralviz.maps.projecting import ProjectionSettings, place, project
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.projecting import place, project
 
 vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
 made, start = [], threading.Barrier(20)

@@ -20,8 +20,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from neuralviz.errors import TextError
-from neuralviz.reading import delimited, json_tables, lines, parquet_tables
+from neuralviz.reading import parquet_tables
 from neuralviz.reading.cells import cell_text, finite_number
+from neuralviz.reading.delimited import read_delimited
+from neuralviz.reading.json_tables import read_json
+from neuralviz.reading.lines import TextLines
 from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
@@ -133,10 +136,9 @@ def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
     assert "1 row was left out for more fields than the first line has (line 5)" in too_long
 
 
-def test_lines_are_right_however_they_end_and_wherever_a_portion_ends(monkeypatch) -> None:
-    monkeypatch.setattr(delimited, "_BUFFER", 10)
+def test_lines_are_right_however_they_end_and_wherever_a_portion_ends() -> None:
     content = b'id,text\r\n1,"a\r\nb"\r2,x,y\n3,z\r\n\r\n4,u\n'
-    table = read_table(Source("t.csv", content))
+    table = read_delimited("t.csv", io.BytesIO(content), None, at_once=10)
     assert rows_of(table) == [("1", "a\nb"), ("3", "z"), ("4", "u")]
     assert table.lines == [2, 5, 7]
     assert "(line 4)" in table.notes[0]
@@ -276,12 +278,13 @@ def test_stray_bytes_do_not_spoil_a_file_in_utf_8() -> None:
     assert table.notes == ("1 character was not in UTF-8 and read as Windows-1252 (line 3).",)
 
 
-def test_an_encoding_is_told_by_the_head_of_a_file(monkeypatch) -> None:
+def test_an_encoding_is_told_by_the_head_of_a_file() -> None:
     """A character that the head ends in the middle of is no error."""
     text = "text\n" + RUSSIAN * 3
     for size in (20, 21, 22, 23):
-        monkeypatch.setattr(lines, "_SAMPLE", size)
-        assert read_table(Source("t.csv", text.encode())).notes == ()
+        lines = TextLines("t.csv", io.BytesIO(text.encode()), sample=size)
+        assert [line for _, line in lines] == text.splitlines()
+        assert lines.notes == ()
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -347,10 +350,10 @@ def test_what_is_no_table_is_refused_with_a_sentence(name: str, content: bytes, 
         read_table(Source(name, content))
 
 
-def test_a_json_file_that_is_too_large_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(json_tables, "MAX_WHOLE", 1000)
+def test_a_json_file_that_is_too_large_is_refused() -> None:
+    file = io.BytesIO(b'["' + b"a" * 1000 + b'"]')
     with pytest.raises(TextError, match="larger than 1,000 bytes; save it as JSON lines"):
-        read_table(Source("t.json", b'["' + b"a" * 1000 + b'"]'))
+        read_json("t.json", file, None, max_bytes=1000)
 
 
 # --- parquet and Excel ---------------------------------------------------------------------------

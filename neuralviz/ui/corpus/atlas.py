@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from neuralviz.plots.corpus_map import PointColour
+    from neuralviz.plots.point_colours import PointColour
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 EXTRA = "embedding_atlas"

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.neighbourhoods import common_neighbours, label_agreement
-from neuralviz.plots.corpus_map import by_category, by_number, cluster_names
+from neuralviz.plots.point_colours import by_category, by_number, cluster_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.plots.corpus_map import PointColour
+    from neuralviz.plots.point_colours import PointColour
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 K = 10  # neighbours that are looked at

@@ -15,7 +15,7 @@ from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer
 from neuralviz.maps.neighbours import neighbours_of_points
-from neuralviz.maps.projecting import SCORED_NEIGHBOURS
+from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.projecting import ProjectionSettings
-    from neuralviz.plots.corpus_map import PointColour
+    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.plots.point_colours import PointColour
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 

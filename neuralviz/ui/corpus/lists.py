@@ -10,7 +10,8 @@ import streamlit as st
 
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.plots.corpus_map import accuracy_figure, cluster_names
+from neuralviz.plots.label_accuracy import accuracy_figure
+from neuralviz.plots.point_colours import cluster_names
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import frame_csv

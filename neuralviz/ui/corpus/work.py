@@ -14,7 +14,7 @@ from neuralviz.embedders import make_embedder
 from neuralviz.embedders.labels import method_labels
 from neuralviz.jobs.queue import job_queue
 from neuralviz.maps import projecting
-from neuralviz.maps.projecting import ProjectionEvent
+from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingProgress, embed_corpus
 from neuralviz.ui.job_panel import job_panel

@@ -1,0 +1,134 @@
+"""Distances of vectors, computed in float64.
+
+The cosine distance is 1 − the product of vectors of length 1 (0 … 2; 1 from a vector of zeros to
+any other, 0 to another of zeros), the Euclidean and the Manhattan distance are those of the vectors
+as they are. Two vectors that differ by less than float32 can hold are at distance 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.maps.settings import METRICS
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+LARGEST = 1e15  # of a value: its square times the length of a vector fits in float32
+ROWS = 1024  # of vectors whose distances are computed at once: they stay in the CPU's cache
+SAME_COSINE = 1e-12  # distances below are rounding
+SAME_SQUARE = 1e-14  # squared distances below, relative to the squared lengths, are rounding
+
+
+def check_vectors(vectors: ArrayLike, what: str = "text") -> np.ndarray:
+    """[text, dim] float32 in rows one after the other in memory.
+
+    Args:
+        vectors: [text, dim].
+        what: one row stands for, in messages.
+
+    Raises:
+        TextError: a value is no finite number, or too large; the message says of which text.
+        SettingsError: they are no rows of numbers.
+    """
+    vectors = np.asarray(vectors)
+    if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
+        raise SettingsError("The vectors have to be rows of numbers, one row a text.")
+    if vectors.size and not max(abs(float(vectors.max())), abs(float(vectors.min()))) <= LARGEST:
+        broken = ~(np.abs(vectors) <= LARGEST).all(axis=1)
+        raise TextError(
+            f"The vector of {what} {int(broken.argmax()) + 1:,} holds something that is no finite "
+            "number, or far too large a one; embed the texts anew."
+        )
+    return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def check_same_length(vectors: np.ndarray, queries: np.ndarray) -> None:
+    """Raises SettingsError where new vectors are not as long as those of the corpus."""
+    if vectors.shape[1] != queries.shape[1]:
+        raise SettingsError(
+            f"The new vectors have {queries.shape[1]:,} values each, those of the corpus "
+            f"{vectors.shape[1]:,}; embed both by the same method."
+        )
+
+
+def check_metric(metric: str) -> None:
+    if metric not in METRICS:
+        raise SettingsError(f"There is no metric “{metric}”; there are {', '.join(METRICS)}.")
+
+
+def all_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
+    """[a, b] distances of [a, dim] and [b, dim] float64 vectors."""
+    if metric == "manhattan":
+        from scipy.spatial.distance import cdist
+
+        return cdist(a, b, "cityblock")
+    squares_a = np.einsum("ij,ij->i", a, a)[:, None]
+    squares_b = np.einsum("ij,ij->i", b, b)
+    products = a @ b.T
+    if metric == "euclidean":
+        squares = squares_a + squares_b - 2 * products
+        squares[squares < SAME_SQUARE * (squares_a + squares_b)] = 0
+        return np.sqrt(squares)
+    return _cosine_distances(products, squares_a, squares_b)
+
+
+def pair_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:
+    """[a, k] distances of [a, dim] and [a, k, dim] float64 vectors, as `all_distances` has them."""
+    if metric == "manhattan":
+        return np.abs(b - a[:, None]).sum(axis=2)
+    squares_a = np.einsum("ij,ij->i", a, a)[:, None]
+    squares_b = np.einsum("ikj,ikj->ik", b, b)
+    products = (b @ a[:, :, None])[:, :, 0]
+    if metric == "euclidean":
+        squares = squares_a + squares_b - 2 * products
+        squares[squares < SAME_SQUARE * (squares_a + squares_b)] = 0
+        return np.sqrt(squares)
+    return _cosine_distances(products, squares_a, squares_b)
+
+
+def _cosine_distances(
+    products: np.ndarray, squares_a: np.ndarray, squares_b: np.ndarray
+) -> np.ndarray:
+    lengths = np.sqrt(squares_a * squares_b)
+    both_zero = (squares_a == 0) & (squares_b == 0)
+    cosines = np.divide(products, lengths, out=both_zero.astype(np.float64), where=lengths > 0)
+    distances = 1 - cosines
+    distances[distances < SAME_COSINE] = 0
+    return np.minimum(distances, 2, out=distances)
+
+
+def sort_keys(distances: np.ndarray, first: int | np.ndarray = 0) -> np.ndarray:
+    """[a, b] int64 that sort by float32 distance, then by number of text.
+
+    Non-negative floats sort as their bits do.
+    """
+    bits = distances.astype(np.float32).view(np.int32).astype(np.int64) << 32
+    numbers = first if isinstance(first, np.ndarray) else first + np.arange(distances.shape[1])
+    return bits | numbers
+
+
+def smallest(keys: np.ndarray, k: int) -> np.ndarray:
+    """[a, min(k, b)] the smallest keys of each row, in any order."""
+    return np.partition(keys, k - 1, axis=1)[:, :k] if k < keys.shape[1] else keys
+
+
+def from_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of texts int32, and distances float32."""
+    return (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32).view(np.float32)
+
+
+def n_distinct(vectors: np.ndarray, metric: str, at_most: int) -> int:
+    """How many vectors there are at a distance from each other; counts no further than asked."""
+    left = vectors
+    found = 0
+    while len(left) and found < at_most:
+        first = left[:1].astype(np.float64)
+        blocks = (left[start : start + ROWS] for start in range(0, len(left), ROWS))
+        apart = [all_distances(first, block.astype(np.float64), metric)[0] > 0 for block in blocks]
+        left = left[np.concatenate(apart)]
+        found += 1
+    return found

@@ -1,0 +1,50 @@
+"""A map, and how far one is that is being made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.maps.settings import ProjectionSettings
+
+
+@dataclass(frozen=True)
+class ProjectionEvent:
+    """How far a map is.
+
+    Attributes:
+        stage: ``waiting`` for another map to be done, ``neighbours`` or ``layout``.
+        done, total: epochs of the layout; 0 of 0 where nothing is counted.
+    """
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A map.
+
+    Arrays and plain values alone: it can be kept in files and opened by another process.
+
+    Attributes:
+        coordinates: [text, dimensions] float32, finite.
+        settings: as asked for.
+        neighbours: of the texts by their vectors, at least 15 of each where there are as many.
+        notes: sentences on what was done otherwise than asked for.
+        fitted: for PCA the ``mean`` [dim], ``components`` [dimensions, dim] and
+            ``explained_variance_ratio`` [dimensions]; else empty.
+    """
+
+    coordinates: np.ndarray
+    settings: ProjectionSettings
+    neighbours: Neighbours
+    notes: tuple[str, ...] = ()
+    fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))

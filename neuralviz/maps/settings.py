@@ -1,0 +1,127 @@
+"""What a map depends on besides the vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
+
+from neuralviz.errors import SettingsError
+
+METRICS = ("cosine", "euclidean", "manhattan")
+REDUCERS = ("umap", "pca", "tsne")
+FEWEST_TEXTS = 5  # that differ
+SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
+MOST_NEIGHBORS = 200
+LARGEST_PERPLEXITY = 100.0
+PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
+SEED = 42
+SEEDS = 2**32
+
+_RELEVANT = {
+    "umap": ("reducer", "dimensions", "n_neighbors", "min_dist", "metric", "seed"),
+    "tsne": ("reducer", "dimensions", "perplexity", "metric", "seed"),
+    "pca": ("reducer", "dimensions", "metric"),
+}
+
+
+@dataclass(frozen=True)
+class ProjectionSettings:
+    """What a map depends on besides the vectors.
+
+    Attributes:
+        reducer: ``umap``, ``pca`` or ``tsne``.
+        dimensions: 2 or 3; t-SNE has 2.
+        n_neighbors: of UMAP, each text itself counted, 2 … 200: few show detail, many the whole.
+        min_dist: of UMAP, how close points may lie together, 0 … 0.99.
+        metric: ``cosine``, ``euclidean`` or ``manhattan``; for PCA it decides the neighbours alone.
+        perplexity: of t-SNE, about how many neighbours count, 1 … 100.
+        seed: 0 … 2³² − 1.
+
+    Raises:
+        SettingsError: on making it, one of them is out of its range.
+    """
+
+    reducer: str = "umap"
+    dimensions: int = 2
+    n_neighbors: int = 15
+    min_dist: float = 0.1
+    metric: str = "cosine"
+    perplexity: float = 30.0
+    seed: int = SEED
+
+    def __post_init__(self) -> None:
+        if self.reducer not in REDUCERS:
+            raise SettingsError(
+                f"There is no reducer “{self.reducer}”; there are {', '.join(REDUCERS)}."
+            )
+        if not _is_whole(self.dimensions) or self.dimensions not in (2, 3):
+            raise SettingsError("A map has 2 or 3 dimensions.")
+        if self.reducer == "tsne" and self.dimensions != 2:
+            raise SettingsError("t-SNE makes maps in 2 dimensions; take UMAP or PCA for 3.")
+        if not _is_whole(self.n_neighbors) or not 2 <= self.n_neighbors <= MOST_NEIGHBORS:
+            raise SettingsError(f"n_neighbors has to be a whole number, 2 to {MOST_NEIGHBORS}.")
+        if not _is_real(self.min_dist) or not 0 <= self.min_dist <= 0.99:
+            raise SettingsError("min_dist has to be a number from 0 to 0.99.")
+        if self.metric not in METRICS:
+            raise SettingsError(
+                f"There is no metric “{self.metric}”; there are {', '.join(METRICS)}."
+            )
+        if not _is_real(self.perplexity) or not 1 <= self.perplexity <= LARGEST_PERPLEXITY:
+            raise SettingsError(
+                f"The perplexity has to be a number from 1 to {LARGEST_PERPLEXITY:g}."
+            )
+        if not _is_whole(self.seed) or not 0 <= self.seed < SEEDS:
+            raise SettingsError(f"The seed has to be a whole number from 0 to {SEEDS - 1:,}.")
+        for name, kind in (("dimensions", int), ("n_neighbors", int), ("seed", int),
+                           ("min_dist", float), ("perplexity", float)):  # fmt: skip
+            object.__setattr__(self, name, kind(getattr(self, name)))  # numpy's become plain
+
+    def relevant(self) -> dict[str, str | int | float]:
+        """What matters for this reducer, plain: the part of a key. `from_dict` takes it back."""
+        return {name: getattr(self, name) for name in _RELEVANT[self.reducer]}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ProjectionSettings:
+        """The settings with these values; those left out have their defaults.
+
+        Raises:
+            SettingsError: there is no such setting, or a value is out of its range.
+        """
+        unknown = values.keys() - {each.name for each in fields(cls)}
+        if unknown:
+            raise SettingsError(f"A map has no setting “{min(unknown)}”.")
+        return cls(**values)
+
+    def possible_neighbors(self, n: int) -> int:
+        """``n_neighbors``, or as many as a map of ``n`` texts can have."""
+        return min(self.n_neighbors, n - 1)
+
+    def possible_perplexity(self, n: int) -> float:
+        """``perplexity``, or as much as a map of ``n`` texts can have."""
+        return min(self.perplexity, (n - 1) / 3)
+
+    def placing_neighbours(self, n: int) -> int:
+        """How many texts near a new one its place among ``n`` is found by."""
+        if self.reducer == "tsne":
+            return max(1, int(3 * min(PLACING_PERPLEXITY, self.possible_perplexity(n))))
+        return self.possible_neighbors(n)
+
+    def needed_neighbours(self, n: int) -> int:
+        """How many neighbours of each text the reducer, scores and lists need."""
+        wanted = {
+            "umap": self.n_neighbors - 1,
+            "tsne": int(3 * self.possible_perplexity(n)),
+            "pca": 0,
+        }
+        return min(max(SCORED_NEIGHBOURS, wanted[self.reducer]), n - 1)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

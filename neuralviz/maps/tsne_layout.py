@@ -1,0 +1,111 @@
+"""Maps by t-SNE (van der Maaten, Hinton 2008; openTSNE), and new texts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from openTSNE import TSNE, TSNEEmbedding
+from openTSNE.affinity import Affinities, PerplexityBasedNN, joint_probabilities_nn
+from openTSNE.nearest_neighbors import PrecomputedNeighbors
+from scipy.sparse import csr_matrix
+
+from neuralviz.embedders.base import unit_vectors
+from neuralviz.maps.components import on_components, principal_components
+from neuralviz.maps.settings import PLACING_PERPLEXITY
+
+if TYPE_CHECKING:
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.maps.projection import Projection
+    from neuralviz.maps.settings import ProjectionSettings
+
+EARLY_ITERATIONS, ITERATIONS = 250, 500
+
+
+def lay_out(
+    vectors: np.ndarray,
+    settings: ProjectionSettings,
+    neighbours: Neighbours,
+    after_epoch: Callable[[int, int], None],
+) -> np.ndarray:
+    """[text, 2].
+
+    Args:
+        vectors: [text, dim].
+        settings: of t-SNE.
+        neighbours: of the vectors.
+        after_epoch: told how many epochs are done, of how many; what it raises ends the work.
+    """
+    n = len(vectors)
+    total = EARLY_ITERATIONS + ITERATIONS
+    after_epoch(0, total)
+    every = 5 if n <= 20_000 else 1
+    done = 0
+
+    def after_some(iteration: int, error: float, embedding: np.ndarray) -> bool:
+        nonlocal done
+        done += every
+        after_epoch(done, total)
+        return False
+
+    data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
+    start = on_components(data, principal_components(data, 2)).astype(np.float64)
+    start *= 1e-4 / start[:, 0].std()
+    start += np.random.default_rng(settings.seed).normal(0, 1e-6, start.shape)
+    made = TSNE(
+        early_exaggeration_iter=EARLY_ITERATIONS,
+        n_iter=ITERATIONS,
+        random_state=settings.seed,
+        n_jobs=1,
+        callbacks=after_some,
+        callbacks_every_iters=every,
+    ).fit(affinities=_affinities(neighbours, settings.possible_perplexity(n)), initialization=start)
+    return np.asarray(made)
+
+
+def _affinities(neighbours: Neighbours, perplexity: float) -> Any:
+    some = neighbours.first(max(1, int(3 * perplexity)))
+    distances = some.distances.astype(np.float64)
+    return PerplexityBasedNN(
+        knn_index=PrecomputedNeighbors(some.indices, distances), perplexity=perplexity, n_jobs=1
+    )
+
+
+def place(projection: Projection, near: Neighbours) -> np.ndarray:
+    """[new, 2], as openTSNE's ``transform`` does it with neighbours found elsewhere."""
+    n = len(projection.coordinates)
+    perplexity = min(PLACING_PERPLEXITY, projection.settings.possible_perplexity(n))
+
+    class Found(Affinities):
+        """Affinities of the new texts alone."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.P = csr_matrix((n, n))
+
+        def to_new(
+            self, data: Any, perplexity: float = perplexity, return_distances: bool = False
+        ) -> Any:
+            distances = near.distances.astype(np.float64)
+            affinities = joint_probabilities_nn(
+                near.indices,
+                distances,
+                [perplexity],
+                symmetrize=False,
+                normalization="point-wise",
+                n_reference_samples=n,
+            )
+            return (affinities, near.indices, distances) if return_distances else affinities
+
+    kept = projection.coordinates.astype(np.float64)
+    middle = (kept.max(axis=0) + kept.min(axis=0)) / 2  # `transform` moves it to 0
+    made = TSNEEmbedding(
+        kept,
+        Found(),
+        negative_gradient_method="fft",
+        random_state=projection.settings.seed,
+        n_jobs=1,
+    )
+    placed = made.transform(np.zeros((len(near), 1)), perplexity=perplexity)
+    return np.asarray(placed) + middle

@@ -1,0 +1,132 @@
+"""Maps by UMAP (McInnes, Healy, Melville 2018), and new texts on them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from umap import UMAP, layouts
+
+from neuralviz.embedders.base import unit_vectors
+
+if TYPE_CHECKING:
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.maps.projection import Projection
+    from neuralviz.maps.settings import ProjectionSettings
+
+LARGE = 10_000  # texts; UMAP makes fewer epochs of more
+
+
+def lay_out(
+    vectors: np.ndarray,
+    settings: ProjectionSettings,
+    neighbours: Neighbours,
+    after_epoch: Callable[[int, int], None],
+) -> np.ndarray:
+    """[text, dimensions] float32; by the thread that has numba's turn.
+
+    Args:
+        vectors: [text, dim].
+        settings: of UMAP.
+        neighbours: of the vectors.
+        after_epoch: told how many epochs are done, of how many; what it raises ends the work.
+    """
+    _silence()
+    n = len(vectors)
+    n_neighbors = settings.possible_neighbors(n)
+    n_epochs = 500 if n <= LARGE else 200  # UMAP's own choice
+    after_epoch(0, n_epochs)
+    reducer = UMAP(
+        n_neighbors=n_neighbors,
+        n_components=settings.dimensions,
+        min_dist=settings.min_dist,
+        metric=settings.metric,
+        n_epochs=n_epochs,
+        random_state=settings.seed,
+        n_jobs=1,  # what a seed asks for
+        disconnection_distance=math.inf,  # opposite vectors too have a place on the map
+        precomputed_knn=_knn(neighbours, n_neighbors),
+    )
+    data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
+    with _epochs_followed(lambda done: after_epoch(done, n_epochs)):
+        return reducer.fit_transform(data.astype(np.float32, copy=False))
+
+
+@contextmanager
+def _epochs_followed(after_epoch: Callable[[int], None]) -> Iterator[None]:
+    """Be told of every epoch of a layout, by the thread that has numba's turn.
+
+    UMAP has no callback. It goes through its epochs by a bar of tqdm, whose place is taken here by
+    a plain loop: a bar that is interrupted in the middle of a drawing keeps its lock for good.
+    """
+
+    def follow(epochs: Iterable[int], **_: object) -> Iterator[int]:
+        for done, epoch in enumerate(epochs, 1):
+            yield epoch
+            after_epoch(done)
+
+    bar, layouts.tqdm = layouts.tqdm, follow
+    try:
+        yield
+    finally:
+        layouts.tqdm = bar
+
+
+def _silence() -> None:
+    """No warnings on the missing index for new texts, which are found by exact search, nor on texts
+    in several groups far apart, which UMAP lays out group by group.
+    """
+    for module in (r"umap\.", r"sklearn\.manifold\._spectral"):
+        warnings.filterwarnings("ignore", category=UserWarning, module=module)
+
+
+def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarray, None]:
+    """Indices and distances as UMAP wants them: the text itself first, and counted."""
+    others = neighbours.first(n_neighbors - 1)
+    itself = np.arange(len(neighbours), dtype=np.int32)[:, None]
+    zeros = np.zeros(itself.shape, dtype=np.float32)
+    indices = np.concatenate([itself, others.indices], axis=1)
+    return indices, np.concatenate([zeros, others.distances], axis=1), None
+
+
+_prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionary()
+
+
+def place(projection: Projection, near: Neighbours) -> np.ndarray:
+    """[new, dimensions]; by the thread that has numba's turn.
+
+    UMAP takes distances of new points to old ones for a map with the metric ``precomputed``. Such
+    a map is made with the kept coordinates, no epochs, and no distances but the neighbours'.
+    """
+    _silence()
+    n = len(projection.coordinates)
+    reducer = _prepared.get(projection)
+    if reducer is None:
+        settings = projection.settings
+        n_neighbors = settings.possible_neighbors(n)
+        reducer = UMAP(
+            n_neighbors=n_neighbors,
+            n_components=settings.dimensions,
+            min_dist=settings.min_dist,
+            metric="precomputed",
+            n_epochs=0,
+            init=projection.coordinates,
+            random_state=settings.seed,
+            transform_seed=settings.seed,
+            n_jobs=1,
+            precomputed_knn=_knn(projection.neighbours, n_neighbors),
+        )
+        reducer.fit(csr_matrix((n, n), dtype=np.float32))
+        reducer.embedding_ = np.array(projection.coordinates)
+        reducer.n_epochs = None  # `transform` then makes its own number of steps
+        _prepared[projection] = reducer
+    rows = np.arange(0, near.indices.size + 1, near.k)
+    shape = (len(near), n)
+    distances = csr_matrix((near.distances.ravel(), near.indices.ravel(), rows), shape=shape)
+    return reducer.transform(distances)

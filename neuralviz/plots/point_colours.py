@@ -1,0 +1,90 @@
+"""What the points of a map are coloured by: categories or numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuralviz.plots.theme import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from neuralviz.reading.cells import cell_text, finite_number
+
+COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY)  # those seen on light and on dark pages
+SYMBOLS = ("circle", "diamond", "square", "x")
+MAX_CATEGORIES = len(COLOURS) * len(SYMBOLS)
+GREY = "#9A9FA5"
+EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
+
+
+@dataclass(frozen=True, eq=False)
+class PointColour:
+    """What the points of a map are coloured by: categories or numbers.
+
+    Attributes:
+        name: of the column or measure.
+        categories: those with a colour of their own come first.
+        codes: [text] place of each text's category, -1 where it has none; None for numbers.
+        values: [text] float32, NaN where there is none; None for categories.
+        number_format: of the values, as d3 writes it.
+        missing: what texts without a category or number are called.
+    """
+
+    name: str
+    categories: tuple[str, ...] = ()
+    codes: np.ndarray | None = None
+    values: np.ndarray | None = None
+    number_format: str = ".3~g"
+    missing: str = "no value"
+
+    def of(self, rows: np.ndarray) -> PointColour:
+        """The colours of some texts, which look as they do among all."""
+        codes = None if self.codes is None else self.codes[rows]
+        return replace(self, codes=codes, values=None if self.values is None else self.values[rows])
+
+
+def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """A name for every cluster: its number, from 1, and its first words."""
+    return tuple(
+        f"{number} {', '.join(words[:2])}".strip() for number, words in enumerate(cluster_words, 1)
+    )
+
+
+def by_category(name: str, labels: Sequence[object], missing: str = "no value") -> PointColour:
+    """Colours by label: the largest categories first, those that are numbers in their order.
+
+    Args:
+        name: of the labels.
+        labels: [text]; None, NaN and blank ones are missing.
+        missing: what texts without a label are called.
+    """
+    by_label = {label: cell_text(label).strip() for label in set(labels)}
+    names = [by_label[label] for label in labels]
+    sizes = Counter(label for label in names if label)
+    by_size = [label for label, _ in sizes.most_common()]
+    if all(finite_number(label) is not None for label in by_size):
+        shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
+        by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
+    place = {label: code for code, label in enumerate(by_size)}
+    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
+    return PointColour(name, tuple(by_size), codes=codes, missing=missing)
+
+
+def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
+    """Colours by a number of each text; what is not finite is missing.
+
+    Args:
+        name: of the numbers.
+        values: [text].
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    known = numbers[np.isfinite(numbers)]
+    if np.abs(known).max(initial=0) < EXACT_IN_FLOAT32:
+        numbers = numbers.astype(np.float32)
+    number_format = ".3~g"
+    if len(known) and (known == np.round(known)).all():
+        number_format = ",.0f" if np.abs(known).max() >= 10_000 else ".0f"
+    return PointColour(
+        name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
+    )
