@@ -28,10 +28,10 @@ from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.neighbourhoods import K
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
+from neuralviz.models.shared import LOADERS, is_loaded
 from neuralviz.paths import sample_data
 from neuralviz.reading.tables import read_table
 from neuralviz.ui.method_choice import JOINED
-from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.precision import choose_precision
 
@@ -321,8 +321,6 @@ def _choose_rows() -> tuple[Row, ...] | None:
             help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
         )
         beside = st.container()  # what is wrong with them, also while they cover the page
-    from neuralviz.models.shared import is_loaded
-
     try:
         typed = _pairs(options)
         model_id = (model or "").strip() or None
