@@ -1,9 +1,10 @@
-"""What is followed layer by layer: the words of a corpus, pairs that people scored."""
+"""What is followed layer by layer: a text, the words of a corpus, pairs that people scored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs
+    from neuralviz.layers.geometry import Sensitivity, TokenStates, TokenWeights
+    from neuralviz.layers.sbert_wk import SbertWkSettings
     from neuralviz.layers.words import WordVariances
     from neuralviz.models.shared import ModelRef
+
+TEXTS_HELD = 4  # with the vectors of their tokens
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,54 @@ class MeasureLayers(LatestTask["LayerPairs"]):
         if result is None:
             return Progress()
         return _counted(len(result.pairs), result.total, "pairs")
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedText:
+    """A text on its way through the layers.
+
+    Attributes:
+        states: the vectors of its tokens after every layer.
+        weights: what SBERT-WK makes of them.
+        sensitivity: how much its settings matter.
+    """
+
+    states: TokenStates
+    weights: TokenWeights
+    sensitivity: Sensitivity
+
+
+@dataclass(frozen=True)
+class FollowText(LatestTask[FollowedText]):
+    """Follow the tokens of one text from layer to layer (SBERT-WK, sections III and IV)."""
+
+    is_short: ClassVar[bool] = True
+
+    model: ModelRef
+    text: str
+    settings: SbertWkSettings
+
+    @property
+    def label(self) -> str:
+        return "A text, layer by layer"
+
+    def events(self, should_stop: ShouldStop) -> Generator[FollowedText, None, None]:
+        from neuralviz.layers import geometry
+
+        states = _states(self.model, self.text)
+        if should_stop():
+            raise Stopped
+        weights = geometry.token_weights(states, self.settings)
+        yield FollowedText(states, weights, geometry.sensitivity(states, self.settings))
+
+
+@lru_cache(maxsize=TEXTS_HELD)
+def _states(model: ModelRef, text: str) -> TokenStates:
+    """The vectors of a text's tokens; held while other settings are tried on them."""
+    from neuralviz.layers import geometry
+
+    network = shared_text_model(model.id)
+    return geometry.follow_tokens(network, tokenize(network, [text])[0])
 
 
 def _counted(done: int, total: int, unit: str) -> Progress:

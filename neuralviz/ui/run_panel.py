@@ -106,11 +106,13 @@ class Words:
 
     Attributes:
         begins: while nothing is known of it.
+        after_error: follows the error of one that failed.
         stopped, done: made of the result of a run that has ended so; nothing is said where ``done``
             makes an empty text.
     """
 
     begins: str = "The model begins …"
+    after_error: str = ""
     stopped: Callable[[Any], str] | None = None
     done: Callable[[Any], str] | None = None
 
@@ -174,7 +176,7 @@ def _state(kind: str, run: Run[Any], words: Words, bar_stays: bool) -> None:
     progress = run.progress
     share, text = progress.share, progress.doing or words.begins
     if status == "failed":
-        st.error(plain(run.error or "The work failed."))
+        st.error(plain(f"{run.error} {words.after_error}".rstrip()))
         return
     if status == "done":
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
@@ -206,10 +208,7 @@ def _stopped(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.total:
         return "Stopped."
-    return (
-        f"Stopped after {progress.done:,.0f} of {progress.total:,.0f} {progress.unit}; below is "
-        "what they give."
-    )
+    return f"Stopped after {progress.doing}; below is what they give."
 
 
 def time_left(run: Run[Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import ModelError
+from neuralviz.ui.layers import text as layers_text
 
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 FIGURES = 5  # of a text
@@ -17,6 +18,11 @@ def opened(**address):
     for name, value in address.items():
         page.query_params[name.replace("_", "-")] = value
     return page.run()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(layers_text, "PATIENCE", 120)  # read before the page is looked at
 
 
 @pytest.fixture
