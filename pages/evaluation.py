@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from neuralviz.ui.evaluation.choose import OWN_METHODS, choose
-from neuralviz.ui.evaluation.show import forget_failed, offer_to_stop, show
+from neuralviz.ui.evaluation.main import show
 from neuralviz.ui.page import page_header
-
-QUICK = 100  # texts of an example that is measured without being asked to
 
 page_header(
     "Evaluation",
@@ -30,33 +25,4 @@ page_header(
     "alignment and uniformity: Wang & Isola 2020.",
 )
 
-chosen = choose()
-button, note = st.columns([1, 6], vertical_alignment="center")
-pressed = button.button(
-    "Evaluate", type="primary", icon=":material/play_arrow:", disabled=chosen is None,
-    width="stretch",
-)  # fmt: skip
-if chosen is not None:
-    is_quick = (
-        chosen.is_example
-        and len(chosen.data.texts) <= QUICK
-        and len(chosen.rows) <= 3
-        and st.session_state.get("experiment", OWN_METHODS) == OWN_METHODS
-        and not st.session_state.get("options")
-        and all(part.model_id in ("bundled", "all-MiniLM-L6-v2")
-                for row in chosen.rows for part in row.spec.parts or (row.spec,))
-    )  # fmt: skip
-    if pressed:
-        forget_failed(chosen)
-    asked = st.session_state.setdefault("evaluation-asked", [])
-    if (pressed or is_quick) and chosen.identity not in asked:
-        asked.append(chosen.identity)
-    if chosen.identity in asked:
-        show(chosen)
-    else:
-        n = len(chosen.data.texts)
-        note.caption(
-            f"{n:,} different texts by {len(chosen.rows)} method{'s' * (len(chosen.rows) != 1)}. "
-            "What is embedded is kept: stopped and started again, it goes on where it was."
-        )
-        offer_to_stop()
+show()

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
+from neuralviz.ui.layers.main import show
 from neuralviz.ui.page import page_header
 
-VIEWS = ("A text", "A corpus", "Scored pairs", "Micro-tuning")
+page_header(
+    "Layer dynamics",
+    "A model rewrites the vector of every token layer by layer. Some words keep theirs, others "
+    "turn: here is which, where, and what can be made of it.",
+    r"SBERT-WK weighs the layers of each token $w$ and the tokens of a sentence:"
+    r"$$\hat v_w = \sum_i \bigl(\omega\,\alpha_a + (1 - \omega)\,\alpha_n\bigr)_i\, v_w^i, "
+    r"\qquad v_s = \sum_w \frac{\sigma^2_w}{\sum_u \sigma^2_u}\, \hat v_w$$"
+    r"$v_w^i$ is the token's vector after layer $i$, $\alpha_a$ the inverse alignment with the "
+    r"neighbouring layers, $\alpha_n$ the novelty, $\sigma^2_w$ the variance of the cosines of "
+    r"consecutive layers.",
+    "Layer 0 is the embedding before the first block; the last layer is what the model gives. "
+    "A cosine of 1 between two layers means that the token's vector did not turn between them. "
+    "*A text* follows its tokens, *A corpus* ranks words by how much they turn, *Scored pairs* "
+    "measures what layers and settings are worth against human scores, and *Micro-tuning* "
+    "shows which blocks a text changes when the model learns it.",
+    "SBERT-WK, sections III and IV (Figures 1 to 3, Tables I and VII); frozen features, "
+    "Figure 1; neural embeddings, section 2",
+)
 
-
-def main() -> None:
-    page_header(
-        "Layer dynamics",
-        "A model rewrites the vector of every token layer by layer. Some words keep theirs, others "
-        "turn: here is which, where, and what can be made of it.",
-        r"SBERT-WK weighs the layers of each token $w$ and the tokens of a sentence:"
-        r"$$\hat v_w = \sum_i \bigl(\omega\,\alpha_a + (1 - \omega)\,\alpha_n\bigr)_i\, v_w^i, "
-        r"\qquad v_s = \sum_w \frac{\sigma^2_w}{\sum_u \sigma^2_u}\, \hat v_w$$"
-        r"$v_w^i$ is the token's vector after layer $i$, $\alpha_a$ the inverse alignment with the "
-        r"neighbouring layers, $\alpha_n$ the novelty, $\sigma^2_w$ the variance of the cosines of "
-        r"consecutive layers.",
-        "Layer 0 is the embedding before the first block; the last layer is what the model gives. "
-        "A cosine of 1 between two layers means that the token's vector did not turn between them. "
-        "*A text* follows its tokens, *A corpus* ranks words by how much they turn, *Scored pairs* "
-        "measures what layers and settings are worth against human scores, and *Micro-tuning* "
-        "shows which blocks a text changes when the model learns it.",
-        "SBERT-WK, sections III and IV (Figures 1 to 3, Tables I and VII); frozen features, "
-        "Figure 1; neural embeddings, section 2",
-    )
-    view = st.segmented_control(
-        "View",
-        VIEWS,
-        default=VIEWS[0],
-        required=True,
-        key="layers-view",
-        bind="query-params",
-        on_change=_leave_texts,
-        persist_state="session",
-        label_visibility="collapsed",
-    )
-    if view == "A corpus":
-        from neuralviz.ui.layers import words as chosen
-    elif view == "Scored pairs":
-        from neuralviz.ui.layers import pairs as chosen
-    elif view == "Micro-tuning":
-        from neuralviz.ui.layers import tuning as chosen
-    else:
-        from neuralviz.ui.layers import text as chosen
-    chosen.show()
-
-
-def _leave_texts() -> None:
-    """Take the texts of the view that is left out of the address; each view has its own."""
-    st.query_params.pop("view", None)
-
-
-main()
+show()

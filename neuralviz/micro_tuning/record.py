@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,6 +71,17 @@ class RunRecord:
         if event.result is not None:
             self.texts_done = at.stop
             self.diverged |= {first + int(i) for i in np.flatnonzero(event.result.diverged)}
+
+    def having(self, events: Sequence[WatchedEvent]) -> RunRecord:
+        """The record with some more events; this one stays as it is."""
+        grown = copy(self)
+        grown.loss, grown.delta_norm = self.loss.copy(), self.delta_norm.copy()
+        grown.last = [kept.copy() for kept in self.last]
+        grown.history = [kept.copy() for kept in self.history]
+        grown.reports, grown.diverged = dict(self.reports), set(self.diverged)
+        for event in events:
+            grown.add(event)
+        return grown
 
     def _make_room(self, dims: Sequence[int]) -> None:
         n_texts, epochs = len(self.texts), self.settings.epochs

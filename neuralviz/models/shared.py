@@ -6,18 +6,20 @@ What loads them, and torch with it, is imported with the first model.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import models
 from neuralviz.models.language_model import LanguageModel, TextModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sentence_transformers import SentenceTransformer
 
 T = TypeVar("T")
+ModelKind = Literal["masked", "text", "sentence-transformer"]
 
 KEPT = 3  # models; the one that was used longest ago goes first
 
@@ -25,6 +27,25 @@ _models: dict[tuple[str, object], TextModel] = {}
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
 _loading: dict[tuple[object, ...], threading.Lock] = {}  # each model is loaded once
+_after_loading: list[Callable[[], None]] = []
+
+
+@dataclass(frozen=True)
+class ModelRef:
+    """A model by its id, as its files are now; equal ones stand for the same model.
+
+    Attributes:
+        id: ``bundled``, a hub id or a folder.
+        files: times and sizes of a folder's files; None for what is no folder.
+    """
+
+    id: str
+    files: tuple[tuple[int, int], ...] | None
+
+    @classmethod
+    def now(cls, model_id: str) -> ModelRef:
+        """The model that would be loaded now."""
+        return cls(model_id, files_stamp(model_id))
 
 
 def shared_model(model_id: str) -> LanguageModel:
@@ -40,7 +61,8 @@ def shared_model(model_id: str) -> LanguageModel:
         return model
     tunable = models.load_model(model_id)  # which refuses most that were loaded as text models
     with _lock:
-        _models[model_id, _stamp(model_id)] = tunable
+        _models[model_id, files_stamp(model_id)] = tunable
+    _call_hooks()
     return tunable
 
 
@@ -54,8 +76,22 @@ def shared_sentence_transformer(model_id: str) -> tuple[SentenceTransformer, str
     return _shared(model_id, models.load_sentence_transformer, _sentence_transformers)
 
 
+LOADERS: Mapping[ModelKind, Callable[[str], Any]] = {
+    "masked": shared_model,
+    "text": shared_text_model,
+    "sentence-transformer": shared_sentence_transformer,
+}
+"""Where embedders get models that everybody shares."""
+
+
+def after_loading(hook: Callable[[], None]) -> None:
+    """Have ``hook`` called, on the thread that loaded it, after each model that is loaded."""
+    if hook not in _after_loading:
+        _after_loading.append(hook)
+
+
 def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
-    key = (model_id, _stamp(model_id))
+    key = (model_id, files_stamp(model_id))
     with _lock:
         if key in kept:
             return _used(key, kept)
@@ -75,7 +111,13 @@ def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, objec
             kept[key] = model
             while len(kept) > KEPT:
                 del kept[next(iter(kept))]
+        _call_hooks()
         return model
+
+
+def _call_hooks() -> None:
+    for hook in _after_loading:
+        hook()
 
 
 def _used(key: tuple[str, object], kept: dict[tuple[str, object], T]) -> T:
@@ -86,11 +128,17 @@ def _used(key: tuple[str, object], kept: dict[tuple[str, object], T]) -> T:
 
 def is_loaded(model_id: str) -> bool:
     """Whether a model is kept, in whatever form."""
-    key = (model_id, _stamp(model_id))
+    key = (model_id, files_stamp(model_id))
     return key in _models or key in _sentence_transformers
 
 
-def _stamp(model_id: str) -> object:
+def device_of(model_id: str) -> str | None:
+    """Where a kept model computes, ``cpu`` or ``cuda``; None when it is not kept."""
+    model = _models.get((model_id, files_stamp(model_id)))
+    return None if model is None else model.device.type
+
+
+def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
     """What changes when the files of a folder change; None for what is no folder."""
     try:
         folder = Path(model_id).expanduser()

@@ -13,15 +13,19 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models.shared import (
+    after_loading,
+    device_of,
+    is_loaded,
+    shared_model,
+    shared_text_model,
+)
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sentence_transformers import SentenceTransformer
-
-    from neuralviz.embedders.registry import Loaders
     from neuralviz.models import LanguageModel, TextModel
 
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
@@ -30,8 +34,7 @@ END_SECONDS = 10.0  # for the warm-up to end when the process does
 
 _log = logging.getLogger(__name__)
 M = TypeVar("M", bound="TextModel")
-T = TypeVar("T")
-_devices: dict[str, str] = {}
+_DEVICES = {"cpu": "the CPU", "cuda": "the GPU"}
 
 
 def model_sidebar() -> None:
@@ -46,8 +49,11 @@ def model_sidebar() -> None:
             help="“bundled” needs no network. Or type the id of a masked language model on the "
             "Hugging Face hub, or the path of a local folder that holds one.",
         )
-        device = _devices.get(model_id)
-        st.caption(f"Computes on {device}." if device else "Loaded when it is first needed.")
+        device = device_of(model_id)
+        st.caption(
+            f"Computes on {_DEVICES.get(device, device)}." if device
+            else "Loaded when it is first needed."
+        )  # fmt: skip
 
 
 def chosen_model_id() -> str:
@@ -69,87 +75,66 @@ def model_or_none(model_id: str) -> LanguageModel | None:
     Nothing but what comes with neuralviz is loaded without being asked for: an address can name
     any model.
     """
-    return _or_none(model_id, load_for_app)
+    return _or_none(model_id, shared_model)
 
 
 def text_model_or_stop(model_id: str) -> TextModel:
     """`model_or_stop` for any model whose layers can be followed, sentence encoders included."""
-    model = _or_none(model_id, load_text_model_for_app)
+    model = _or_none(model_id, shared_text_model)
     if model is None:
         st.stop()
     return model
 
 
-def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
-    from neuralviz.models.shared import is_loaded
+def may_load(model_id: str) -> bool:
+    """Whether a run of the page may load the model; where it may not, the page asks for it.
 
-    if model_id not in (BUNDLED, MINILM) and not is_loaded(model_id):
-        is_path = model_id.startswith(("/", ".", "~"))
-        st.info(
-            plain(f"The model “{model_id}” is not loaded yet. ")
-            + ("It is read from this folder of the machine that neuralviz runs on." if is_path else
-               "If it is not on this machine, it is fetched from the hub: some hundred megabytes.")
-        )  # fmt: skip
-        if not st.button("Load it", icon=":material/download:"):
-            return None
+    Once the user has said yes, this session does not ask again.
+    """
+    agreed: set[str] = st.session_state.setdefault("models-to-load", set())
+    if model_id not in agreed:
+        if not _is_wanted(model_id):
+            return False
+        agreed.add(model_id)
+    return True
+
+
+def _is_wanted(model_id: str) -> bool:
+    """Whether a model is at hand, or its *Load it* was pressed just now."""
+    if model_id in (BUNDLED, MINILM) or is_loaded(model_id):
+        return True
+    is_path = model_id.startswith(("/", ".", "~"))
+    st.info(
+        plain(f"The model “{model_id}” is not loaded yet. ")
+        + ("It is read from this folder of the machine that neuralviz runs on." if is_path else
+           "If it is not on this machine, it is fetched from the hub: some hundred megabytes.")
+    )  # fmt: skip
+    return st.button("Load it", icon=":material/download:")
+
+
+def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
+    if not _is_wanted(model_id):
+        return None
     try:
         with st.spinner(plain(f"Loading the model “{model_id}” …")):
-            model = load(model_id)
+            return load(model_id)
     except NeuralvizError as error:
         show_error(error)
         return None
-    _devices[model_id] = _device_in_words(model.device.type)
-    return model
 
 
-def load_for_app(model_id: str) -> LanguageModel:
-    """`shared_model` for a process that serves pages; safe to call from any thread.
-
-    Raises:
-        ModelError: it cannot be had; the message says why and what to do.
-    """
-    from neuralviz.models.shared import shared_model
-
-    return _load_aside(model_id, shared_model)
-
-
-def load_text_model_for_app(model_id: str) -> TextModel:
-    """`shared_text_model` for a process that serves pages; safe to call from any thread.
-
-    Raises:
-        ModelError: it cannot be had; the message says why and what to do.
-    """
-    from neuralviz.models.shared import shared_text_model
-
-    return _load_aside(model_id, shared_text_model)
-
-
-def load_sentence_transformer_for_app(model_id: str) -> tuple[SentenceTransformer, str]:
-    """`shared_sentence_transformer` for a process that serves pages; safe from any thread.
-
-    Raises:
-        ModelError: it cannot be had; the message says why and what to do.
-    """
-    from neuralviz.models.shared import shared_sentence_transformer
-
-    return _load_aside(model_id, shared_sentence_transformer)
-
-
-def _load_aside(model_id: str, load: Callable[[str], T]) -> T:
-    """Load a model and set aside what loading made.
+def _set_aside() -> None:
+    """Take what loading a model made out of the reach of Python's garbage collector.
 
     Streamlit collects garbage after every script run, and every tick of a live figure is one. With
     torch in the process each collection goes through hundreds of thousands of objects and holds
     Python's lock for longer than a step of tuning takes.
     """
-    from neuralviz.models.shared import is_loaded
-
-    if is_loaded(model_id):
-        return load(model_id)
-    model = load(model_id)
     gc.collect()
     gc.freeze()
-    return model
+
+
+after_loading(_set_aside)
 
 
 def warm_up() -> None:
@@ -174,20 +159,6 @@ def _end_warm_up(timer: threading.Timer) -> None:
 
 def _load_bundled() -> None:
     try:
-        model = load_for_app(BUNDLED)
+        shared_model(BUNDLED)
     except NeuralvizError as error:
         _log.warning("The bundled model was not loaded ahead: %s", error)
-    else:
-        _devices[BUNDLED] = _device_in_words(model.device.type)
-
-
-def _device_in_words(kind: str) -> str:
-    return {"cpu": "the CPU", "cuda": "the GPU"}.get(kind, kind)
-
-
-LOADERS: Loaders = {
-    "masked": load_for_app,
-    "text": load_text_model_for_app,
-    "sentence-transformer": load_sentence_transformer_for_app,
-}
-"""Where the embedders of pages get their models from."""

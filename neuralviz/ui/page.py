@@ -11,7 +11,10 @@ from streamlit.runtime.pages_manager import PagesManager
 if TYPE_CHECKING:
     from neuralviz.errors import NeuralvizError
 
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#|~$:<>&])")
+_JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
+_AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
+WORD_JOINER = "\u2060"  # cannot be seen
 
 
 def page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
@@ -45,8 +48,13 @@ def _leave_automatic_pages() -> None:
 
 
 def plain(text: str) -> str:
-    """A user's text as markdown that shows it as it is."""
-    return _MARKDOWN.sub(r"\\\1", text)
+    """A user's text as markdown that shows it as it is.
+
+    Streamlit makes links of what looks like an address, and arrows of dashes, whatever is escaped
+    in them: an invisible mark keeps it from that.
+    """
+    apart = _JOINED.sub(rf"\g<0>{WORD_JOINER}", text)
+    return _AT_START.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", apart))
 
 
 def show_error(error: NeuralvizError, then: str = "") -> None:

@@ -22,7 +22,7 @@ PAGE = str(ROOT / "pages" / "compare.py")
 def finish(page: AppTest, wait: float = 90) -> AppTest:
     """Wait for the comparison that is under way, and show the page after it."""
     deadline = time.monotonic() + wait
-    while "comparison" in page.session_state and not page.session_state["comparison"].job.is_over:
+    while "compare-runs" in page.session_state and not comparison(page).is_over:
         assert time.monotonic() < deadline, "the comparison takes too long"
         time.sleep(0.05)
     return page.run()
@@ -54,7 +54,7 @@ def said(page: AppTest) -> str:
 
 
 def comparison(page: AppTest):
-    return page.session_state["comparison"]
+    return page.session_state["compare-runs"][-1]
 
 
 def titles(page: AppTest) -> list[str]:
@@ -64,8 +64,8 @@ def titles(page: AppTest) -> list[str]:
 def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
     assert not page.exception
     done = comparison(page)
-    assert done.job.status == "done"
-    assert done.methods == ("mean", "neural, exact", "sbert-wk")
+    assert done.status == "done"
+    assert done.task.methods == ("mean", "neural, exact", "sbert-wk")
     assert titles(page) == [
         "Where the methods part ways",
         "A pair of texts",
@@ -73,10 +73,10 @@ def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
         "Spread",
     ]
     for method in range(3):
-        products = done.similarity(method).products
+        products = done.result[method].similarity.products
         np.testing.assert_allclose(np.diagonal(products), 1, atol=1e-5)
     first, second = page.selectbox(key="compare-first"), page.selectbox(key="compare-second")
-    ranks = [done.similarity(m).ranks for m in range(3)]
+    ranks = [done.result[m].similarity.ranks for m in range(3)]
     spread = np.ptp(np.stack(ranks), axis=0)
     assert spread[first.value, second.value] == np.nanmax(spread)
 
@@ -94,7 +94,7 @@ def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
     assert comparison(page) is before
     assert "press **Compare**" in said(page)
     finish(press(page))
-    assert comparison(page).texts == ("A cat.", "A dog.", "Rain again.")
+    assert comparison(page).task.texts == ("A cat.", "A dog.", "Rain again.")
     assert "view" in page.query_params
 
 
@@ -104,8 +104,8 @@ def test_a_new_comparison_begins_with_the_pair_of_most_disagreement(page: AppTes
     page.pills(key="compare-example").set_value("Topics").run()
     finish(page)
     done = comparison(page)
-    assert len(done.texts) == 24
-    spread = np.ptp(np.stack([done.similarity(m).ranks for m in range(3)]), axis=0)
+    assert len(done.task.texts) == 24
+    spread = np.ptp(np.stack([done.result[m].similarity.ranks for m in range(3)]), axis=0)
     first, second = page.selectbox(key="compare-first"), page.selectbox(key="compare-second")
     assert spread[first.value, second.value] == np.nanmax(spread)
 
@@ -128,9 +128,9 @@ def test_identical_texts_and_single_tokens(page: AppTest) -> None:
     paste(page, "a\na\na")
     assert not page.exception
     done = comparison(page)
-    assert done.job.status == "done"
+    assert done.status == "done"
     for method in range(3):
-        np.testing.assert_allclose(done.similarity(method).products, 1, atol=1e-4)
+        np.testing.assert_allclose(done.result[method].similarity.products, 1, atol=1e-4)
     assert "more than once" in said(page)
     assert "Too few different products" in said(page)
 
@@ -139,7 +139,7 @@ def test_more_texts_than_are_drawn(page: AppTest) -> None:
     lines = "\n".join(f"Sentence number {number}." for number in range(5000))
     paste(page, lines, "mean", "cls", "last")
     assert "5,000 texts were given; the first 300 are used." in said(page)
-    assert len(comparison(page).texts) == 300
+    assert len(comparison(page).task.texts) == 300
     assert not page.exception
 
 
@@ -148,8 +148,15 @@ def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
     assert "chosen twice" in said(page)
     page.selectbox(key="m1-sbert-wk-variant").set_value("paper").run()
     finish(page)
-    assert comparison(page).methods == ("sbert-wk (variant paper)", "neural, exact", "sbert-wk")
-    a, b = comparison(page).similarity(0).products, comparison(page).similarity(2).products
+    assert comparison(page).task.methods == (
+        "sbert-wk (variant paper)",
+        "neural, exact",
+        "sbert-wk",
+    )
+    a, b = (
+        comparison(page).result[0].similarity.products,
+        comparison(page).result[2].similarity.products,
+    )
     assert np.abs(a - b).max() > 1e-3
 
 
@@ -157,7 +164,7 @@ def test_joined_methods(page: AppTest) -> None:
     page.selectbox(key="m4").set_value("neural+mean").run()
     finish(page)
     done = comparison(page)
-    mean, neural, joined = (done.similarity(m).products for m in (0, 1, 3))
+    mean, neural, joined = (done.result[m].similarity.products for m in (0, 1, 3))
     np.testing.assert_allclose(joined, (mean + neural) / 2, atol=1e-5)
 
 
@@ -188,8 +195,8 @@ def test_a_method_that_fails_leaves_the_others(page: AppTest) -> None:
     page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
     finish(page)
     assert "cannot start at 40" in said(page)
-    assert comparison(page).similarity(0) is not None
-    assert comparison(page).similarity(2) is None
+    assert comparison(page).result[0].similarity is not None
+    assert comparison(page).result[2].similarity is None
 
 
 def test_a_model_that_nobody_asked_for_is_not_loaded(page: AppTest, tmp_path: Path) -> None:
@@ -199,8 +206,8 @@ def test_a_model_that_nobody_asked_for_is_not_loaded(page: AppTest, tmp_path: Pa
     assert comparison(page) is before
     finish(press(page))
     done = comparison(page)
-    assert done.vectors[0].shape[1] == 32
-    assert not done.errors
+    assert done.result[0].vectors.shape[1] == 32
+    assert not any(one.error for one in done.result)
 
 
 def test_nan_from_a_broken_model_is_said(page: AppTest, tmp_path: Path) -> None:
@@ -224,16 +231,15 @@ def test_stopping_keeps_what_is_done(page: AppTest) -> None:
     press(page)
     running = comparison(page)
     deadline = time.monotonic() + 60
-    while running.n_done(1) == 0:
+    while running.result[1].n_done == 0:
         assert time.monotonic() < deadline
-        running.catch_up()
         time.sleep(0.02)
     page.run()
-    page.button(key="compare-stop").click().run()
+    page.button(key=f"compare-stop-{running.id}").click().run()
     finish(page)
-    assert running.job.status == "stopped"
-    assert 0 < running.n_done(1) < 160
-    assert running.n_done(0) == 160
+    assert running.status == "stopped"
+    assert 0 < running.result[1].n_done < 160
+    assert running.result[0].n_done == 160
     assert not page.exception
     assert titles(page)
 
@@ -246,13 +252,12 @@ def test_stop_acts_within_a_batch_of_long_texts(page: AppTest) -> None:
     press(page)
     running = comparison(page)
     deadline = time.monotonic() + 60
-    while running.n_done(2) < 8:
+    while running.result[2].n_done < 8:
         assert time.monotonic() < deadline
-        running.catch_up()
         time.sleep(0.05)
-    running.job.stop()
-    assert running.job.wait(30), "still at work half a minute after Stop"
-    assert running.n_done(1) < 8
+    running.stop()
+    assert running.wait(30), "still at work half a minute after Stop"
+    assert running.result[1].n_done < 8
 
 
 def test_labels_say_what_sets_namesakes_apart() -> None:
@@ -279,8 +284,8 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
     finish(page)
     assert not page.exception
     done = comparison(page)
-    assert done.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
-    assert dict(done.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
+    assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
+    assert dict(done.task.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
     assert "tolerance has to be a number above 0 and below 1" in said(page).replace("\\", "")
 
@@ -291,8 +296,8 @@ def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
     page.selectbox(key="m1-neural-precision").set_value("fast").run()
     finish(page)
     done = comparison(page)
-    assert done.methods == ("neural, fast", "neural, exact", "sbert-wk")
-    fast, exact = done.vectors[:2]
+    assert done.task.methods == ("neural, fast", "neural, exact", "sbert-wk")
+    fast, exact = (one.vectors for one in done.result[:2])
     assert 0.997 < (fast * exact).sum(axis=1).min() < 1
 
 
@@ -304,8 +309,8 @@ def test_an_address_with_a_precision(bundled, typed: str, chosen: str) -> None:
     page.run()
     assert not page.exception
     assert page.selectbox(key="m2-neural-precision").value == chosen
-    assert comparison(page).methods == ("mean", f"neural, {chosen}")
-    comparison(page).job.stop()
+    assert comparison(page).task.methods == ("mean", f"neural, {chosen}")
+    comparison(page).stop()
 
 
 def test_bf16_is_offered_where_the_machine_has_it(page: AppTest, monkeypatch) -> None:
@@ -330,7 +335,7 @@ def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception
     table = next(frame.value for frame in page.dataframe if "place among the pairs" in frame.value)
-    products = comparison(page).similarity(0).products
+    products = comparison(page).result[0].similarity.products
     assert table["product"][0] == pytest.approx(products[0, 1])
     page.selectbox(key="compare-second").set_value(0).run()
     assert "one text twice" in said(page)

@@ -46,7 +46,10 @@ def opened() -> AppTest:
 def finish(page: AppTest, wait: float = 120) -> AppTest:
     """Wait for the work that is under way, and show the page after it."""
     deadline = time.monotonic() + wait
-    while "corpus-work" in page.session_state and not page.session_state["corpus-work"].job.is_over:
+    while (
+        "corpus-maps-runs" in page.session_state
+        and not page.session_state["corpus-maps-runs"][-1].is_over
+    ):
         assert time.monotonic() < deadline, "the work takes too long"
         time.sleep(0.05)
     return page.run().run()
@@ -209,4 +212,4 @@ def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: Corpus
     opened_corpus = OpenCorpus(corpus)
     assert list(opened_corpus.categories) == ["class", "topic"]
     assert set(opened_corpus.categories["class"]) == {"0", "1", "2"}
-    assert opened_corpus.numbers == ["class", "year", "share"]
+    assert opened_corpus.numbers == ("class", "year", "share")

@@ -19,9 +19,9 @@ from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.tables import read_data
+from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
-from neuralviz.ui.model_choice import LOADERS
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "evaluation.py")
@@ -64,9 +64,9 @@ def opened():
 
     yield at
     for page in pages:
-        for work in works(page):
-            work.job.stop()
-            assert work.job.wait(60)
+        for run in runs(page):
+            run.stop()
+            assert run.wait(60)
 
 
 @pytest.fixture
@@ -74,17 +74,17 @@ def page(opened) -> AppTest:
     return opened(methods=["mean", "cls"])
 
 
-def works(page: AppTest) -> list:
-    known = "evaluation-works" in page.session_state
-    return list(page.session_state["evaluation-works"].values()) if known else []
+def runs(page: AppTest) -> list:
+    known = "evaluation-runs" in page.session_state
+    return list(page.session_state["evaluation-runs"]) if known else []
 
 
 def results(page: AppTest):
-    return works(page)[-1].latest.results
+    return runs(page)[-1].result.results
 
 
 def finish(page: AppTest) -> AppTest:
-    assert works(page)[-1].job.wait(90), "the work takes too long"
+    assert runs(page)[-1].wait(90), "the work takes too long"
     return page.run()
 
 
@@ -140,11 +140,11 @@ def table(page: AppTest) -> pd.DataFrame:
 def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
     page = opened(example="Groups that mean the same")
     assert not page.exception
-    (work,) = works(page)
-    assert not work.job.is_over
-    while work.latest is None:
+    (run,) = runs(page)
+    assert not run.is_over
+    while run.result.doing is None:
         time.sleep(0.01)
-    known = work.latest.results
+    known = run.result.results
     assert [row.label for row in known.rows] == ["mean", "sbert-wk", "neural, exact"]
     assert all(row.spec.options == () for row in known.rows)
     assert "82 texts in 30 groups: 11,856 triplets" in said(page)
@@ -152,11 +152,11 @@ def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
 
 def test_the_example_is_measured_and_has_its_views(opened) -> None:
     page = opened(example="Groups that mean the same", options="epochs=1")
-    assert not works(page)  # nobody asked for these options
+    assert not runs(page)  # nobody asked for these options
     evaluate(page)
     assert not page.exception
     assert not page.error
-    assert works(page)[-1].job.status == "done"
+    assert runs(page)[-1].status == "done"
     assert "246 texts by all methods" in said(page)
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert table(page)["triplets broken"].str.endswith(" of 11,856").all()
@@ -178,7 +178,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
 
 def test_another_example_waits_for_the_button(opened) -> None:
     page = opened(methods=["mean"])
-    assert not works(page)
+    assert not runs(page)
     assert not drawn(page)
     assert "300 scored pairs, 87 of them similar (≥ 4), 128 dissimilar (≤ 2)" in said(page)
     assert "599 different texts by 1 method" in said(page)
@@ -211,7 +211,7 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
     page.selectbox(key="example").set_value("Topics").run()
     assert "480 texts with 10 labels" in said(page)
     assert not button(page).disabled
-    assert not works(page)
+    assert not runs(page)
 
 
 # --- uploads -----------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_table_of_ones_own(
 ) -> None:
     upload(page, content)
     assert f"own.csv: {about}." in said(page)
-    assert not works(page)
+    assert not runs(page)
     evaluate(page)
     assert not page.exception
     assert not page.error
@@ -348,12 +348,12 @@ def test_bounds_say_what_is_similar(page: AppTest) -> None:
     assert results(page).measured(0, 0).pairs.total == 2 * 5
     page.number_input(key="similar").set_value(3.0).run()
     page.number_input(key="dissimilar").set_value(1.0).run()
-    assert len(works(page)) == 1  # the button is waited for
+    assert len(runs(page)) == 1  # the button is waited for
     assert not drawn(page)
     assert "4 of them similar (≥ 3), 3 dissimilar (≤ 1)" in said(page)
     evaluate(page)
     assert results(page).measured(0, 0).pairs.total == 4 * 3
-    assert len(works(page)) == 2
+    assert len(runs(page)) == 2
 
 
 def test_bounds_the_wrong_way_round_get_a_sentence(page: AppTest) -> None:
@@ -587,7 +587,7 @@ def test_another_model_waits_for_the_button_even_with_the_first_example(
     page = opened(
         example="Groups that mean the same", methods=["mean"], evaluation_model="someone/else"
     )
-    assert not works(page)
+    assert not runs(page)
     assert asked == []
     evaluate(page)
     assert asked == ["someone/else"]
@@ -697,25 +697,25 @@ def test_an_address_that_makes_no_sense(opened) -> None:
 # --- work that goes on -------------------------------------------------------------------------
 
 
-def test_evaluating_twice_is_one_work(page: AppTest) -> None:
+def test_evaluating_twice_is_one_run(page: AppTest) -> None:
     evaluate(upload(page, GROUPS))
-    before = works(page)
+    before = runs(page)
     assert len(before) == 1
     evaluate(page)
-    assert works(page) == before
+    assert runs(page) == before
 
 
 def test_what_was_measured_comes_back_at_once(page: AppTest) -> None:
     evaluate(upload(page, GROUPS))
-    (first,) = works(page)
+    (first,) = runs(page)
     page.multiselect(key="methods").set_value(["mean"]).run()
     assert not drawn(page)
     evaluate(page)
-    assert len(works(page)) == 2
+    assert len(runs(page)) == 2
     page.multiselect(key="methods").set_value(["mean", "cls"]).run()
     assert drawn(page)
-    assert works(page)[-1] is first
-    assert len(works(page)) == 2
+    assert runs(page)[-1] is first
+    assert len(runs(page)) == 2
 
 
 def test_what_was_finished_before_stop_is_kept_and_goes_on(
@@ -739,19 +739,19 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     monkeypatch.setattr(lab, "embed_texts", held)
     upload(page, "text,group\n" + "".join(f"Dog number {i}.,{i % 8}\n" for i in range(40)))
     button(page).click().run()
-    (work,) = works(page)
+    (run,) = runs(page)
     doing = None
     while doing is None or (doing.row, doing.done) != (1, 32):
         time.sleep(0.01)
-        doing = work.latest and work.latest.doing
+        doing = run.result.doing
     page.run()
     assert "Figures come when all methods are measured" in said(page)
     assert table(page)["triplets broken"]["mean"] != "–"
     assert table(page)["triplets broken"]["cls"] == "–"
     assert not drawn(page)
-    page.button(key="evaluation-stop").click().run()
+    page.button(key=f"evaluation-stop-{run.id}").click().run()
     finish(page)
-    assert work.job.status == "stopped"
+    assert run.status == "stopped"
     assert "Stopped after 72 of 80 texts by all methods; embedding by cls" in said(page)
     assert titles(page, "Errors") == ["Triplets broken, of 5,600"]
     (bars,) = drawn(page)
@@ -761,7 +761,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     button(page, "Start again").click().run()
     finish(page)
     assert not page.info
-    assert works(page)[-1].job.status == "done"
+    assert runs(page)[-1].status == "done"
     assert set(began_with) == {("mean", 40), ("cls", 32)}
     (bars,) = drawn(page, "Errors")
     assert bars["data"][0]["y"] == ["mean", "cls"]
@@ -782,13 +782,13 @@ def test_other_settings_take_the_place_of_what_is_not_finished(
     monkeypatch.setattr(lab, "embed_texts", held)
     upload(page, GROUPS)
     button(page).click().run()
-    (first,) = works(page)
-    assert not first.job.is_over
+    (first,) = runs(page)
+    assert not first.is_over
     monkeypatch.setattr(lab, "embed_texts", embed)
     page.multiselect(key="methods").set_value(["mean"]).run()
     evaluate(page)
-    assert first.job.status == "stopped"
-    assert [work.job.status for work in works(page)] == ["done"]
+    assert first.status == "stopped"
+    assert [run.status for run in runs(page)] == ["done"]
     assert list(table(page).index) == ["mean"]
 
 

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.ui.how_it_works import main
+
 PAGE = Path(__file__).parents[2] / "pages" / "how_it_works.py"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(main, "PATIENCE", 120)  # each walk is over before the page is looked at
 
 
 @pytest.fixture

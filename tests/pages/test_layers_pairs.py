@@ -15,14 +15,14 @@ FIGURES = 5  # layers, ablation, two sweeps, pairs
 def finish(page: AppTest) -> AppTest:
     """Run the page until its newest work is over."""
     deadline = time.monotonic() + 120
-    while not works(page)[-1].job.is_over:
+    while not runs(page)[-1].is_over:
         assert time.monotonic() < deadline, "the work takes too long"
         time.sleep(0.05)
     return page.run()
 
 
-def works(page: AppTest) -> list:
-    return list(page.session_state["layers-pairs-works"].values())
+def runs(page: AppTest) -> list:
+    return list(page.session_state["layers-pairs-runs"])
 
 
 def new_page() -> AppTest:
@@ -76,17 +76,17 @@ def test_opens_with_the_example_measured(bundled):
     assert "300 pairs written for this project" in captions(page)
     assert "300 pairs, " in captions(page)
     assert "Highest: " in captions(page)
-    assert works(page)[-1].job.status == "done"
+    assert runs(page)[-1].status == "done"
 
 
 def test_what_is_known_is_not_computed_again(page):
-    work = works(page)[-1]
+    run = runs(page)[-1]
     page.segmented_control(key="layers-view").set_value("A corpus").run()
     page.segmented_control(key="layers-view").set_value("Scored pairs").run()
     page.segmented_control(key="layers-coefficient").set_value("Pearson").run()
     page.segmented_control(key="layers-pairs-variant").set_value("paper").run()
     assert not page.exception
-    assert works(page) == [work]
+    assert runs(page) == [run]
     assert figures(page) == FIGURES
 
 
@@ -112,7 +112,7 @@ def test_pairs_of_ones_own(page):
     page = finish(upload(page, content.encode()))
     assert not page.exception
     assert "5 pairs from own.csv" in captions(page)
-    assert works(page)[-1].latest.pairs.sentences1[0] == "<b>dog 0</b>"
+    assert runs(page)[-1].result.pairs.sentences1[0] == "<b>dog 0</b>"
     assert figures(page) == FIGURES
 
 
@@ -123,7 +123,7 @@ def test_more_than_the_page_uses(bundled, monkeypatch):
     content = "a,b,score\n" + "".join(f"dog {i},cat {i},{i}\n" for i in range(9))
     page = finish(uploaded(content.encode()))
     assert "the first 4 of 9 pairs are used" in captions(page)
-    assert len(works(page)[-1].latest.pairs) == 4
+    assert len(runs(page)[-1].result.pairs) == 4
 
 
 @pytest.mark.parametrize(
@@ -169,18 +169,18 @@ def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
 
     monkeypatch.setattr(layer_pairs, "measure_layers", slowly)
     page = opened()
-    work = works(page)[-1]
-    while work.latest is None or len(work.latest.pairs) < 64:
+    run = runs(page)[-1]
+    while run.result is None or len(run.result.pairs) < 64:
         time.sleep(0.02)
     page.run()
     assert figures(page) == FIGURES - 1
-    page.button(key="layers-pairs-stop").click().run()
+    page.button(key=f"layers-pairs-stop-{run.id}").click().run()
     finish(page)
-    assert works(page)[-1].job.status == "stopped"
+    assert runs(page)[-1].status == "stopped"
     assert "Stopped after 64 of 300 pairs" in page.info[0].value
     assert figures(page) == FIGURES
     monkeypatch.undo()
-    page.button(key="layers-pairs-again").click().run()
+    page.button(key=f"layers-pairs-again-{run.id}").click().run()
     finish(page)
     assert not page.info
-    assert len(works(page)[-1].latest.pairs) == 300
+    assert len(runs(page)[-1].result.pairs) == 300

@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import ModelError
+from neuralviz.ui.layers import text as layers_text
 
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 FIGURES = 5  # of a text
@@ -17,6 +18,11 @@ def opened(**address):
     for name, value in address.items():
         page.query_params[name.replace("_", "-")] = value
     return page.run()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(layers_text, "PATIENCE", 120)  # read before the page is looked at
 
 
 @pytest.fixture
@@ -178,8 +184,8 @@ def tuned(**address):
 def until_over(page):
     end = time.monotonic() + 120
     while time.monotonic() < end:
-        run = page.session_state["layers-marks-run"]
-        if run.job.wait(0.2):
+        run = page.session_state["layers-marks-runs"][-1]
+        if run.wait(0.2):
             return page.run()
     raise AssertionError("the run does not end")
 
@@ -189,13 +195,13 @@ def test_the_example_is_tuned_on_at_once():
     assert not page.exception
     assert not page.error
     assert figures(page) == 2
-    run = page.session_state["layers-marks-run"]
-    assert run.job.status == "done"
-    assert run.epochs_known == run.settings.epochs == 10
-    assert not any("key.bias" in name for name in run.settings.layers)
-    assert run.grid.blocks == (0, 1, 2, 3, 4, 5)
+    run = page.session_state["layers-marks-runs"][-1]
+    assert run.status == "done"
+    assert run.result.epochs_known == run.task.settings.epochs == 10
+    assert not any("key.bias" in name for name in run.task.settings.layers)
+    assert run.task.grid.blocks == (0, 1, 2, 3, 4, 5)
     assert page.metric[0].label == "Loss at the hidden words, nats"
-    assert run.loss[-1] < 0.2 * run.loss[0]
+    assert run.result.loss[-1] < 0.2 * run.result.loss[0]
 
 
 def test_an_epoch_can_be_chosen_when_the_run_is_over():
@@ -213,7 +219,7 @@ def test_one_kind_and_one_epoch():
     button(page, "Tune").click().run()
     page = until_over(page)
     assert not page.exception
-    assert len(page.session_state["layers-marks-run"].settings.layers) == 6
+    assert len(page.session_state["layers-marks-runs"][-1].task.settings.layers) == 6
     assert figures(page) == 2
 
 
@@ -234,44 +240,44 @@ def test_no_kind_and_no_text_and_no_epoch_get_a_sentence_and_the_run_stays():
     button(page, "Tune").click().run()
     assert "The text is empty" in page.error[0].value
     assert not page.exception
-    assert page.session_state["layers-marks-run"].number == 1
+    assert page.session_state["layers-marks-runs"][-1].number == 1
 
 
 def test_two_quick_clicks_start_one_run():
     page = tuned(layers_epochs="30")
     button(page, "Tune").click().run()
     button(page, "Tune").click().run()
-    assert page.session_state["layers-marks-run"].number == 2
-    page.session_state["layers-marks-run"].job.stop()
+    assert page.session_state["layers-marks-runs"][-1].number == 2
+    page.session_state["layers-marks-runs"][-1].stop()
     until_over(page)
 
 
 def test_stop_keeps_what_was_seen():
     page = opened(layers_view="Micro-tuning", layers_epochs="1000")
-    run = page.session_state["layers-marks-run"]
+    run = page.session_state["layers-marks-runs"][-1]
     end = time.monotonic() + 120
-    while run.epochs_known < 3 and time.monotonic() < end:
+    while run.result.epochs_known < 3 and time.monotonic() < end:
         time.sleep(0.05)
     page.run()
     button(page, "Stop").click().run()
     page = until_over(page)
-    assert run.job.status == "stopped"
-    assert 3 <= run.epochs_known < 1000
+    assert run.status == "stopped"
+    assert 3 <= run.result.epochs_known < 1000
     assert figures(page) == 2
-    assert field(page, "Heatmap after epoch").max == run.epochs_known
+    assert field(page, "Heatmap after epoch").max == run.result.epochs_known
     assert not page.exception
 
 
 def test_another_text_takes_the_place_of_a_run_under_way():
     page = opened(layers_view="Micro-tuning", layers_epochs="1000")
-    first = page.session_state["layers-marks-run"]
+    first = page.session_state["layers-marks-runs"][-1]
     page.text_area[0].set_value("Another text.").run()
     field(page, "Epochs").set_value(2).run()
     button(page, "Tune").click().run()
     page = until_over(page)
-    assert first.job.wait(30)
-    assert first.job.status == "stopped"
-    assert page.session_state["layers-marks-run"].text == "Another text."
+    assert first.wait(30)
+    assert first.status == "stopped"
+    assert page.session_state["layers-marks-runs"][-1].task.text == "Another text."
 
 
 @pytest.mark.parametrize(
@@ -299,8 +305,8 @@ def test_a_model_that_cannot_be_tuned_gets_a_sentence(monkeypatch):
 def test_the_numbers_of_a_run_can_be_taken_away():
     from neuralviz.ui.layers.tuning import _numbers
 
-    run = tuned(layers_epochs="2").session_state["layers-marks-run"]
-    table = _numbers(run)
+    run = tuned(layers_epochs="2").session_state["layers-marks-runs"][-1]
+    table = _numbers(run.task.grid, run.result)
     assert len(table) == 2 * 54
     assert list(table.columns) == [
         "epoch", "parameter", "kind", "block", "values", "length", "per_value",
@@ -314,6 +320,6 @@ def test_both_views_look_at_one_text(page):
     page.segmented_control[0].set_value("Micro-tuning").run()
     page = until_over(page)
     assert page.text_area[0].value == "One text for both."
-    assert page.session_state["layers-marks-run"].text == "One text for both."
+    assert page.session_state["layers-marks-runs"][-1].task.text == "One text for both."
     page.segmented_control[0].set_value("A text").run()
     assert "both</span>" in html(page)

@@ -11,13 +11,13 @@ from streamlit.testing.v1 import AppTest
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 
 
-def works(page: AppTest) -> list:
-    return list(page.session_state["layers-words-works"].values())
+def runs(page: AppTest) -> list:
+    return list(page.session_state["layers-words-runs"])
 
 
 def finish(page: AppTest) -> AppTest:
     deadline = time.monotonic() + 120
-    while not works(page)[-1].job.is_over:
+    while not runs(page)[-1].is_over:
         assert time.monotonic() < deadline, "the work takes too long"
         time.sleep(0.05)
     return page.run()
@@ -54,7 +54,7 @@ def test_opens_with_the_sample_sentences_in_three_groups(page):
     assert not page.exception
     assert not page.error
     assert figures(page) == 3
-    result = works(page)[-1].latest
+    result = runs(page)[-1].result
     assert result.done == result.total > 600
     assert any(f"in {result.total:,} texts" in text.value for text in page.markdown)
     assert len(page.dataframe[0].value) >= 60
@@ -63,11 +63,11 @@ def test_opens_with_the_sample_sentences_in_three_groups(page):
 
 
 def test_rarer_words_on_demand_without_new_work(page):
-    before, work = len(page.dataframe[0].value), works(page)[-1]
+    before, run = len(page.dataframe[0].value), runs(page)[-1]
     page.number_input[0].set_value(2).run()
     assert not page.exception
     assert len(page.dataframe[0].value) > before
-    assert works(page) == [work]
+    assert runs(page) == [run]
     page.number_input[0].set_value(page.number_input[0].max).run()
     assert "lower the number" in page.error[0].value
 
@@ -117,4 +117,4 @@ def test_a_link_brings_pasted_texts_back(page):
     finish(other.run())
     assert not other.exception
     assert other.text_area[0].value == "one two three\nfour five six"
-    assert works(other)[-1].latest.total == 2
+    assert runs(other)[-1].result.total == 2

@@ -17,7 +17,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
-from neuralviz.ui.micro_tuning import recorded_run
+from neuralviz.ui.micro_tuning.runs import recorded_run
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "micro_tuning.py")
@@ -36,14 +36,17 @@ def paste(page: AppTest, text: str) -> AppTest:
 def tune(page: AppTest, *, wait: float = 60) -> AppTest:
     next(button for button in page.button if button.label == "Tune").click().run()
     deadline = time.monotonic() + wait
-    while "runs" in page.session_state and not page.session_state["runs"][-1].job.is_over:
+    while (
+        "micro-tuning-runs" in page.session_state
+        and not page.session_state["micro-tuning-runs"][-1].is_over
+    ):
         assert time.monotonic() < deadline, "the run takes too long"
         time.sleep(0.05)
     return page.run()
 
 
 def last_run(page: AppTest):
-    return page.session_state["runs"][-1]
+    return page.session_state["micro-tuning-runs"][-1]
 
 
 def messages(page: AppTest) -> str:
@@ -59,11 +62,11 @@ def test_tuning_leaves_losses_shares_predictions_and_products(page: AppTest) -> 
     tune(page)
     assert not page.exception
     run = last_run(page)
-    assert run.job.status == "done"
-    assert (run.record.loss[-1] < run.record.loss[0]).all()
-    report = run.record.reports[0]
+    assert run.status == "done"
+    assert (run.result.loss[-1] < run.result.loss[0]).all()
+    report = run.result.reports[0]
     assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
-    assert report.loss_after < run.record.loss[-1, 0]
+    assert report.loss_after < run.result.loss[-1, 0]
     assert len(page.dataframe) == 1
     assert any("Done" in element.proto.text for element in page.get("progress"))
 
@@ -99,7 +102,7 @@ def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
 def test_odd_texts_give_a_result(page: AppTest, text: str) -> None:
     tune(paste(page, text))
     assert not page.exception
-    assert last_run(page).job.status == "done"
+    assert last_run(page).status == "done"
     if "Привет" in text:
         assert "another language" in messages(page)
 
@@ -137,7 +140,7 @@ def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(page: AppTes
     tune(page)
     assert not page.exception
     assert "learning rate is too high" in messages(page)
-    assert last_run(page).record.embeddings().shape[1] == 1152
+    assert last_run(page).result.embeddings().shape[1] == 1152
 
 
 def test_every_block_shows_which_depth_moves(page: AppTest) -> None:
@@ -145,7 +148,7 @@ def test_every_block_shows_which_depth_moves(page: AppTest) -> None:
     page.number_input(key="epochs").set_value(2).run()
     tune(page)
     assert not page.exception
-    record = last_run(page).record
+    record = last_run(page).result
     assert len(record.settings.layers) == 6
     assert (record.delta_norm[-1] > 0).all()
 
@@ -171,15 +174,15 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     page.number_input(key="epochs").set_value(1000).run()
     next(button for button in page.button if button.label == "Tune").click().run()
     run = last_run(page)
-    while not run.record.epochs_done(0):
+    while not run.result.epochs_done(0):
         time.sleep(0.05)
         page.run()
     next(button for button in page.button if button.label == "Stop").click().run()
-    assert run.job.wait(30)
+    assert run.wait(30)
     page.run()
     assert not page.exception
-    assert run.job.status == "stopped"
-    assert 0 < run.record.epochs_done(0) < 1000
+    assert run.status == "stopped"
+    assert 0 < run.result.epochs_done(0) < 1000
     assert any("Stopped" in element.proto.text for element in page.get("progress"))
 
 
@@ -248,7 +251,7 @@ def test_an_address_with_chosen_layers(bundled) -> None:
     page.run()
     assert not page.exception
     tune(page)
-    assert last_run(page).record.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
+    assert last_run(page).result.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
 
 
 def test_the_precision_is_exact_at_first_and_said_of_every_run(page: AppTest) -> None:
@@ -260,7 +263,7 @@ def test_the_precision_is_exact_at_first_and_said_of_every_run(page: AppTest) ->
     page.number_input(key="tolerance").set_value(0.01).run()
     tune(page)
     assert not page.exception
-    assert last_run(page).record.settings.precision == "fast"
+    assert last_run(page).result.settings.precision == "fast"
     assert "bundled, fast (tolerance 0.01)" in captions(page)
     page.number_input(key="tolerance").set_value(0.0).run()
     assert "tolerance has to be a number above 0 and below 1" in messages(page)
@@ -290,7 +293,7 @@ def test_bf16_is_offered_where_the_machine_has_it(bundled, monkeypatch, native: 
     assert ("**bf16**" in choice.help) == native
     if native:
         tune(page)
-        assert last_run(page).record.settings.in_bf16
+        assert last_run(page).result.settings.in_bf16
         assert "bundled, bf16" in captions(page)
 
 
@@ -300,12 +303,12 @@ def test_an_address_with_bf16_before_a_model_is_loaded(native: bool) -> None:
     script = (
         "from streamlit.testing.v1 import AppTest\n"
         "from neuralviz.models import bfloat16\n"
-        "from neuralviz.ui.model_choice import load_for_app\n"
+        "from neuralviz.models.shared import shared_model\n"
         f"bfloat16.has_native_bf16 = lambda _: {native}\n"
         f"page = AppTest.from_file({PAGE!r}, default_timeout=60)\n"
         "page.query_params['precision'] = 'bf16'\n"
         "for load in (False, True, False):\n"
-        "    load and load_for_app('bundled')\n"
+        "    load and shared_model('bundled')\n"
         "    page.run()\n"
         "    assert not page.exception, page.exception\n"
         f"    assert page.selectbox(key='precision').value == {chosen!r}\n"
@@ -374,19 +377,68 @@ def test_an_address_without_a_preset_of_layers(bundled) -> None:
     assert not page.exception
 
 
-def test_the_second_click_of_a_double_click_is_no_second_run(page: AppTest, monkeypatch) -> None:
-    from neuralviz.ui import micro_tuning
-
+def test_the_second_click_of_a_double_click_is_no_second_run(page: AppTest) -> None:
     def click() -> int:
         next(button for button in page.button if button.label == "Tune").click().run()
         assert not page.exception
-        return len(page.session_state["runs"])
+        return len(page.session_state["micro-tuning-runs"])
 
-    monkeypatch.setattr(micro_tuning, "DOUBLE_CLICK_SECONDS", 600)
     page.number_input(key="epochs").set_value(1000).run()
     assert (click(), click()) == (1, 1)
-    monkeypatch.setattr(micro_tuning, "DOUBLE_CLICK_SECONDS", 0)
+    page.number_input(key="epochs").set_value(999).run()
     assert click() == 2
-    for run in page.session_state["runs"]:
-        run.job.stop()
-        assert run.job.wait(60)
+    runs = page.session_state["micro-tuning-runs"]
+    for run in runs:
+        run.stop()
+        assert run.wait(60)
+    assert click() == 3  # what is over can be run again
+    page.session_state["micro-tuning-runs"][-1].stop()
+
+
+def test_a_fifth_run_at_once_is_refused(page: AppTest) -> None:
+    for epochs in (996, 997, 998, 999, 1000):
+        page.number_input(key="epochs").set_value(epochs).run()
+        next(button for button in page.button if button.label == "Tune").click().run()
+    assert "4 runs of yours are not over yet" in messages(page)
+    runs = page.session_state["micro-tuning-runs"]
+    assert len(runs) == 4
+    for run in runs:
+        run.stop()
+    assert all(run.wait(60) for run in runs)
+
+
+def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
+    page.number_input(key="epochs").set_value(1000).run()
+    next(button for button in page.button if button.label == "Tune").click().run()
+    first = last_run(page)
+    first.stop()
+    assert first.wait(60)
+    page.run()
+    next(button for button in page.button if button.label == "Start again").click().run()
+    assert not page.exception
+    second = last_run(page)
+    assert (first.status, second.number, second.task) == ("stopped", 2, first.task)
+    assert {"Run 1", "Run 2"} <= {heading.value for heading in page.subheader}
+    second.stop()
+    assert second.wait(60)
+
+
+def test_a_record_that_was_read_stays_as_it_was(bundled) -> None:
+    from neuralviz.micro_tuning import check_settings
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.watching import watch
+
+    settings = check_settings(bundled, epochs=3)
+    record = RunRecord("bundled", settings, ["One text.", "Another."])
+    seen = []
+    for event in watch(bundled, record.texts, settings):
+        record = record.having([event])
+        seen.append((record, record.embeddings().copy(), record.loss.copy(), len(record.reports)))
+    together = RunRecord("bundled", settings, record.texts).having(
+        list(watch(bundled, record.texts, settings))
+    )
+    np.testing.assert_array_equal(together.loss, record.loss)
+    for one, embeddings, loss, n_reports in seen:
+        np.testing.assert_array_equal(one.embeddings(), embeddings)
+        np.testing.assert_array_equal(one.loss, loss)
+        assert len(one.reports) == n_reports

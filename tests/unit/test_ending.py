@@ -26,16 +26,21 @@ TEXT = "The river rose overnight and covered the lower meadows. " * 8
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 TUNING_APP = f"""
+from neuralviz.jobs import run_queue
+from neuralviz.jobs.task import LatestTask
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models.shared import shared_model
-from neuralviz.ui.jobs import job_queue
 
-def work(job):
-    model = shared_model("bundled")
-    for _ in micro_tune(model, [{TEXT!r}], epochs=1000, should_stop=job.should_stop):
-        print("a step", flush=True)
+class Tuning(LatestTask):
+    label = "tuning"
 
-job_queue().submit("tuning", work, lambda: True)
+    def events(self, should_stop):
+        model = shared_model("bundled")
+        for event in micro_tune(model, [{TEXT!r}], epochs=1000, should_stop=should_stop):
+            print("a step", flush=True)
+            yield event.step
+
+run_queue().submit(Tuning(), lambda: True)
 """
 
 WARM_UP = """

@@ -1,14 +1,19 @@
-"""The queue: order, stopping, vanished owners, failures."""
+"""Runs and their queue: order, stopping, folding, time left, vanished owners, failures."""
 
 from __future__ import annotations
 
+import pickle
 import threading
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 
 import pytest
 
-from neuralviz.errors import NeuralvizError
-from neuralviz.jobs import queue as jobs
-from neuralviz.jobs.queue import Job, JobQueue
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
+from neuralviz.jobs import Progress, Run, RunQueue, Task
+from neuralviz.jobs import run as runs
+from neuralviz.jobs.callbacks import events_of
 
 
 def here() -> bool:
@@ -19,107 +24,267 @@ def gone() -> bool:
     return False
 
 
-class Gate:
-    """Work that says when it has begun and goes on when it is let."""
+@dataclass(frozen=True)
+class Listed(Task[object, tuple[object, ...]]):
+    """A task whose result lists its events."""
 
-    def __init__(self) -> None:
-        self.begun = threading.Event()
-        self.open = threading.Event()
+    name: str = "listed"
 
-    def __call__(self, job: Job) -> None:
-        job.add("begun")
+    @property
+    def label(self) -> str:
+        return self.name
+
+    def start(self) -> tuple[object, ...]:
+        return ()
+
+    def fold(self, result: tuple[object, ...], events: Sequence[object]) -> tuple[object, ...]:
+        return (*result, *events)
+
+    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+        yield self.name
+
+
+@dataclass(frozen=True)
+class Gate(Listed):
+    """Says when it has begun and goes on when it is let."""
+
+    begun: threading.Event = field(default_factory=threading.Event)
+    open: threading.Event = field(default_factory=threading.Event)
+
+    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+        yield "begun"
         self.begun.set()
         while not self.open.wait(0.01):
-            if job.should_stop():
-                return
-        job.add("ended")
+            if should_stop():
+                raise Stopped
+        yield "ended"
+
+
+@dataclass(frozen=True)
+class Deaf(Gate):
+    """Never asks whether it should stop."""
+
+    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+        yield "begun"
+        self.begun.set()
+        self.open.wait(5)
+        yield "one more"
+        yield "never reached"
+
+
+@dataclass(frozen=True)
+class Failing(Listed):
+    error: Exception = field(default_factory=ValueError)
+
+    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+        yield "begun"
+        raise self.error
+
+
+@dataclass(frozen=True)
+class Counting(Task[int, int]):
+    """Counts up to a number; its result is the last one."""
+
+    to: int
+
+    @property
+    def label(self) -> str:
+        return f"Counting to {self.to}"
+
+    def start(self) -> int:
+        return 0
+
+    def fold(self, result: int, events: Sequence[int]) -> int:
+        return events[-1]
+
+    def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
+        yield from range(1, self.to + 1)
+
+    def progress(self, result: int) -> Progress:
+        return Progress(result, self.to, "numbers", f"{result} of {self.to} numbers")
+
+
+# --- the queue ---------------------------------------------------------------------------------
 
 
 def test_first_come_first_served() -> None:
-    queue, gate, order = JobQueue(max_running=1), Gate(), []
-    first = queue.submit("first", gate, here)
-    later = [queue.submit(str(i), lambda job: order.append(job.label), here) for i in range(5)]
+    order: list[str] = []
+
+    class Noting(Listed):
+        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+            order.append(self.name)
+            yield self.name
+
+    queue, gate = RunQueue(max_running=1), Gate("first")
+    first = queue.submit(gate, here)
+    later = [queue.submit(Noting(str(i)), here) for i in range(5)]
     assert gate.begun.wait(5)
-    assert [queue.place_in_queue(job) for job in [first, *later]] == [0, 1, 2, 3, 4, 5]
+    assert [queue.place_in_queue(run) for run in [first, *later]] == [0, 1, 2, 3, 4, 5]
     assert (first.status, later[0].status) == ("running", "queued")
     gate.open.set()
-    assert all(job.wait(5) for job in later)
+    assert all(run.wait(5) for run in later)
     assert order == ["0", "1", "2", "3", "4"]
-    assert {job.status for job in [first, *later]} == {"done"}
+    assert {run.status for run in [first, *later]} == {"done"}
     assert first.started <= first.finished
+    assert len({run.id for run in [first, *later]}) == 6
 
 
-def test_a_waiting_job_that_is_stopped_never_runs() -> None:
-    queue, gate, ran = JobQueue(max_running=1), Gate(), []
-    queue.submit("first", gate, here)
-    stopped = queue.submit("stopped", lambda job: ran.append(job), here)
-    last = queue.submit("last", lambda job: None, here)
+def test_a_waiting_run_that_is_stopped_never_begins() -> None:
+    queue, gate = RunQueue(max_running=1), Gate("first")
+    queue.submit(gate, here)
+    stopped = queue.submit(Listed("stopped"), here)
+    last = queue.submit(Listed("last"), here)
     stopped.stop()
     assert (stopped.status, stopped.is_over) == ("stopped", True)
     assert queue.place_in_queue(last) == 1
     gate.open.set()
     assert last.wait(5)
-    assert ran == []
+    assert (stopped.result, stopped.started) == ((), None)
 
 
-def test_a_running_job_that_is_stopped_keeps_its_events() -> None:
+def test_a_short_task_does_not_wait_for_long_ones() -> None:
+    class Short(Gate):
+        is_short = True
+
+    queue, long, short = RunQueue(max_running=1, max_short=1), Gate("long"), Short("short")
+    waiting = [queue.submit(long, here), queue.submit(Listed("long, too"), here)]
+    quick = [queue.submit(short, here), queue.submit(Short("short, too"), here)]
+    assert long.begun.wait(5)
+    assert short.begun.wait(5)
+    assert [queue.place_in_queue(run) for run in (*waiting, *quick)] == [0, 1, 0, 1]
+    short.open.set()
+    assert quick[0].wait(5)
+    assert not waiting[0].is_over
+    quick[1].stop()
+    long.open.set()
+    assert waiting[1].wait(5)
+
+
+def test_many_submit_at_once() -> None:
+    running, most = [0], [0]
+    lock = threading.Lock()
+
+    class Working(Listed):
+        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+            yield "ran"
+            with lock:
+                running[0] -= 1
+
+    queue = RunQueue(max_running=3)
+    everything: list[Run] = []
+
+    def submit() -> None:
+        everything.extend(queue.submit(Working("one of many"), here) for _ in range(20))
+
+    threads = [threading.Thread(target=submit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(run.wait(5) for run in everything)
+    assert len(everything) == 160
+    assert most[0] <= 3
+    assert {(run.status, *run.result) for run in everything} == {("done", "ran")}
+
+
+# --- stopping ----------------------------------------------------------------------------------
+
+
+def test_a_run_that_is_stopped_keeps_its_result() -> None:
     gate = Gate()
-    job = JobQueue().submit("stopped", gate, here)
+    run = RunQueue().submit(gate, here)
     assert gate.begun.wait(5)
-    job.stop()
-    assert job.wait(5)
-    assert (job.status, job.take(), job.error) == ("stopped", ["begun"], None)
+    run.stop()
+    assert run.wait(5)
+    assert (run.status, run.result, run.error) == ("stopped", ("begun",), None)
 
 
-def test_a_job_that_ends_before_it_hears_of_the_stop_is_done() -> None:
-    def deaf(job: Job) -> None:
-        gate.begun.set()
-        gate.open.wait(5)
-        job.add("ended")
+def test_a_run_that_does_not_ask_is_stopped_after_its_next_event() -> None:
+    """As while reports are made: it must not go on to the end and read "done"."""
+    deaf = Deaf()
+    run = RunQueue().submit(deaf, here)
+    assert deaf.begun.wait(5)
+    run.stop()
+    deaf.open.set()
+    assert run.wait(5)
+    assert (run.status, run.result) == ("stopped", ("begun", "one more"))
 
-    gate = Gate()
-    job = JobQueue().submit("deaf", deaf, here)
-    assert gate.begun.wait(5)
-    job.stop()
-    gate.open.set()
-    assert job.wait(5)
-    assert (job.status, job.take()) == ("done", ["ended"])
+
+def test_a_run_that_was_asked_to_stop_is_never_called_done() -> None:
+    run = Run(Listed(), here)
+    assert run.begin()
+    run.stop()
+    run.end()
+    assert run.status == "stopped"
+
+
+def test_work_that_is_stopped_is_closed() -> None:
+    closed = threading.Event()
+
+    class Closing(Gate):
+        def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+            try:
+                while True:
+                    self.begun.set()
+                    yield "on and on"
+            finally:
+                closed.set()
+
+    task = Closing()
+    run = RunQueue().submit(task, here)
+    assert task.begun.wait(5)
+    run.stop()
+    assert run.wait(5)
+    assert closed.is_set()
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "GONE_AFTER", 0.05)
-    monkeypatch.setattr(jobs, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(runs, "GONE_AFTER", 0.05)
+    monkeypatch.setattr(runs, "LOOK_EVERY", 0.01)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_work_ends_with_its_owner() -> None:
-    gate = Gate()
-    job = JobQueue().submit("orphan", gate, gone)
-    assert job.wait(5)
-    assert (job.status, job.take()) == ("stopped", ["begun"])
+    run = RunQueue().submit(Gate("orphan"), gone)
+    assert run.wait(5)
+    assert (run.status, run.result) == ("stopped", ("begun",))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_waiting_run_leaves_the_queue_with_its_owner() -> None:
+    queue, gate = RunQueue(max_running=1), Gate("first")
+    queue.submit(gate, here)
+    orphan, last = queue.submit(Listed("orphan"), gone), queue.submit(Listed("last"), here)
+    assert queue.place_in_queue(last) == 2
+    time.sleep(0.1)
+    assert queue.place_in_queue(last) == 1
+    assert orphan.status == "stopped"
+    gate.open.set()
 
 
 @pytest.mark.usefixtures("impatient")
 def test_an_owner_who_comes_back_keeps_the_work() -> None:
     present = threading.Event()
-    job = Job("blinking", present.is_set)
-    assert not job.should_stop()
+    run = Run(Listed("blinking"), present.is_set)
+    assert not run.should_stop()
     present.set()
-    threading.Event().wait(0.1)
-    assert not job.should_stop()
+    time.sleep(0.1)
+    assert not run.should_stop()
+
+
+# --- results -----------------------------------------------------------------------------------
 
 
 def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(error: Exception) -> Job:
-        def work(job: Job) -> None:
-            job.add("begun")
-            raise error
-
-        job = JobQueue().submit("failing", work, here)
-        assert job.wait(5)
-        assert (job.status, job.take()) == ("failed", ["begun"])
-        return job
+    def fail(error: Exception) -> Run:
+        run = RunQueue().submit(Failing(error=error), here)
+        assert run.wait(5)
+        assert (run.status, run.result) == ("failed", ("begun",))
+        return run
 
     assert fail(NeuralvizError("The text is empty.")).error == "The text is empty."
     assert not caplog.records
@@ -128,65 +293,161 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     assert "Traceback" in caplog.text
 
 
-def test_events_are_taken_once_and_in_order() -> None:
-    job = Job("counting", here)
-    for i in range(5):
-        job.add(i)
-    assert job.take() == [0, 1, 2, 3, 4]
-    job.add(5)
-    assert job.take() == [5]
-    assert job.take() == []
+def test_a_result_that_was_read_stays_as_it_was() -> None:
+    run = Run(Listed(), here)
+    before = run.result
+    run.add(1)
+    run.add(2)
+    between = run.result
+    run.add(3)
+    assert (before, between, run.result) == ((), (1, 2), (1, 2, 3))
+    assert run.result is run.result  # folded once
 
 
-def test_many_submit_at_once() -> None:
-    queue, running, most = JobQueue(max_running=3), [0], [0]
-    everything: list[Job] = []
-    lock = threading.Lock()
+def test_events_are_folded_by_somebody_though_nobody_looks(monkeypatch) -> None:
+    folded: list[int] = []
 
-    def work(job: Job) -> None:
-        with lock:
-            running[0] += 1
-            most[0] = max(most[0], running[0])
-        job.add("ran")
-        with lock:
-            running[0] -= 1
+    class Watched(Listed):
+        def fold(self, result: tuple[object, ...], events: Sequence[object]) -> tuple:
+            folded.append(len(events))
+            return super().fold(result, events)
 
-    def submit() -> None:
-        everything.extend(queue.submit("one of many", work, here) for _ in range(20))
+    monkeypatch.setattr(runs, "FOLD_EVERY", 10)
+    run = Run(Watched(), here)
+    for number in range(35):
+        run.add(number)
+    assert folded == [1, 10, 10, 10]  # the first one at once, for the pace
+    assert run.result == tuple(range(35))
 
-    threads = [threading.Thread(target=submit) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(job.wait(5) for job in everything)
-    assert len(everything) == 160
-    assert most[0] <= 3
-    assert {(job.status, *job.take()) for job in everything} == {("done", "ran")}
+
+def test_a_fold_by_several_readers_takes_every_event_once() -> None:
+    run, n = Run(Listed(), here), 2000
+
+    def read() -> None:
+        while len(run.result) < n:
+            pass
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for number in range(n):
+        run.add(number)
+    for reader in readers:
+        reader.join(30)
+    assert run.result == tuple(range(n))
+
+
+def test_equal_settings_are_the_same_task_and_can_be_sent_elsewhere() -> None:
+    task = Counting(3)
+    assert task == Counting(3) != Counting(4)
+    assert hash(task) == hash(Counting(3))
+    assert pickle.dumps(task)
+    run = RunQueue().submit(task, here)
+    assert run.wait(5)
+    assert (run.result, run.progress.share) == (3, 1.0)
+
+
+# --- how long ----------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return 1e9 - 7 * self.now  # a clock that is put back again and again
+
+
+def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(runs, "time", clock)
+    run = Run(Counting(100), here)
+    assert run.begin()
+    assert run.seconds_left is None
+    clock.now += 50  # a model is loaded
+    run.add(20)  # found in a cache
+    assert run.seconds_left is None
+    clock.now += 8
+    run.add(40)
+    assert run.seconds_left == pytest.approx(24)  # 60 more, 20 of which took 8 s
+    clock.now += 4
+    assert run.seconds_left == pytest.approx(20)
+    clock.now += 100
+    assert run.seconds_left == 0
+    assert run.seconds == pytest.approx(162)
+    run.end()
+    clock.now += 1000
+    assert (run.seconds_left, run.seconds) == (0, pytest.approx(162))
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "share"), [(0, 0, 0), (1, 4, 0.25), (5, 4, 1), (-1, 4, 0), (3, 0, 0)]
+)
+def test_the_share_of_the_work(done: float, total: float, share: float) -> None:
+    assert Progress(done, total).share == share
+
+
+# --- work that calls back ----------------------------------------------------------------------
+
+
+def test_what_is_told_to_a_callback_comes_as_events() -> None:
+    def work(tell, should_stop) -> str:
+        tell(1)
+        tell(2)
+        return "both"
+
+    def follow() -> Generator[int, None, None]:
+        assert (yield from events_of(work, lambda: False)) == "both"
+
+    assert list(follow()) == [1, 2]
+
+
+def test_an_error_of_work_that_calls_back_is_raised_after_its_events() -> None:
+    def work(tell, should_stop) -> None:
+        tell("begun")
+        raise NeuralvizError("No.")
+
+    events = events_of(work, lambda: False)
+    assert next(events) == "begun"
+    with pytest.raises(NeuralvizError, match="No"):
+        next(events)
+
+
+def test_closing_the_stream_ends_the_work() -> None:
+    ended = threading.Event()
+
+    def work(tell, should_stop) -> None:
+        tell("begun")
+        while not should_stop():
+            time.sleep(0.01)
+        ended.set()
+
+    events = events_of(work, lambda: False)
+    assert next(events) == "begun"
+    events.close()
+    assert ended.is_set()
 
 
 # --- the end of the process ----------------------------------------------------------------------
 
 
 def test_closing_ends_what_runs_and_what_waits() -> None:
-    queue, gate, ran = JobQueue(max_running=1), Gate(), []
-    running = queue.submit("running", gate, here)
-    waiting = queue.submit("waiting", lambda job: ran.append(job), here)
+    queue, gate = RunQueue(max_running=1), Gate()
+    running = queue.submit(gate, here)
+    waiting = queue.submit(Listed("waiting"), here)
     assert gate.begun.wait(5)
     assert queue.close()
-    late = queue.submit("late", lambda job: ran.append(job), here)
-    assert [job.status for job in (running, waiting, late)] == ["stopped"] * 3
-    assert ran == []
+    late = queue.submit(Listed("late"), here)
+    assert [run.status for run in (running, waiting, late)] == ["stopped"] * 3
+    assert waiting.result == late.result == ()
 
 
 def test_closing_does_not_wait_for_ever() -> None:
-    queue, begun, hang = JobQueue(), threading.Event(), threading.Event()
-
-    def deaf(job: Job) -> None:
-        begun.set()
-        hang.wait(20)
-
-    queue.submit("deaf", deaf, here)
-    assert begun.wait(5)
+    queue, deaf = RunQueue(), Deaf()
+    queue.submit(deaf, here)
+    assert deaf.begun.wait(5)
     assert not queue.close(seconds=0.05)
-    hang.set()
+    deaf.open.set()

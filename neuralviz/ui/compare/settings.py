@@ -8,6 +8,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models.shared import is_loaded
 from neuralviz.ui.method_choice import NOTHING, choose_method
 from neuralviz.ui.page import plain, show_error
 
@@ -43,7 +44,5 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
 
 def needs_asking(specs: tuple[EmbedderSpec, ...]) -> bool:
     """Whether a model among them is neither part of neuralviz nor loaded: nobody asked for it."""
-    from neuralviz.models.shared import is_loaded
-
     models = {part.model_id for spec in specs for part in spec.parts or (spec,)}
     return any(model not in (BUNDLED, MINILM) and not is_loaded(model) for model in models)

@@ -19,7 +19,7 @@ from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.corpus.work import current_work
+from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -233,9 +233,9 @@ def _manage(corpus: Corpus) -> None:
     if st.button(
         "Delete", key="corpus-delete", icon=":material/delete:", disabled=not sure, width="stretch"
     ):
-        work = current_work(corpus)
-        if work is not None:
-            work.job.stop()
+        run = current_run(corpus)
+        if run is not None:
+            run.stop()
         try:
             CorpusStore().delete(corpus)
         except NeuralvizError as error:

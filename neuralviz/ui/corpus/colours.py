@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 K = 10  # neighbours that are looked at
-REMEMBERED = 24  # colours of a map
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
 LOSSES = {"first-loss": "Loss before learning", "last-loss": "Loss after learning"}
 
@@ -43,11 +42,7 @@ def colour_of(
 ) -> PointColour:
     """The colours of one of the maps that are shown."""
     key = option if option != COMMON else f"{COMMON} {' '.join(one.kept.id for one in maps)}"
-    if key not in shown.colours:
-        if len(shown.colours) >= REMEMBERED:
-            shown.colours.clear()
-        shown.colours[key] = _make(option, corpus, shown, maps)
-    return shown.colours[key]
+    return shown.colour(key, lambda: _make(option, corpus, shown, maps))
 
 
 def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMap]) -> PointColour:

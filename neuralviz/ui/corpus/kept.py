@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,17 +13,19 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import Placer
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.lazy import Lazy, frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.plots.point_colours import PointColour
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
@@ -31,53 +33,47 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
 TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
 TEXTS_A_NUMBER = 5
+COLOURS = 24  # of a map, that are held
 FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
 
 
-@dataclass(frozen=True)
-class MapChoice:
-    """A map as asked for: how texts are embedded, and how the vectors are projected."""
-
-    spec: EmbedderSpec
-    settings: ProjectionSettings
-
-
+@dataclass(frozen=True, eq=False)
 class OpenCorpus:
-    """A corpus in memory; its parts are read when they are first asked for."""
+    """A corpus in memory; its parts are read when they are first asked for, and never change."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus = corpus
-        self._labels: dict[str, np.ndarray] = {}
+    corpus: Corpus
+    _parts: Lazy = field(default_factory=Lazy, repr=False)
 
-    @cached_property
-    def texts(self) -> list[str]:
+    @property
+    def texts(self) -> tuple[str, ...]:
         """All texts."""
-        return CorpusStore().texts(self.corpus)
+        return self._parts.get("texts", lambda: tuple(CorpusStore().texts(self.corpus)))
 
-    @cached_property
-    def folded(self) -> list[str]:
+    @property
+    def folded(self) -> tuple[str, ...]:
         """All texts in lower case, for searching."""
-        return [text.casefold() for text in self.texts]
+        return self._parts.get("folded", lambda: tuple(text.casefold() for text in self.texts))
 
-    @cached_property
-    def ids(self) -> list[str]:
+    @property
+    def ids(self) -> tuple[str, ...]:
         """All ids."""
-        return CorpusStore().ids(self.corpus)
+        return self._parts.get("ids", lambda: tuple(CorpusStore().ids(self.corpus)))
 
-    @cached_property
+    @property
     def lengths(self) -> np.ndarray:
         """[text] characters."""
-        return np.array([len(text) for text in self.texts])
+        return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
 
     def labels(self, name: str) -> np.ndarray:
         """[text] a column of labels: strings or numbers."""
-        if name not in self._labels:
-            self._labels[name] = CorpusStore().labels(self.corpus, name)
-        return self._labels[name]
+        return self._parts.get(("labels", name), lambda: CorpusStore().labels(self.corpus, name))
 
-    @cached_property
-    def categories(self) -> dict[str, np.ndarray]:
+    @property
+    def categories(self) -> Mapping[str, np.ndarray]:
         """Columns that tell texts apart, by name: [text] strings, blank where there is none."""
+        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories()))
+
+    def _find_categories(self) -> dict[str, np.ndarray]:
         found = {}
         for column in self.corpus.columns:
             if column.name.strip().lower() in ID_COLUMNS:
@@ -91,83 +87,108 @@ class OpenCorpus:
                 values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
             n = len(set(values) - {""})
             if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-                found[column.name] = values
+                found[column.name] = frozen(values)
         return found
 
-    @cached_property
-    def numbers(self) -> list[str]:
+    @property
+    def numbers(self) -> tuple[str, ...]:
         """Names of the columns of numbers."""
-        return [column.name for column in self.corpus.columns if column.kind == "number"]
+        return tuple(column.name for column in self.corpus.columns if column.kind == "number")
 
 
+@dataclass(frozen=True, eq=False)
 class OpenMap:
-    """A kept map in memory."""
+    """A kept map in memory; what is made of it is made when it is first asked for."""
 
-    def __init__(self, corpus: Corpus, kept: KeptMap) -> None:
-        self.corpus = corpus
-        self.kept = kept
-        self.coordinates: np.ndarray
-        self.clusters: Clusters
-        self.coordinates, self.clusters = KeptMaps(CorpusStore()).points(kept)
-        self.colours: dict[str, PointColour] = {}
+    corpus: Corpus
+    kept: KeptMap
+    _parts: Lazy = field(default_factory=Lazy, repr=False)
+    _colours: Lazy = field(default_factory=lambda: Lazy(COLOURS), repr=False)
 
-    @cached_property
+    @property
+    def coordinates(self) -> np.ndarray:
+        """[text, dimensions] the points."""
+        return self._points[0]
+
+    @property
+    def clusters(self) -> Clusters:
+        """Which cluster each text is in."""
+        return self._points[1]
+
+    @property
+    def _points(self) -> tuple[np.ndarray, Clusters]:
+        def read() -> tuple[np.ndarray, Clusters]:
+            coordinates, clusters = KeptMaps(CorpusStore()).points(self.kept)
+            return frozen(coordinates), frozen(clusters)
+
+        return self._parts.get("points", read)
+
+    @property
     def neighbours(self) -> Neighbours:
         """The neighbours of every text in the space that was projected."""
-        return KeptMaps(CorpusStore()).neighbours(self.kept)
+        return self._parts.get("neighbours", lambda: KeptMaps(CorpusStore()).neighbours(self.kept))
 
-    @cached_property
+    @property
+    def neighbours_on_map(self) -> Neighbours:
+        """The neighbours of every text on the map itself."""
+        return self._parts.get(
+            "neighbours on map", lambda: neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS)
+        )
+
+    @property
     def embedder(self) -> KeptEmbedder:
-        """Who made the vectors."""
+        """Who made the vectors.
+
+        Raises:
+            StoreError: the vectors are gone.
+        """
+        return self._parts.get("embedder", self._find_embedder)
+
+    def _find_embedder(self) -> KeptEmbedder:
         for embedder in CorpusStore().vectors.embedders():
             if embedder.id == self.kept.embedder:
                 return embedder
         raise StoreError("The vectors of this map are not there any more; make it again.")
 
-    @cached_property
+    @property
     def spec(self) -> EmbedderSpec:
         """How to make the embedder again."""
-        return EmbedderSpec.from_json(self.embedder.spec)
-
-    @property
-    def placer(self) -> Placer:
-        """The vectors, for new sentences."""
-        return _placer(str(CorpusStore().folder), self)
-
-    @cached_property
-    def axes(self) -> tuple[str, ...] | None:
-        """Names of the axes, where they mean something."""
-        if self.kept.settings.reducer != "pca":
-            return None
-        shares = KeptMaps(CorpusStore()).fitted(self.kept)["explained_variance_ratio"]
-        return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
-
-    @cached_property
-    def neighbours_on_map(self) -> Neighbours:
-        """The neighbours of every text on the map itself."""
-        return neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS)
+        return self._parts.get("spec", lambda: EmbedderSpec.from_json(self.embedder.spec))
 
     @property
     def label(self) -> str:
         """Name of the method."""
         return method_labels([self.spec])[0]
 
-    @cached_property
+    @property
+    def axes(self) -> tuple[str, ...] | None:
+        """Names of the axes, where they mean something."""
+        return self._parts.get("axes", self._name_axes)
+
+    def _name_axes(self) -> tuple[str, ...] | None:
+        if self.kept.settings.reducer != "pca":
+            return None
+        shares = KeptMaps(CorpusStore()).fitted(self.kept)["explained_variance_ratio"]
+        return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
+
+    @property
     def losses(self) -> np.ndarray:
         """[text, 2] the first and the last loss, NaN where nothing was learnt."""
-        store = CorpusStore()
-        return store.vectors.losses(self.embedder, store.keys(self.corpus))
+
+        def read() -> np.ndarray:
+            store = CorpusStore()
+            return store.vectors.losses(self.embedder, store.keys(self.corpus))
+
+        return self._parts.get("losses", read)
+
+    def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
+        """The colours of a name, made when they are first asked for; the last few are held."""
+        return self._colours.get(name, make)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: str, corpus_id: str) -> OpenCorpus:
     return OpenCorpus(CorpusStore().corpus(corpus_id))
-
-
-@st.cache_resource(max_entries=2, show_spinner=False, hash_funcs={OpenMap: lambda one: one.kept.id})
-def _placer(folder: str, shown: OpenMap) -> Placer:
-    """All vectors of a map: few are held at a time."""
-    return Placer(CorpusStore(), shown.corpus, shown.kept)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -177,7 +198,9 @@ def _open_map(folder: str, corpus_id: str, map_id: str) -> OpenMap:
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
         raise StoreError("This map is not there any more; it was deleted meanwhile.")
-    return OpenMap(corpus, kept)
+    found = OpenMap(corpus, kept)
+    _ = found.coordinates  # read now, while it is there
+    return found
 
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:

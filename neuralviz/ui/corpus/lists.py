@@ -24,7 +24,6 @@ from neuralviz.ui.corpus.maps import (
     SENTENCE,
     choose_row,
     forget_selection,
-    placing,
     select,
     selected_rows,
 )
@@ -32,8 +31,9 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from neuralviz.jobs.mapping import Placed
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
@@ -47,8 +47,14 @@ THIS, CHOSEN, NEAREST = "Selected", "The text", "Nearest to the sentence"
 DIFFERENT, CLUSTERS, ACCURACY = "Where the maps differ", "Clusters", "Neighbours and labels"
 
 
-def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
-    """One list at a time: what one has just done comes first."""
+def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, Placed]) -> None:
+    """One list at a time: what one has just done comes first.
+
+    Args:
+        corpus: whose texts are listed.
+        maps: one or two.
+        placed: what is near the sentence that is searched for, by the id of the map.
+    """
     options = [CHOSEN, THIS, CLUSTERS, ACCURACY]
     if len(maps) > 1:
         options.insert(2, DIFFERENT)
@@ -59,7 +65,7 @@ def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         "Below the maps", options, required=True, key="corpus-list", label_visibility="collapsed"
     )
     if which == NEAREST:
-        _nearest(corpus, maps)
+        _nearest(corpus, maps, placed)
     elif which == THIS:
         _selected(corpus, maps)
     elif which == DIFFERENT:
@@ -152,14 +158,14 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
             _near_table(corpus, shown, near.indices[row], near.distances[row], "row")
 
 
-def _nearest(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+def _nearest(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, Placed]) -> None:
     sentence = st.session_state[SENTENCE]
     for column, shown in zip(st.columns(len(maps)), maps, strict=True):
         with column:
-            found = placing(shown, sentence)
+            found = placed.get(shown.kept.id)
             if found is None:
                 continue
-            _, near = found
+            near = found.near
             st.caption(plain(f"Nearest to “{shorten(sentence, 80)}” by {shown.label}"))
             _near_table(corpus, shown, near.indices[0], near.distances[0], "sentence")
 

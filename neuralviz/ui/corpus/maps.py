@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import streamlit as st
 
-from neuralviz.embedders import make_embedder
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
 from neuralviz.plots.corpus_map import drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.vectors import embedder_id
+from neuralviz.store.writing import table_bytes
 from neuralviz.ui.compare.settings import needs_asking
-from neuralviz.ui.corpus.atlas import is_available, show_atlas
 from neuralviz.ui.corpus.choose import file_name
 from neuralviz.ui.corpus.colours import colour_of, colours_of
 from neuralviz.ui.figures import Download, show_figure
-from neuralviz.ui.model_choice import LOADERS
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain
+from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
-    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.jobs.mapping import Placed
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 ROW, HOVERED = "corpus-row", "corpus-hovered"
@@ -37,10 +34,9 @@ SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SENTENCE, SEARCH = "corpus-sentence", "corpus-search"
 WORDS, MEANING = "By words", "By meaning"
 MOST_SENT = 5_000  # texts that go to the browser with their points
-PLACED_NEIGHBOURS = 15
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
-WAIT = 90.0  # seconds for another map to be done, before a sentence is left unplaced
+PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
 HEIGHTS = {1: 620, 2: 540}
 
 
@@ -115,35 +111,55 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     return colour or next(iter(options))
 
 
-def show_maps(corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str) -> None:
-    """The maps side by side, one selection on all of them."""
+def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
+    """Where the sentence that is searched for lands, by map; panels for what is under way."""
+    sentence: str = st.session_state.get(SENTENCE, "")
+    found: dict[str, Placed] = {}
+    for shown in maps if sentence else ():
+        if needs_asking((shown.spec,)):
+            st.info(
+                plain(f"The model of “{shown.label}” is not loaded; press “Make the map” first.")
+            )
+            continue
+        runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
+        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence))
+        run_panel(
+            runs,
+            run,
+            lambda _result, _live: None,
+            words=Words(f"Placing the sentence by {shown.label} …", done=lambda _: ""),
+            patience=PATIENCE,
+        )
+        if run.result is not None:
+            found[shown.kept.id] = run.result
+    return found
+
+
+def show_maps(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str, placed: Mapping[str, Placed]
+) -> None:
+    """The maps side by side, one selection on all of them.
+
+    Args:
+        corpus: whose texts are the points.
+        maps: one or two.
+        colour: what the points are coloured by.
+        placed: where a sentence lands, by the id of the map.
+    """
     n = corpus.corpus.n_texts
     drawn = drawn_rows(n)
-    all_points = False
     if len(drawn) < n:
         st.caption(
             f"Drawn is a random sample of {len(drawn):,} of the {n:,} texts; lists and searches "
-            "cover all of them. "
-            + ("" if is_available() else "`pip install neuralviz[atlas]` draws all.")
+            "cover all of them."
         )
-        all_points = is_available() and st.toggle(
-            "All points, in Embedding Atlas (needs a browser with WebGPU)", key="corpus-all"
-        )
+        if st.toggle(
+            f"Draw all {n:,} points", key="corpus-all", help="It takes the browser longer."
+        ):
+            drawn = np.arange(n)
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
         with column:
-            if all_points and shown.kept.settings.dimensions == 2:
-                try:
-                    show_atlas(
-                        corpus,
-                        shown,
-                        colour_of(colour, corpus, shown, maps),
-                        f"corpus-atlas-{place}",
-                    )
-                except NeuralvizError as error:
-                    show_error(error, "The sample is shown in its place.")
-                else:
-                    continue
-            _show_map(corpus, maps, shown, colour, drawn, place)
+            _show_map(corpus, maps, shown, colour, drawn, place, placed.get(shown.kept.id))
 
 
 def _show_map(
@@ -153,6 +169,7 @@ def _show_map(
     colour: str,
     drawn: np.ndarray,
     place: int,
+    found: Placed | None,
 ) -> None:
     n = corpus.corpus.n_texts
     by = colour_of(colour, corpus, shown, maps)
@@ -161,15 +178,8 @@ def _show_map(
     whole_title = f"{corpus.corpus.name} · {title}"
     if len(drawn) < n:
         whole_title += f", a sample of {len(drawn):,} of {n:,}"
-    placed = []
-    notes = list(shown.kept.notes)
-    sentence = st.session_state.get(SENTENCE)
-    if sentence:
-        found = placing(shown, sentence)
-        if found is not None and found[0] is not None:
-            placed = [(sentence, found[0])]
-        elif found is not None:
-            notes.append("Another map is being made; the sentence can be placed when it is done.")
+    sentence: str = st.session_state.get(SENTENCE, "")
+    lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
     row = st.session_state.get(ROW)
     figure = map_figure(
         shown.coordinates[drawn],
@@ -178,7 +188,7 @@ def _show_map(
         title=title,
         selected=selected_rows(n),
         texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
-        placed=placed,
+        placed=lands,
         highlighted=row if row is not None and row < n else None,
         axes=shown.axes,
         uirevision=shown.kept.id,
@@ -192,8 +202,6 @@ def _show_map(
         st.session_state[HOVERED] = int(row)
 
     def points(ending: str, vectors: bool) -> bytes:
-        from neuralviz.store.writing import table_bytes
-
         embedder = shown.embedder if vectors else None
         return table_bytes(ending, corpus_table(CorpusStore(), corpus.corpus, embedder, shown.kept))
 
@@ -218,7 +226,7 @@ def _show_map(
             Download("Points and vectors (CSV)", lambda: points(".csv", True), "csv"),
         ],
     )
-    for note in notes:
+    for note in shown.kept.notes:
         st.caption(plain(note))
 
 
@@ -226,42 +234,3 @@ def _describe(shown: OpenMap) -> str:
     settings = shown.kept.settings
     names = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
     return names[settings.reducer] + " 3-D" * (settings.dimensions == 3)
-
-
-def placing(shown: OpenMap, sentence: str) -> tuple[np.ndarray | None, Neighbours] | None:
-    """Where a sentence lands on a map and what is near it; None where it cannot be had.
-
-    The coordinates are None while another map is being made.
-    """
-    known = st.session_state.setdefault("corpus-placed", {})
-    key = (shown.kept.id, sentence)
-    if key in known:
-        return known[key]
-    if needs_asking((shown.spec,)):
-        st.info(plain(f"The model of “{shown.label}” is not loaded; press “Make the map” first."))
-        return None
-    end = time.monotonic() + WAIT
-    try:
-        with st.spinner(plain(f"Placing the sentence by {shown.label} …")):
-            embedder = make_embedder(shown.spec, LOADERS)
-            if embedder_id(embedder) != shown.kept.embedder:
-                st.warning(
-                    plain(
-                        f"The model of “{shown.label}” has changed since this map was made; press "
-                        "“Make the map” to make it again."
-                    )
-                )
-                return None
-            vector = embedder.encode([sentence])
-            near = shown.placer.near(vector, PLACED_NEIGHBOURS)
-            try:
-                at = shown.placer.land(vector, should_stop=lambda: time.monotonic() > end)[0]
-            except Stopped:
-                return None, near
-    except NeuralvizError as error:
-        show_error(error)
-        return None
-    if len(known) >= REMEMBERED:
-        known.clear()
-    known[key] = (at, near)
-    return at, near

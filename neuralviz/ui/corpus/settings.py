@@ -8,8 +8,8 @@ import streamlit as st
 
 from neuralviz.embedders import FOR_CORPORA
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.mapping import MapChoice
 from neuralviz.maps.settings import METRICS, MOST_NEIGHBORS, SEED, SEEDS, ProjectionSettings
-from neuralviz.ui.corpus.kept import MapChoice
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error
 

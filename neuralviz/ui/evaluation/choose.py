@@ -20,11 +20,11 @@ from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of, find_roles
 from neuralviz.evaluation.tables import data_of
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
+from neuralviz.models.shared import LOADERS, is_loaded
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.ui.method_choice import JOINED
-from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.precision import choose_precision
 
@@ -316,8 +316,6 @@ def _choose_rows() -> tuple[Row, ...] | None:
             help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
         )
         beside = st.container()  # what is wrong with them, also while they cover the page
-    from neuralviz.models.shared import is_loaded
-
     try:
         typed = _pairs(options)
         model_id = (model or "").strip() or None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.layers import MeasureLayers
+from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import (
     POOLING_NAMES,
@@ -25,17 +24,14 @@ from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.model_choice import text_model_or_stop
+from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.work import show_work, work_on
+from neuralviz.ui.run_panel import SessionRuns, run_panel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
-    from neuralviz.models import TextModel
 
+RUNS = SessionRuns("layers-pairs")
 EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
@@ -60,25 +56,10 @@ def show() -> None:
     pairs = _pairs()
     if pairs is None:
         return
-    model = text_model_or_stop(model_id)
-    settings = (model.id, model.fingerprint, _digest(pairs))
-    work = work_on("layers-pairs", settings, partial(_measure, model, pairs))
-    show_work("layers-pairs", settings, work, _progress, _show)
-
-
-def _measure(model: TextModel, pairs: ScoredPairs, should_stop: ShouldStop) -> Iterator[LayerPairs]:
-    from neuralviz.evaluation.layer_pairs import measure_layers
-
-    return measure_layers(model, pairs, should_stop=should_stop)
-
-
-def _digest(pairs: ScoredPairs) -> str:
-    content = [pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), dict(pairs.labels)]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-def _progress(result: LayerPairs) -> tuple[int, int, str]:
-    return len(result.pairs), result.total, "pairs"
+    if not may_load(model_id):
+        return
+    run = RUNS.start(MeasureLayers.of(ModelRef.now(model_id), pairs))
+    run_panel(RUNS, run, _show)
 
 
 def _pairs() -> ScoredPairs | None:
@@ -94,7 +75,7 @@ def _pairs() -> ScoredPairs | None:
     try:
         if source == "Example":
             name = EXAMPLE
-            pairs = _read(Source(name, (sample_data() / name).read_bytes()))
+            pairs = _read(Source.at(sample_data() / name))
         else:
             file = st.file_uploader(
                 "A file of scored pairs",
@@ -127,7 +108,9 @@ def _pairs() -> ScoredPairs | None:
     return pairs.first(MAX_PAIRS)
 
 
-def _show(result: LayerPairs, live: bool) -> None:
+def _show(result: LayerPairs | None, live: bool) -> None:
+    if result is None:
+        return
     with st.container(horizontal=True, gap="large"):
         coefficient = st.segmented_control(
             "Correlation",

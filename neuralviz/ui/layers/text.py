@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import html
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
-from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals, word_importance
-from neuralviz.layers.settings import WIDEST_WINDOW, check_sbert_wk
+from neuralviz.jobs.layers import FollowText
+from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.layers import followed_model_id, one_text
 from neuralviz.ui.model_choice import text_model_or_stop
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain
+from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 
 if TYPE_CHECKING:
+    from neuralviz.jobs.layers import FollowedText
     from neuralviz.layers.following import Sensitivity, TokenWeights
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings, Variant
     from neuralviz.models import TextModel
 
 KEY = "layers-text"
+RUNS = SessionRuns(KEY)
+PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
 VARIANTS: dict[str, Variant] = {"Authors' program": "authors", "Paper's equations": "paper"}
 BY_DEPTH = "A third of the way"
 MEAN = -1
@@ -38,21 +42,38 @@ def show() -> None:
     """The whole view."""
     text = one_text()
     model = text_model_or_stop(followed_model_id())
-    settings = _settings(model)
-    states = _states(model, text)
-    if states is None:
+    task = FollowText(ModelRef.now(model.id), text, _settings(model))
+    run = RUNS.start(task)
+    last = _last_result(task)
+    words = Words(
+        begins="The model reads the text …",
+        after_error="Below is the last text that worked." if last is not None else "",
+        done=lambda _: "",
+    )
+    run_panel(RUNS, run, partial(_show, last), words=words, patience=PATIENCE)
+
+
+def _last_result(task: FollowText) -> FollowedText | None:
+    """What is shown while a text is read, or cannot be: the last one that this model has read."""
+    same = [run for run in RUNS.all() if run.task.model == task.model and run.result is not None]
+    return same[-1].result if same else None
+
+
+def _show(last: FollowedText | None, result: FollowedText | None, live: bool) -> None:
+    found = result or last
+    if found is None:
         return
+    states = found.states
     if states.is_cut:
         st.info(
             f"The text has {len(states.text):,} tokens, more than the model reads at once. This is "
             f"its first part: {len(states.tokens):,} tokens, special ones included.",
             icon=":material/content_cut:",
         )
-    weights = _weights(model.id, model.fingerprint, states.text.text, settings, states)
-    _importance(states, weights)
+    _importance(states, found.weights)
     _maps(states)
-    _layer_weights(states, weights)
-    _sensitivity(_sensitivities(model.id, model.fingerprint, states.text.text, settings, states))
+    _layer_weights(states, found.weights)
+    _sensitivity(found.sensitivity)
 
 
 # --- what is asked for -------------------------------------------------------------------------
@@ -60,6 +81,8 @@ def show() -> None:
 
 def _settings(model: TextModel) -> SbertWkSettings:
     """Widgets for SBERT-WK's settings, those that the model has room for."""
+    from neuralviz.layers.settings import WIDEST_WINDOW, check_sbert_wk
+
     usual = check_sbert_wk(model).layer_start
     starts = [BY_DEPTH, *map(str, range(model.n_blocks))]
     windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
@@ -120,50 +143,13 @@ def _forget_unless(key: str, options: list) -> None:
         del st.session_state[key]
 
 
-def _states(model: TextModel, text: str) -> TokenStates | None:
-    """The text's vectors; else the last that worked, under a sentence on what is wrong."""
-    last = st.session_state.get(f"{KEY}-last")
-    kept = last[1] if last and last[0] == (model.id, model.fingerprint) else None
-    try:
-        states = _followed(model.id, model.fingerprint, text, model)
-    except NeuralvizError as error:
-        show_error(error, "Below is the last text that worked." if kept else "")
-        return kept
-    st.session_state[f"{KEY}-last"] = ((model.id, model.fingerprint), states)
-    return states
-
-
-@st.cache_data(max_entries=4, show_spinner="The model reads the text …")
-def _followed(model_id: str, fingerprint: str, text: str, _model: TextModel) -> TokenStates:
-    from neuralviz.layers.following import follow_tokens
-    from neuralviz.models import tokenize
-
-    return follow_tokens(_model, tokenize(_model, [text])[0])
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def _weights(
-    model_id: str, fingerprint: str, text: str, settings: SbertWkSettings, _states: TokenStates
-) -> TokenWeights:
-    from neuralviz.layers.following import token_weights
-
-    return token_weights(_states, settings)
-
-
-@st.cache_data(max_entries=16, show_spinner="Other settings are tried …")
-def _sensitivities(
-    model_id: str, fingerprint: str, text: str, settings: SbertWkSettings, _states: TokenStates
-) -> Sensitivity:
-    from neuralviz.layers.following import sensitivity
-
-    return sensitivity(_states, settings)
-
-
 # --- what is shown -----------------------------------------------------------------------------
 
 
 def _importance(states: TokenStates, weights: TokenWeights) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
+    from neuralviz.layers.geometry import word_importance
+
     st.subheader("Which words make the sentence vector", anchor=False)
     of_words = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(of_words)]
@@ -243,6 +229,8 @@ def _legend(strongest: float) -> str:
 
 def _maps(states: TokenStates) -> None:
     """The cosine map of a token or of their mean, and its offset diagonals."""
+    from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
+
     st.subheader("How the vectors turn", anchor=False)
     n = states.n_counted
     token = st.selectbox(

@@ -12,6 +12,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.layers import FollowWords
+from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.words import words_figure, words_height
 from neuralviz.reading.pairs import read_pairs
@@ -20,18 +22,17 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
-from neuralviz.ui.model_choice import text_model_or_stop
+from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import show_error
+from neuralviz.ui.run_panel import SessionRuns, run_panel
 from neuralviz.ui.texts import put_in_address, texts_input
-from neuralviz.ui.work import show_work, work_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.layers.words import WordGroup, WordVariances
-    from neuralviz.models import TextModel
 
+RUNS = SessionRuns("layers-words")
 MAX_TEXTS = 5000
 DRAWN_WORDS = 25  # of a group
 GROUPS = {
@@ -54,43 +55,32 @@ def show() -> None:
     if not texts:
         st.caption("Give some texts above, the more the better, and their words are followed.")
         return
-    model = text_model_or_stop(model_id)
+    if not may_load(model_id):
+        return
     digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     if st.session_state["layers-words-source"] != "Example" and (
         st.session_state.get("layers-words-kept") != digest
     ):
         put_in_address("layers-words", texts)
         st.session_state["layers-words-kept"] = digest
-    settings = (model.id, model.fingerprint, digest)
-    work = work_on("layers-words", settings, partial(_follow, model, texts))
-    show_work("layers-words", settings, work, _progress, partial(_show, key="-".join(settings)))
+    run = RUNS.start(FollowWords(ModelRef.now(model_id), tuple(texts)))
+    run_panel(RUNS, run, partial(_show, key=run.id))
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
 def _sample() -> ReadTexts:
     """All sentences of the sample data, each once."""
     folder = sample_data()
-    pairs = read_pairs(Source("scored_pairs.csv", (folder / "scored_pairs.csv").read_bytes()))
+    pairs = read_pairs(Source.at(folder / "scored_pairs.csv"))
     texts = [*pairs.sentences1, *pairs.sentences2]
     for name in ("sentences.csv", "triplet_groups.csv"):
-        texts += read_texts(Source(name, (folder / name).read_bytes())).texts
+        texts += read_texts(Source.at(folder / name)).texts
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
-def _follow(
-    model: TextModel, texts: Sequence[str], should_stop: ShouldStop
-) -> Iterator[WordVariances]:
-    from neuralviz.layers.words import word_variances
-    from neuralviz.models import tokenize
-
-    yield from word_variances(model, tokenize(model, texts), should_stop=should_stop)
-
-
-def _progress(result: WordVariances) -> tuple[int, int, str]:
-    return result.done, result.total, "text" if result.total == 1 else "texts"
-
-
-def _show(result: WordVariances, live: bool, *, key: str) -> None:
+def _show(result: WordVariances | None, live: bool, *, key: int) -> None:
+    if result is None:
+        return
     most = int(result.occurrences.max(initial=1))
     least = result.default_min_count()
     if not live:
@@ -99,7 +89,7 @@ def _show(result: WordVariances, live: bool, *, key: str) -> None:
             1,
             most,
             least,
-            key=f"layers-words-least-{hashlib.sha256(key.encode()).hexdigest()[:12]}",
+            key=f"layers-words-least-{key}",
             width=300,
             help="The variance of a rare word says more about its few sentences than about the "
             "word. The paper takes words that occur more than 50 times.",

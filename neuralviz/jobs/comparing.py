@@ -1,0 +1,275 @@
+"""The same texts embedded by several methods, and what sets a pair of them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+
+from neuralviz.embedders.cache import VectorCache
+from neuralviz.embedders.concatenated import join
+from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.registry import EmbedderSpec, make_embedder
+from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.evaluation.similarity import Similarity, similarity
+from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.models import tokenize
+from neuralviz.models.shared import LOADERS
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from neuralviz.embedders import NeuralEmbedder
+    from neuralviz.errors import ShouldStop
+
+BATCH_SIZE = 8  # texts: after so many, cells appear
+MAX_FOLLOWED_TOKENS = 120  # of a pair
+MAX_FOLLOWED_IN_BLOCKS = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Vectors of some texts by one method, or why it cannot go on."""
+
+    method: int
+    at: np.ndarray | None = None
+    vectors: np.ndarray | None = None
+    loss_rose: np.ndarray | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """What one method has made of the texts so far.
+
+    Attributes:
+        method: its label.
+        texts: in the order given.
+        vectors: [text, dim], NaN where there is none yet; None before the first.
+        loss_rose: [text] where micro-tuning was no learning.
+        error: why the method has ended; empty when it has not failed.
+    """
+
+    method: str
+    texts: tuple[str, ...]
+    loss_rose: np.ndarray
+    vectors: np.ndarray | None = None
+    error: str = ""
+
+    @cached_property
+    def n_done(self) -> int:
+        """Texts that are embedded."""
+        return 0 if self.vectors is None else int((~np.isnan(self.vectors[:, 0])).sum())
+
+    @cached_property
+    def similarity(self) -> Similarity | None:
+        """The products so far; None before the first two texts."""
+        if self.vectors is None or self.n_done < 2:
+            return None
+        return similarity(self.method, self.texts, self.vectors)
+
+    def having(self, steps: Sequence[Step]) -> Embedded:
+        """The same with some more steps of this method."""
+        vectors = None if self.vectors is None else self.vectors.copy()
+        loss_rose, error = self.loss_rose.copy(), self.error
+        for step in steps:
+            error = step.error or error
+            if step.at is None or step.vectors is None:
+                continue
+            if vectors is None:
+                shape = (len(self.texts), step.vectors.shape[1])
+                vectors = np.full(shape, np.nan, dtype=np.float32)
+            vectors[step.at] = step.vectors
+            loss_rose[step.at] = step.loss_rose
+        return replace(self, vectors=vectors, loss_rose=loss_rose, error=error)
+
+
+Comparison = tuple[Embedded, ...]
+"""What is known of the methods that are compared, in their order."""
+
+
+@dataclass(frozen=True)
+class Compare(Task[Step, Comparison]):
+    """Embed the same texts by several methods, a batch at a time."""
+
+    specs: tuple[EmbedderSpec, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"Comparison of {len(self.texts):,} texts by {len(self.specs)} methods"
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Labels of the methods, no two alike."""
+        return method_labels(self.specs)
+
+    def start(self) -> Comparison:
+        none = np.zeros(len(self.texts), dtype=bool)
+        return tuple(Embedded(method, self.texts, none) for method in self.methods)
+
+    def events(self, should_stop: ShouldStop) -> Generator[Step, None, None]:
+        # the quick methods go first, those that learn every text last
+        for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
+            try:
+                yield from _embed(method, self.specs[method], self.texts, should_stop)
+            except NeuralvizError as error:
+                yield Step(method, error=str(error))
+            if should_stop():
+                raise Stopped
+
+    def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
+        of_method = [[step for step in events if step.method == m] for m in range(len(result))]
+        return tuple(
+            one.having(steps) if steps else one
+            for one, steps in zip(result, of_method, strict=True)
+        )
+
+    def progress(self, result: Comparison) -> Progress:
+        n = len(self.texts)
+        done = sum(n if one.error else one.n_done for one in result)
+        started = any(one.n_done for one in result)
+        doing = f"Texts embedded: {missing(result)}" if started else ""
+        return Progress(done, n * len(result), "texts", doing)
+
+
+def missing(result: Comparison) -> str:
+    """How many texts are embedded by each method that has not finished."""
+    return ", ".join(
+        f"{one.method} {one.n_done:,} of {len(one.texts):,}"
+        for one in result
+        if one.n_done < len(one.texts) and not one.error
+    )
+
+
+@cache
+def vector_cache() -> VectorCache:
+    """The vectors that this process keeps."""
+    return VectorCache()
+
+
+def _embed(
+    method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: ShouldStop
+) -> Iterator[Step]:
+    """Vectors of the texts, a step a batch; those that are kept come at once."""
+    if spec.parts:
+        yield from _embed_joined(method, spec, texts, should_stop)
+        return
+    embedder = make_embedder(spec, LOADERS)
+    kept = vector_cache().get(embedder, texts)
+    known = {i: vector for i, vector in enumerate(kept) if vector is not None}
+    if known:
+        vectors = np.stack(list(known.values()))
+        yield Step(method, np.array(list(known)), vectors, np.zeros(len(known), dtype=bool))
+    lacking = [i for i, vector in enumerate(kept) if vector is None]
+    size = BATCH_SIZE if spec.learns else 4 * BATCH_SIZE
+    for batch in embedder.embed_in_batches(texts, size, only=lacking, should_stop=should_stop):
+        sound = ~batch.loss_rose
+        vector_cache().put(embedder, [texts[i] for i in batch.at[sound]], batch.vectors[sound])
+        yield Step(method, batch.at, batch.vectors, batch.loss_rose)
+
+
+def _embed_joined(
+    method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: ShouldStop
+) -> Iterator[Step]:
+    """Each part on its own, so that none is computed twice; cells appear with the slowest."""
+    order = sorted(range(len(spec.parts)), key=lambda part: spec.parts[part].learns)
+    parts: dict[int, np.ndarray] = {}
+    loss_rose = np.zeros(len(texts), dtype=bool)
+    for place in order:
+        for step in _embed(method, spec.parts[place], texts, should_stop):
+            if step.at is None or step.vectors is None:
+                continue
+            if place not in parts:
+                parts[place] = np.zeros((len(texts), step.vectors.shape[1]), dtype=np.float32)
+            parts[place][step.at] = step.vectors
+            loss_rose[step.at] |= step.loss_rose
+            if place == order[-1]:
+                vectors = join([parts[p][step.at] for p in range(len(spec.parts))])
+                yield Step(method, step.at, vectors, loss_rose[step.at])
+        if should_stop():
+            raise Stopped
+
+
+# --- a pair of texts -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralPair:
+    """How two neural embeddings compare layer by layer, and which words wrote each.
+
+    Attributes:
+        layers: names of the tuned layers.
+        products: [layer] of the two deltas; their mean is the product of the embeddings, when
+            every layer has moved.
+        words: of each text, its words and their shares of the delta; None where the texts are too
+            long to follow.
+    """
+
+    layers: tuple[str, ...]
+    products: np.ndarray
+    words: tuple[tuple[tuple[str, ...], np.ndarray], ...] | None
+
+
+@dataclass(frozen=True)
+class FollowPair(LatestTask[NeuralPair]):
+    """Take the neural embeddings of two texts apart, by layers and by words.
+
+    Attributes:
+        spec: the neural method.
+        texts: two.
+        vectors: their float32 embeddings, as bytes.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    spec: EmbedderSpec
+    texts: tuple[str, str]
+    vectors: tuple[bytes, bytes]
+
+    @property
+    def label(self) -> str:
+        return "A pair of texts"
+
+    def events(self, should_stop: ShouldStop) -> Generator[NeuralPair, None, None]:
+        embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))
+        first, second = (np.frombuffer(vector, dtype=np.float32) for vector in self.vectors)
+        products = embedder.layer_products(first, second)
+        words = _words(embedder, self.texts, should_stop)
+        yield NeuralPair(tuple(embedder.settings.layers), products, words)
+
+
+def _words(
+    embedder: NeuralEmbedder, pair: Sequence[str], should_stop: ShouldStop
+) -> tuple[tuple[tuple[str, ...], np.ndarray], ...] | None:
+    from neuralviz.micro_tuning import finished
+    from neuralviz.micro_tuning.loop import tune
+    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, followed_values
+
+    texts = tokenize(embedder.model, list(pair))
+    head_only = set(embedder.settings.layers) <= set(embedder.model.head_layers)
+    if (
+        sum(map(len, texts)) > (MAX_FOLLOWED_TOKENS if head_only else MAX_FOLLOWED_IN_BLOCKS)
+        or followed_values(embedder.model, texts, embedder.settings) > MAX_FOLLOWED_VALUES
+    ):
+        return None
+    result = finished(
+        tune(
+            embedder.model,
+            texts,
+            embedder.settings,
+            with_token_shares=True,
+            should_stop=should_stop,
+        )
+    )
+    assert result.shares is not None, "shares were asked for"
+    return tuple(
+        (
+            tuple(text.text[start:end] for start, end in text.word_spans),
+            np.bincount(text.words, weights=shares.by_token()),
+        )
+        for text, shares in zip(texts, result.shares, strict=True)
+    )

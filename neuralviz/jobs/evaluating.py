@@ -1,0 +1,98 @@
+"""Methods measured on labelled data: a table that fills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from neuralviz.evaluation.events import Event
+from neuralviz.evaluation.events import Progress as EvaluationProgress
+from neuralviz.evaluation.lab import evaluate
+from neuralviz.evaluation.results import Results
+from neuralviz.jobs.task import Progress, Task
+from neuralviz.models.shared import LOADERS
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.plan import EvaluationPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """A table that fills.
+
+    Attributes:
+        results: so far.
+        doing: what is going on.
+        embedded: share of the texts, 0 … 1, by row.
+    """
+
+    results: Results
+    doing: EvaluationProgress | None = None
+    embedded: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def any_failed(self) -> bool:
+        """Whether a method failed as a whole."""
+        return any(cell.measured is None for cell in self.results.cells.values())
+
+
+@dataclass(frozen=True)
+class Evaluate(Task[Event, Filling]):
+    """Evaluate a plan with one data set; embeddings are saved, and found the next time."""
+
+    plan: EvaluationPlan
+
+    @property
+    def label(self) -> str:
+        return f"Evaluation of {many(len(self.plan.rows), 'method')}"
+
+    def start(self) -> Filling:
+        return Filling(Results(self.plan))
+
+    def events(self, should_stop: ShouldStop) -> Generator[Event, None, None]:
+        yield from evaluate(self.plan, loaders=LOADERS, should_stop=should_stop)
+
+    def fold(self, result: Filling, events: Sequence[Event]) -> Filling:
+        results, doing, embedded = result.results, result.doing, dict(result.embedded)
+        for event in events:
+            if isinstance(event, EvaluationProgress):
+                doing = event
+                embedded |= _shares(event)
+            else:
+                results = results.having(event)
+        return replace(result, results=results, doing=doing, embedded=embedded)
+
+    def progress(self, result: Filling) -> Progress:
+        results, doing = result.results, result.doing
+        if doing is None and not results.cells:
+            return Progress()
+        n_texts = len(self.plan.data[0].texts)
+        failed = {row for (_, row), cell in results.cells.items() if cell.measured is None}
+        total = n_texts * (len(self.plan.rows) - len(failed))
+        shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
+        done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
+        unit = "texts by the methods that did not fail" if failed else "texts by all methods"
+        now = _in_words(doing, results) if doing is not None else ""
+        return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}")
+
+
+def _shares(event: EvaluationProgress) -> dict[int, float]:
+    """How much is embedded, by row, as far as an event says it."""
+    if event.row is None or not event.total:
+        return {}
+    return dict.fromkeys(event.at_once or (event.row,), event.done / event.total)
+
+
+def _in_words(doing: EvaluationProgress, results: Results) -> str:
+    """What is going on, to be put after counts; empty when it is over."""
+    if doing.row is None:
+        return "" if results.compared else "; looking for errors in common"
+    if (0, doing.row) in results.cells:
+        return ""
+    others = f" and {len(doing.at_once) - 1} more at once" if doing.at_once else ""
+    return f"; {doing.doing} by {results.rows[doing.row].label}{others}"

@@ -1,0 +1,146 @@
+"""What is followed layer by layer: a text, the words of a corpus, pairs that people scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from neuralviz.errors import Stopped
+from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.models import tokenize
+from neuralviz.models.shared import shared_text_model
+from neuralviz.reading.pairs import ScoredPairs
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.layer_pairs import LayerPairs
+    from neuralviz.layers.following import Sensitivity, TokenWeights
+    from neuralviz.layers.geometry import TokenStates
+    from neuralviz.layers.settings import SbertWkSettings
+    from neuralviz.layers.words import WordVariances
+    from neuralviz.models.shared import ModelRef
+
+TEXTS_HELD = 4  # with the vectors of their tokens
+
+
+@dataclass(frozen=True)
+class FollowWords(LatestTask["WordVariances"]):
+    """How unsteadily the words of some texts turn from layer to layer (SBERT-WK, Table I)."""
+
+    model: ModelRef
+    texts: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return f"Words of {len(self.texts):,} texts"
+
+    def events(self, should_stop: ShouldStop) -> Generator[WordVariances, None, None]:
+        from neuralviz.layers.words import word_variances
+
+        model = shared_text_model(self.model.id)
+        for result in word_variances(model, tokenize(model, self.texts)):
+            yield result
+            if should_stop():
+                raise Stopped
+
+    def progress(self, result: WordVariances | None) -> Progress:
+        if result is None:
+            return Progress()
+        return _counted(result.done, result.total, "text" if result.total == 1 else "texts")
+
+
+@dataclass(frozen=True)
+class MeasureLayers(LatestTask["LayerPairs"]):
+    """How well a model's layers, poolings and the parts of SBERT-WK follow human scores.
+
+    Attributes:
+        model: whose layers.
+        pairs: two sentences and their score.
+        labels: columns of labels, each by its name.
+    """
+
+    model: ModelRef
+    pairs: tuple[tuple[str, str, float], ...]
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, model: ModelRef, pairs: ScoredPairs) -> MeasureLayers:
+        """The task for pairs that were read from a table."""
+        rows = zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True)
+        return cls(model, tuple(rows), tuple(pairs.labels.items()))
+
+    @property
+    def label(self) -> str:
+        return f"Layers on {len(self.pairs):,} pairs"
+
+    def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
+        from neuralviz.evaluation import layer_pairs
+
+        first, second, scores = zip(*self.pairs, strict=True)
+        pairs = ScoredPairs(first, second, np.array(scores), labels=dict(self.labels))
+        for result in layer_pairs.measure_layers(shared_text_model(self.model.id), pairs):
+            yield result
+            if should_stop():
+                raise Stopped
+
+    def progress(self, result: LayerPairs | None) -> Progress:
+        if result is None:
+            return Progress()
+        return _counted(len(result.pairs), result.total, "pairs")
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedText:
+    """A text on its way through the layers.
+
+    Attributes:
+        states: the vectors of its tokens after every layer.
+        weights: what SBERT-WK makes of them.
+        sensitivity: how much its settings matter.
+    """
+
+    states: TokenStates
+    weights: TokenWeights
+    sensitivity: Sensitivity
+
+
+@dataclass(frozen=True)
+class FollowText(LatestTask[FollowedText]):
+    """Follow the tokens of one text from layer to layer (SBERT-WK, sections III and IV)."""
+
+    is_short: ClassVar[bool] = True
+
+    model: ModelRef
+    text: str
+    settings: SbertWkSettings
+
+    @property
+    def label(self) -> str:
+        return "A text, layer by layer"
+
+    def events(self, should_stop: ShouldStop) -> Generator[FollowedText, None, None]:
+        from neuralviz.layers import following
+
+        states = _states(self.model, self.text)
+        if should_stop():
+            raise Stopped
+        weights = following.token_weights(states, self.settings)
+        yield FollowedText(states, weights, following.sensitivity(states, self.settings))
+
+
+@lru_cache(maxsize=TEXTS_HELD)
+def _states(model: ModelRef, text: str) -> TokenStates:
+    """The vectors of a text's tokens; held while other settings are tried on them."""
+    from neuralviz.layers.following import follow_tokens
+
+    network = shared_text_model(model.id)
+    return follow_tokens(network, tokenize(network, [text])[0])
+
+
+def _counted(done: int, total: int, unit: str) -> Progress:
+    return Progress(done, total, unit, f"{done:,} of {total:,} {unit}")

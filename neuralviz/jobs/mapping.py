@@ -1,0 +1,223 @@
+"""Maps of a corpus, and sentences placed on them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, ClassVar
+
+from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.registry import EmbedderSpec, make_embedder
+from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError
+from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
+from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.models.shared import LOADERS
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import EmbeddingProgress, embed_corpus
+from neuralviz.store.vectors import embedder_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    import numpy as np
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.maps.settings import ProjectionSettings
+
+SHARE_OF_EMBEDDING = 0.7  # of the bar
+PLACED_NEIGHBOURS = 15
+PLACERS = 2  # maps whose vectors are held in memory
+WAIT = 90.0  # seconds for another map to be done
+_STAGES = {
+    "waiting": "Waiting for another map to be made",
+    "neighbours": "Finding the nearest texts of every text",
+    "layout": "Making the map",
+    "clusters": "Finding clusters",
+}
+
+
+@dataclass(frozen=True)
+class MapChoice:
+    """A map as asked for: how texts are embedded, and how the vectors are projected."""
+
+    spec: EmbedderSpec
+    settings: ProjectionSettings
+
+
+@dataclass(frozen=True)
+class Told:
+    """What has been done of one of the maps."""
+
+    place: int
+    event: EmbeddingProgress | ProjectionEvent
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """How far the maps of a corpus are.
+
+    Attributes:
+        place: number of the map that is under way.
+        embedding: the last that is known of its embedding.
+        projecting: the last that is known of its projection.
+    """
+
+    place: int = 0
+    embedding: EmbeddingProgress | None = None
+    projecting: ProjectionEvent | None = None
+
+
+@dataclass(frozen=True)
+class MakeMaps(Task[Told, Mapped]):
+    """Embed a corpus and make maps of it; what is kept already is not computed again."""
+
+    corpus_id: str
+    choices: tuple[MapChoice, ...]
+
+    @property
+    def label(self) -> str:
+        return f"{len(self.choices)} maps"
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Labels of the methods."""
+        return method_labels([choice.spec for choice in self.choices])
+
+    def start(self) -> Mapped:
+        return Mapped()
+
+    def events(self, should_stop: ShouldStop) -> Generator[Told, None, None]:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus_id)
+        check_enough_texts(corpus)
+        for place, choice in enumerate(self.choices):
+            embedder = make_embedder(choice.spec, LOADERS)
+            progress = None
+            for progress in embed_corpus(
+                store, corpus, embedder, choice.spec, should_stop=should_stop
+            ):
+                yield Told(place, progress)
+            if progress is None or not progress.is_complete:
+                raise Stopped
+            project = partial(_project, store, self.corpus_id, progress, choice.settings)
+            for event in events_of(project, should_stop):
+                yield Told(place, event)
+
+    def fold(self, result: Mapped, events: Sequence[Told]) -> Mapped:
+        for told in events:
+            if told.place != result.place:
+                result = Mapped(told.place)
+            if isinstance(told.event, EmbeddingProgress):
+                result = replace(result, embedding=told.event)
+            else:
+                result = replace(result, projecting=told.event)
+        return result
+
+    def progress(self, result: Mapped) -> Progress:
+        share, method = 0.0, self.methods[result.place]
+        event, embedding = result.projecting, result.embedding
+        if embedding is not None and embedding.total:
+            share = SHARE_OF_EMBEDDING * embedding.done / embedding.total
+        if event is not None and event.total:
+            share += (1 - SHARE_OF_EMBEDDING) * event.done / event.total
+        if event is not None:
+            counted = f", epoch {event.done:,} of {event.total:,}" if event.total else ""
+            doing = f"{method}: {_STAGES[event.stage]}{counted}"
+        elif embedding is None:
+            doing = f"{method}: getting the model ready …"
+        else:
+            doing = f"{method}: {embedding.done:,} of {embedding.total:,} different texts embedded"
+        return Progress(result.place + share, len(self.choices), doing=doing)
+
+
+def _project(
+    store: CorpusStore,
+    corpus_id: str,
+    progress: EmbeddingProgress,
+    settings: ProjectionSettings,
+    tell: Callable[[ProjectionEvent], None],
+    should_stop: ShouldStop,
+) -> KeptMap:
+    corpus = store.corpus(corpus_id)
+    return make_map(
+        store, corpus, progress.embedder, settings, on_progress=tell, should_stop=should_stop
+    )
+
+
+# --- a sentence on a map -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A sentence on a map.
+
+    Attributes:
+        near: the texts nearest to it by the vectors.
+        at: [1, dimensions] where it lands; None while that is not known.
+    """
+
+    near: Neighbours
+    at: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class PlaceSentence(LatestTask[Placed]):
+    """Find where a sentence lands on a kept map, and what is near it.
+
+    Attributes:
+        spec: how the map's texts were embedded.
+        wait: seconds for another map to be done; after that the run fails, and what is near is
+            known.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    corpus_id: str
+    map_id: str
+    spec: EmbedderSpec
+    sentence: str
+    wait: float = WAIT
+
+    @property
+    def label(self) -> str:
+        return "A sentence on a map"
+
+    def events(self, should_stop: ShouldStop) -> Generator[Placed, None, None]:
+        placer = _placer(str(CorpusStore().folder), self.corpus_id, self.map_id)
+        embedder = make_embedder(self.spec, LOADERS)
+        if embedder_id(embedder) != placer.kept.embedder:
+            raise ModelError(
+                f"The model of “{method_labels([self.spec])[0]}” has changed since this map was "
+                "made; press “Make the map” to make it again."
+            )
+        vector = embedder.encode([self.sentence])
+        placed = Placed(placer.near(vector, PLACED_NEIGHBOURS))
+        yield placed
+        end = time.monotonic() + self.wait
+        try:
+            at = placer.land(vector, should_stop=lambda: should_stop() or time.monotonic() > end)
+        except Stopped:
+            if should_stop():
+                raise
+            raise NeuralvizError(
+                "Another map is being made; the sentence can be placed when it is done."
+            ) from None
+        yield replace(placed, at=at)
+
+
+@lru_cache(maxsize=PLACERS)
+def _placer(folder: str, corpus_id: str, map_id: str) -> Placer:
+    """All vectors of a map."""
+    store = CorpusStore()
+    corpus = store.corpus(corpus_id)
+    kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
+    if kept is None:
+        raise StoreError("This map is not there any more; it was deleted meanwhile.")
+    return Placer(store, corpus, kept)

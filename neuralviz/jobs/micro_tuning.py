@@ -1,0 +1,135 @@
+"""Micro-tuning that somebody watches: on texts, and in every block on one text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz import micro_tuning
+from neuralviz.jobs.task import Progress, Task
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.watching import WatchedEvent, watch
+from neuralviz.models.shared import shared_model
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.layers.marks import MarkGrid
+    from neuralviz.micro_tuning import TuningEvent, TuningSettings
+    from neuralviz.models.shared import ModelRef
+
+
+@dataclass(frozen=True)
+class TuneTexts(Task[WatchedEvent, RunRecord]):
+    """Micro-tune on each of some texts, with all that a watcher wants to see."""
+
+    model: ModelRef
+    texts: tuple[str, ...]
+    settings: TuningSettings
+
+    @property
+    def label(self) -> str:
+        return f"Micro-tuning on {len(self.texts):,} texts"
+
+    def start(self) -> RunRecord:
+        return RunRecord(self.model.id, self.settings, self.texts)
+
+    def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
+        yield from watch(shared_model(self.model.id), self.texts, self.settings, should_stop)
+
+    def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
+        return result.having(events)
+
+    def progress(self, result: RunRecord) -> Progress:
+        if not result.steps:
+            return Progress()
+        doing = f"step {result.steps_done} of {result.steps}"
+        if (n := len(self.texts)) > 1:
+            doing = f"{result.texts_done:,} of {n:,} texts, {doing}"
+        return Progress(result.progress, 1.0, doing=doing)
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """What micro-tuning on one text has moved so far.
+
+    Attributes:
+        norms: [epoch, parameter] length of each delta after the epoch; NaN where not known yet.
+        loss: [epoch] in nats before the epoch's steps; NaN where not known yet.
+        step, steps: optimiser steps done, and in all.
+        diverged: whether loss or weights ceased to be finite.
+    """
+
+    norms: np.ndarray
+    loss: np.ndarray
+    step: int = 0
+    steps: int = 0
+    diverged: bool = False
+
+    @property
+    def epochs_known(self) -> int:
+        """Epochs that something is known of, the one under way included."""
+        return int((~np.isnan(self.norms[:, 0])).sum())
+
+    @property
+    def loss_rose(self) -> bool:
+        """Whether the last known loss is above the first, or no number."""
+        known = self.loss[: self.epochs_known]
+        return len(known) > 1 and not known[-1] <= known[0]
+
+
+@dataclass(frozen=True)
+class TuneBlocks(Task["TuningEvent", Marks]):
+    """Micro-tune parameters of all blocks on one text, to see which of them move.
+
+    Attributes:
+        grid: where each tuned parameter stands.
+    """
+
+    model: ModelRef
+    text: str
+    settings: TuningSettings
+    grid: MarkGrid
+
+    @property
+    def label(self) -> str:
+        return "Where a text leaves its mark"
+
+    def start(self) -> Marks:
+        epochs = self.settings.epochs
+        return Marks(np.full((epochs, len(self.grid.names)), np.nan), np.full(epochs, np.nan))
+
+    def events(self, should_stop: ShouldStop) -> Generator[TuningEvent, None, None]:
+        yield from micro_tuning.micro_tune(
+            shared_model(self.model.id),
+            [self.text],
+            layers=self.settings.layers,
+            epochs=self.settings.epochs,
+            learning_rate=self.settings.learning_rate,
+            should_stop=should_stop,
+        )
+
+    def fold(self, result: Marks, events: Sequence[TuningEvent]) -> Marks:
+        norms, loss = result.norms.copy(), result.loss.copy()
+        for event in events:
+            norms[event.epoch - 1] = event.delta_norm[0]
+            loss[event.epoch - 1] = event.epoch_loss[0]
+        last = events[-1]
+        return replace(
+            result,
+            norms=norms,
+            loss=loss,
+            step=last.step,
+            steps=last.steps,
+            diverged=last.result is not None and bool(last.result.diverged[0]),
+        )
+
+    def progress(self, result: Marks) -> Progress:
+        if not result.steps:
+            return Progress()
+        doing = f"step {result.step:,} of {result.steps:,}"
+        return Progress(result.step, result.steps, doing=doing)

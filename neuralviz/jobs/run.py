@@ -1,0 +1,238 @@
+"""A task on its way: what is known of it so far, and how it ended."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from neuralviz.errors import NeuralvizError, Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from neuralviz.jobs.task import Progress, Task
+
+R = TypeVar("R")
+Status = Literal["queued", "running", "done", "stopped", "failed"]
+
+GONE_AFTER = 20.0  # seconds without the owner until its work ends: a reconnect takes less
+LOOK_EVERY = 1.0  # seconds between two looks for the owner
+FOLD_EVERY = 100  # events: a run that nobody looks at holds no more of them
+
+_log = logging.getLogger(__name__)
+_ids = itertools.count(1)
+
+
+class Run(Generic[R]):
+    """A task that is queued, under way or over, and its result so far.
+
+    Anybody may read a run and `stop` it, from any thread. What carries it out calls `begin`,
+    `add`, `should_stop` and `end`, or `carry_out`, which calls them all.
+
+    Attributes:
+        id: no two runs of a process have the same.
+        number: counts the runs of an owner, from 1.
+        task: what is done.
+        status: ``queued``, ``running``, ``done``, ``stopped`` or ``failed``.
+        error: why it failed, in a sentence.
+        started, finished: seconds since the epoch; None before.
+
+    Args:
+        task: what is to be done.
+        owner_is_here: whether anybody still waits for it; asked at most once a second.
+        number: see above.
+    """
+
+    def __init__(
+        self, task: Task[Any, R], owner_is_here: Callable[[], bool], number: int = 1
+    ) -> None:
+        self.id = next(_ids)
+        self.number = number
+        self.task: Any = task  # pages know which kind of task they have submitted
+        self.status: Status = "queued"
+        self.error: str | None = None
+        self.started: float | None = None
+        self.finished: float | None = None
+        self._begun = self._ended = 0.0  # on the clock that never jumps
+        self._result = task.start()
+        self._unread: list[Any] = []
+        self._pace = _Pace()
+        self._lock = threading.Lock()  # for status and unread events
+        self._folding = threading.RLock()  # for the result
+        self._over = threading.Event()
+        self._stop_asked = threading.Event()
+        self._owner_is_here = owner_is_here
+        self._last_look = -LOOK_EVERY
+        self._gone_since: float | None = None
+
+    # --- for whoever looks ----------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run is done, stopped or failed."""
+        return self._over.is_set()
+
+    @property
+    def result(self) -> R:
+        """What is known so far; never changes once it was read, a later one takes its place."""
+        with self._folding:
+            self._fold()
+            return self._result
+
+    @property
+    def progress(self) -> Progress:
+        """How far the run is."""
+        return self.task.progress(self.result)
+
+    @property
+    def seconds(self) -> float:
+        """How long the work has taken so far, or took; 0 before it starts."""
+        return (self._ended or time.monotonic()) - self._begun if self._begun else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it will still take, measured since the first event; None while nobody knows."""
+        if self.is_over:
+            return 0.0
+        return self._pace.seconds_left(self.progress.share, time.monotonic())
+
+    @property
+    def seconds_measured(self) -> float:
+        """The time between the first event and the last: what `seconds_left` is measured in."""
+        return self._pace.seconds_measured
+
+    def stop(self) -> None:
+        """Ask the work to end, or not to begin; what is known of it stays."""
+        self._stop_asked.set()
+        with self._lock:
+            if self.status == "queued":
+                self._end("stopped")
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the run is over; False when ``seconds`` have passed before."""
+        return self._over.wait(seconds)
+
+    def is_abandoned(self) -> bool:
+        """Whether the owner has been gone for more than 20 seconds."""
+        now = time.monotonic()
+        if now - self._last_look >= LOOK_EVERY:
+            self._last_look = now
+            if self._owner_is_here():
+                self._gone_since = None
+            elif self._gone_since is None:
+                self._gone_since = now
+        return self._gone_since is not None and now - self._gone_since > GONE_AFTER
+
+    # --- for what carries it out ----------------------------------------------------------------
+
+    def begin(self) -> bool:
+        """Note that the work starts; False when it was stopped before."""
+        with self._lock:
+            if self.is_over:
+                return False
+            self.status = "running"
+            self.started, self._begun = time.time(), time.monotonic()
+        return True
+
+    def add(self, event: Any) -> None:
+        """Take in an event of the task."""
+        now = time.monotonic()
+        with self._lock:
+            self._unread.append(event)
+            n_unread = len(self._unread)
+            is_first = self._pace.note(now)
+        if is_first or n_unread >= FOLD_EVERY:
+            with self._folding:
+                self._fold()
+                if is_first:
+                    self._pace.begin(self.task.progress(self._result).share)
+
+    def should_stop(self) -> bool:
+        """Whether the work should end now: it was asked to, or its owner is gone for good."""
+        if self.is_abandoned():
+            self._stop_asked.set()
+        return self._stop_asked.is_set()
+
+    def end(self, failure: BaseException | None = None) -> None:
+        """Note how the work ended; one that was asked to stop is stopped, however far it came.
+
+        Args:
+            failure: what it raised, if anything.
+        """
+        status: Status = "failed"
+        error = None
+        if failure is None:
+            status = "stopped" if self._stop_asked.is_set() else "done"
+        elif isinstance(failure, Stopped):
+            status = "stopped"
+        elif isinstance(failure, NeuralvizError):
+            error = str(failure)
+        else:
+            _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
+            reason = f"{type(failure).__name__}: {failure}".rstrip(": ")
+            error = f"Something went wrong that was not foreseen ({reason})."
+        with self._lock:
+            self._end(status, error)
+
+    def carry_out(self) -> None:
+        """Do the task here and now."""
+        if not self.begin():
+            return
+        try:
+            with closing(self.task.events(self.should_stop)) as events:
+                for event in events:
+                    self.add(event)
+                    if self.should_stop():
+                        break
+        except Exception as error:
+            self.end(error)
+        else:
+            self.end()
+
+    def _fold(self) -> None:
+        with self._lock:
+            events, self._unread = self._unread, []
+        if events:
+            self._result = self.task.fold(self._result, events)
+
+    def _end(self, status: Status, error: str | None = None) -> None:
+        self.error = error
+        self.finished, self._ended = time.time(), time.monotonic()
+        self.status = status
+        self._over.set()
+
+
+class _Pace:
+    """How quickly a run goes, from the times of its events."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+        self._last = 0.0
+        self._share_at_first: float | None = None
+
+    def note(self, now: float) -> bool:
+        """Note the time of an event; whether it is the first."""
+        self._last = now
+        if self._first is not None:
+            return False
+        self._first = now
+        return True
+
+    def begin(self, share: float) -> None:
+        """Note how far the run was at its first event: what was done before came at once."""
+        self._share_at_first = share
+
+    @property
+    def seconds_measured(self) -> float:
+        return 0.0 if self._first is None else self._last - self._first
+
+    def seconds_left(self, share: float, now: float) -> float | None:
+        """Until a share of 1, when the rest goes as what was seen; None before that is known."""
+        if self._share_at_first is None or share <= self._share_at_first:
+            return None
+        of_whole = self.seconds_measured / (share - self._share_at_first)
+        return max(of_whole * (1 - share) - (now - self._last), 0.0)

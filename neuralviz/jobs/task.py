@@ -1,0 +1,93 @@
+"""What a run does: settings in, a stream of events out, folded into a result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from neuralviz.errors import ShouldStop
+
+E = TypeVar("E")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        done, total: of one kind of thing; a total of 0 is not known yet.
+        unit: the thing, as it is counted: "texts".
+        doing: what is done at the moment, with counts; empty before anything is.
+    """
+
+    done: float = 0.0
+    total: float = 0.0
+    unit: str = ""
+    doing: str = ""
+
+    @property
+    def share(self) -> float:
+        """Of the work that is done, 0 … 1."""
+        return min(max(self.done / self.total, 0.0), 1.0) if self.total else 0.0
+
+
+class Task(ABC, Generic[E, R]):
+    """Work as a value: a frozen dataclass whose fields are the settings.
+
+    Two equal tasks are the same work. The fields are plain values (names, numbers, texts, ids of
+    models and corpora), so that a task can be compared, hashed, and sent to another process;
+    models are loaded in `events`.
+
+    Attributes:
+        is_short: whether it takes a second or two at most, so that it need not wait for long work.
+    """
+
+    is_short: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name of the work, for logs."""
+
+    @abstractmethod
+    def start(self) -> R:
+        """The result before the first event."""
+
+    @abstractmethod
+    def events(self, should_stop: ShouldStop) -> Generator[E, None, None]:
+        """Do the work; runs beside whoever reads the result.
+
+        Events are never changed once they are yielded.
+
+        Raises:
+            Stopped: ``should_stop``, asked again and again, said so.
+            NeuralvizError: the work cannot be done; the message says why and what to do.
+        """
+
+    @abstractmethod
+    def fold(self, result: R, events: Sequence[E]) -> R:
+        """The result with some more events; ``result`` itself stays as it is.
+
+        Folding events together or one after the other gives the same. They come in order, as many
+        at once as have arrived since the last time, so that large arrays are copied once for all
+        of them.
+        """
+
+    def progress(self, result: R) -> Progress:
+        """How far the work is when ``result`` is all that is known."""
+        return Progress()
+
+
+class LatestTask(Task[R, "R | None"]):
+    """A task whose events are ever fuller results: the last one is all that counts."""
+
+    def start(self) -> R | None:
+        return None
+
+    def fold(self, result: R | None, events: Sequence[R]) -> R | None:
+        return events[-1] if events else result

@@ -1,0 +1,218 @@
+"""The page of the masking blueprints below its title: a text, blueprints, a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
+from neuralviz.models import BUNDLED, tokenize
+from neuralviz.models.bundled import text_reader
+from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
+from neuralviz.ui.fields import field_keys, keep_texts, text_fields
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.model_choice import chosen_model_id, model_or_stop
+from neuralviz.ui.page import show_error
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning import Blueprint
+    from neuralviz.micro_tuning.blueprints import MaskedInputs
+    from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.models.tokens import TextReader
+
+PAGE = "grid"
+WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
+PAPERS_MIX = ", ".join(f"({keep},{mask})" for keep, mask in DEFAULT_BLUEPRINTS)
+EXAMPLES = {
+    "A sentence": ("A cat that purrs is a cat that trusts you.", PAPERS_MIX),
+    "The paper's Figure 9": ("The ball rolled down the hill", PAPERS_MIX),
+    "Rare words": ("The neuroscientist photographed bioluminescent jellyfish.", "(3,1), (1,3)"),
+    "A long text": (
+        "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
+        "Children in the village said that it was the old keeper's cat who pressed the switch. "
+        "Their parents knew of a timer in the cellar, bought when the last keeper retired. "
+        "Then came the winter in which the power failed for eleven days. The bakery closed, the "
+        "school closed, and the fishing boats stayed in the harbour. Yet every evening at six "
+        "the lamp came on, and its beam went round over the black water as it always had. On the "
+        "twelfth day two men climbed the stairs to see how that could be. They found the timer "
+        "stopped at noon, a cold lamp, and on the window sill a grey cat, fast asleep.",
+        "(5,1), (2,1)",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A text and the list of blueprints it is shown with."""
+
+    text: TokenizedText
+    blueprints: tuple[Blueprint, ...]
+    mask: str
+
+
+def show() -> None:
+    """A text, blueprints, and the grid of the inputs that they make."""
+    _example_buttons()
+    left, right = st.columns([3, 2])
+    with left:
+        (text,) = text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
+    with right:
+        typed = st.text_input(
+            "Blueprints: pairs of (keep, mask)",
+            PAPERS_MIX,
+            key="blueprints",
+            bind="query-params",
+            help="For example (2,1), (1,3): add a pair, take one away, press Enter.",
+        )
+    grid = _grid(text, typed or "")
+    if grid is not None:
+        _show(grid)
+
+
+def _example_buttons() -> None:
+    with st.container(horizontal=True):
+        for name in EXAMPLES:
+            st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")
+
+
+def _open_example(name: str) -> None:
+    keys = field_keys(PAGE, {"Text": ""})
+    st.session_state[keys[0]], st.session_state["blueprints"] = EXAMPLES[name]
+    keep_texts(PAGE, keys)
+
+
+def _grid(text: str, typed: str) -> Grid | None:
+    """What was asked for; else the last that worked, under a sentence on what is wrong."""
+    model_id = chosen_model_id()
+    reader = text_reader() if model_id == BUNDLED else model_or_stop(model_id)
+    last: Grid | None = st.session_state.get(f"{PAGE}-last")
+    try:
+        blueprints = parse_blueprints(typed)
+        tokens = _tokenize(getattr(reader, "fingerprint", model_id), text, reader)
+    except NeuralvizError as error:
+        show_error(error, "Below is the last grid that worked." if last else "")
+        return last
+    grid = Grid(tokens, blueprints, reader.encoder.id_to_token(reader.mask_id) or "[MASK]")
+    st.session_state[f"{PAGE}-last"] = grid
+    return grid
+
+
+@st.cache_data(max_entries=16, show_spinner="Reading the text …")
+def _tokenize(fingerprint: str, text: str, _reader: TextModel | TextReader) -> TokenizedText:
+    return tokenize(_reader, [text])[0]
+
+
+def _show(grid: Grid) -> None:
+    chunk = _choose_chunk(grid.text)
+    tokens = grid.text.tokens[chunk]
+    inputs = mask_inputs(len(tokens), grid.blueprints)
+    _counts(inputs)
+    window = _choose_window(len(tokens))
+    if len(inputs.masked) > MAX_ROWS:
+        st.caption(
+            f"The first {MAX_ROWS} of {len(inputs.masked):,} inputs are drawn; counts and "
+            "downloads hold all of them."
+        )
+    with st.container(key="blueprint-grid"):
+        # On a narrow screen the figure keeps its width and is swiped, within the page.
+        least = 70 + 22 * len(window)
+        st.html(
+            "<style>.st-key-blueprint-grid {overflow-x: auto} .st-key-blueprint-grid "
+            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
+        )
+        show_figure(
+            blueprint_grid(inputs, grid.blueprints, tokens, window),
+            key="grid",
+            numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
+            name="masking blueprints",
+            height=grid_height(inputs, tokens[window.start : window.stop]),
+            alt=f"{len(inputs.masked)} inputs of {len(tokens)} tokens, kept and masked",
+        )
+    with st.expander("The inputs as the model reads them"):
+        st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")
+
+
+def _choose_chunk(text: TokenizedText) -> slice:
+    n_chunks = len(text.chunks)
+    if n_chunks == 1:
+        return text.chunks[0]
+    key = f"{PAGE}-chunk"
+    st.session_state[key] = min(st.session_state.get(key, 1), n_chunks)
+    number = st.number_input(
+        f"Chunk, 1 … {n_chunks}",
+        1,
+        n_chunks,
+        key=key,
+        help="A text longer than the model's window is cut between sentences; each chunk is "
+        "masked on its own.",
+    )
+    chunk = text.chunks[number - 1]
+    st.caption(
+        f"The text has {len(text):,} tokens, more than the model reads at once. This is chunk "
+        f"{number} of {n_chunks}: tokens {chunk.start + 1:,} to {chunk.stop:,}."
+    )
+    return chunk
+
+
+def _choose_window(n_tokens: int) -> range:
+    if n_tokens <= WINDOW:
+        return range(n_tokens)
+    key = f"{PAGE}-first"
+    last = n_tokens - WINDOW + 1
+    st.session_state[key] = min(st.session_state.get(key, 1), last)
+    first = st.slider(f"First of the {WINDOW} tokens drawn, of {n_tokens}", 1, last, key=key)
+    return range(first - 1, first - 1 + WINDOW)
+
+
+def _counts(inputs: MaskedInputs) -> None:
+    times = inputs.times_masked
+    often = f"{times.min()}" if times.min() == times.max() else f"{times.min()} – {times.max()}"
+    with st.container(horizontal=True, gap="medium"):
+        st.metric("Inputs", f"{len(inputs.masked):,}", width="content")
+        st.metric(
+            "Masked positions",
+            f"{inputs.masked.sum():,}",
+            help=f"Of {inputs.masked.size:,}: every input has all {len(times)} tokens.",
+            width="content",
+        )
+        st.metric("Each token is masked", f"{often} ×", width="content")
+
+
+def _numbers(
+    inputs: MaskedInputs, blueprints: tuple[Blueprint, ...], tokens: tuple[str, ...]
+) -> pd.DataFrame:
+    """A row for every input and token of the chunk."""
+    n_inputs, n_tokens = inputs.masked.shape
+    of_input = pd.DataFrame(
+        {
+            "input": range(1, n_inputs + 1),
+            "keep": [blueprints[i].keep for i in inputs.blueprint],
+            "mask": [blueprints[i].mask for i in inputs.blueprint],
+            "shift": inputs.shift,
+        }
+    )
+    of_token = pd.DataFrame({"position": range(1, n_tokens + 1), "token": tokens})
+    return of_input.merge(of_token, how="cross").assign(masked=inputs.masked.ravel())
+
+
+def _sentences(
+    inputs: MaskedInputs, grid: Grid, tokens: tuple[str, ...], window: range
+) -> pd.DataFrame:
+    shown = [tokens[i] for i in window]
+    rows = inputs.masked[:MAX_ROWS, window.start : window.stop]
+    return pd.DataFrame(
+        {
+            "blueprint": [str(grid.blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
+            "shift": inputs.shift[:MAX_ROWS],
+            "input": [
+                " ".join(
+                    grid.mask if hidden else token for token, hidden in zip(shown, row, strict=True)
+                )
+                for row in rows
+            ],
+        }
+    )

@@ -1,0 +1,109 @@
+"""What is looked at: the order of the texts, and one pair of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.evaluation.similarity import order_by_cluster, order_by_label, pair_indices
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.evaluation.similarity import Similarity
+    from neuralviz.jobs.comparing import Comparison
+
+PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
+AS_GIVEN, CLUSTERED = "As given", "Clustered by the first method"
+MOST_LABELS = 40
+
+
+def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
+    """In which order the texts stand: as given, clustered, or by a column of labels."""
+    usable = [
+        name
+        for name, values in labels.items()
+        if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
+    ]
+    return (
+        st.selectbox(
+            "Order of the texts",
+            [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable)],
+            key="order",
+            bind="query-params",
+        )
+        or AS_GIVEN
+    )
+
+
+def order_of(comparison: Comparison, labels: tuple[str, ...] | None, order: str) -> np.ndarray:
+    """Numbers of the texts in the order that was chosen."""
+    if labels is not None:
+        return order_by_label(labels)
+    first = comparison[0].similarity
+    if order == CLUSTERED and first is not None:
+        return order_by_cluster(first)
+    return np.arange(len(comparison[0].texts))
+
+
+def labels_of(labels: Mapping[str, tuple[str, ...]], order: str) -> tuple[str, ...] | None:
+    """The labels that the texts are ordered by; None when they are not."""
+    return labels.get(order.removeprefix("By ")) if order.startswith("By ") else None
+
+
+def forget_pair() -> None:
+    """Have the pair on which the methods disagree most come first again."""
+    for key in PAIR:
+        st.session_state.pop(key, None)
+
+
+def choose_pair(first: int, second: int) -> None:
+    """Look at a pair of texts."""
+    st.session_state.update(zip(PAIR, (first, second), strict=True))
+
+
+def chosen_pair(n_texts: int) -> tuple[int, int] | None:
+    """The pair that is looked at, where it is one of these texts."""
+    a, b = (st.session_state.get(key, -1) for key in PAIR)
+    known = range(n_texts)
+    return (int(a), int(b)) if a in known and b in known else None
+
+
+def choose_cell(click: dict[str, Any]) -> None:
+    """A click on a heatmap: the names of a row and a column begin with the texts' numbers."""
+    first, second = (int(str(click[axis]).partition(".")[0]) - 1 for axis in ("y", "x"))
+    choose_pair(first, second)
+
+
+def choose_point(click: dict[str, Any]) -> None:
+    """A click on a point of the scatter, which carries the texts' numbers."""
+    if click["customdata"]:
+        first, second = (int(number) - 1 for number in click["customdata"])
+        choose_pair(first, second)
+
+
+def as_table(similarity: Similarity) -> pd.DataFrame:
+    """A row and a column for every text."""
+    names = [f"text {i + 1}" for i in range(len(similarity.texts))]
+    table = pd.DataFrame(similarity.products, columns=names)
+    table.insert(0, "text", similarity.texts)
+    return table
+
+
+def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
+    """A row for every pair of texts."""
+    texts = done[0].texts
+    i, j = pair_indices(len(texts))
+    table: dict[str, Any] = {
+        "id1": i + 1,
+        "id2": j + 1,
+        "text1": [texts[k] for k in i],
+        "text2": [texts[k] for k in j],
+    }
+    for one in done:
+        table[f"{one.method} product"] = one.products[i, j]
+        table[f"{one.method} place"] = one.ranks[i, j]
+    return pd.DataFrame(table)

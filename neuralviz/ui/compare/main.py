@@ -1,0 +1,151 @@
+"""The compare page below its title."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.evaluation.similarity import disagreements
+from neuralviz.jobs.comparing import Compare, missing
+from neuralviz.paths import sample_data
+from neuralviz.plots.compare import text_names
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.compare.heatmaps import show_heatmaps
+from neuralviz.ui.compare.looking import (
+    choose_order,
+    choose_pair,
+    chosen_pair,
+    forget_pair,
+    labels_of,
+    order_of,
+)
+from neuralviz.ui.compare.methods import (
+    show_disagreements,
+    show_spread,
+    show_two_methods,
+    show_warnings,
+)
+from neuralviz.ui.compare.pair import show_pair
+from neuralviz.ui.compare.settings import choose_methods, needs_asking
+from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.texts import put_in_address, texts_input
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from neuralviz.embedders import EmbedderSpec
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.comparing import Comparison
+
+RUNS = SessionRuns("compare")
+LABELS = "compare-labels"  # where the session keeps the labels of the texts that are shown
+LIVE_SECONDS = 0.5
+LIVE_SECONDS_OF_MANY = 1.5
+MANY_TEXTS = 100
+MAX_TEXTS = 300
+EXAMPLES = {
+    "Style and content": "style_and_content.csv",
+    "Word order": "word_order.csv",
+    "Rare words": "common_topic_rare_words.csv",
+    "Topics": "sentences.csv",
+}
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def examples() -> dict[str, ReadTexts]:
+    """Sets from the sample data, with their labels."""
+    return {name: read_texts(Source.at(sample_data() / file)) for name, file in EXAMPLES.items()}
+
+
+def show() -> None:
+    """Texts, methods, *Compare*, and the comparison."""
+    read = texts_input("compare", examples(), max_texts=MAX_TEXTS)
+    specs = choose_methods()
+    button, place, _ = st.columns([1, 2, 4], vertical_alignment="bottom")
+    with place:
+        order = choose_order(dict(read.labels))
+    ready = specs is not None and len(read.texts) > 1
+    if not read.texts:
+        st.caption("Give at least two texts above, and they can be compared.")
+    elif len(read.texts) == 1:
+        st.info("One text has nothing to be compared with; give at least two.")
+    pressed = button.button(
+        "Compare", type="primary", icon=":material/compare_arrows:", disabled=not ready,
+        width="stretch",
+    )  # fmt: skip
+    if specs is not None and ready:
+        _compare(specs, read, pressed)
+    elif RUNS.last() is not None:
+        st.caption("Below stands what was compared last.")
+    run = RUNS.last()
+    if run is not None:
+        many = len(run.result[0].texts) > MANY_TEXTS
+        run_panel(
+            RUNS,
+            run,
+            partial(_show, run, st.session_state[LABELS], order),
+            words=Words(begins="Getting the models ready …", stopped=_stopped),
+            bar_stays=True,
+            every=LIVE_SECONDS_OF_MANY if many else LIVE_SECONDS,
+        )
+
+
+def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) -> None:
+    """Start a comparison where it was asked for; that of an example starts by itself."""
+    last: Run[Comparison] | None = RUNS.last()
+    task = Compare(specs, tuple(read.texts))
+    is_new = last is None or last.task != task
+    is_example = st.session_state.get("compare-source") == "Example"
+    if is_new and (pressed or (is_example and not needs_asking(specs))):
+        RUNS.start(task)
+        forget_pair()
+        is_new = False
+    elif last is not None and pressed and not is_new and last.is_over:
+        failed = last.status != "done" or any(one.error for one in last.result)
+        RUNS.start(task, again=failed)
+    if is_new:
+        if last is not None:
+            st.caption("The texts or the settings have changed: press **Compare** to see it.")
+    else:
+        st.session_state[LABELS] = dict(read.labels)
+    if pressed and not is_example:
+        put_in_address("compare", read.texts)
+
+
+def _stopped(comparison: Comparison) -> str:
+    return f"Stopped. What was embedded until then is kept: {missing(comparison)}."
+
+
+def _show(
+    run: Run[Comparison],
+    labels: Mapping[str, tuple[str, ...]],
+    order: str,
+    comparison: Comparison,
+    live: bool,
+) -> None:
+    """Heatmaps, live while methods are under way; all the rest once they are done."""
+    if live:
+        show_heatmaps(comparison, labels, order, live)
+        return
+    texts = comparison[0].texts
+    done = [one.similarity for one in comparison if one.similarity is not None]
+    found = disagreements(done) if len(done) > 1 else None
+    if chosen_pair(len(texts)) is None and found is not None and len(found.first):
+        choose_pair(int(found.first[0]), int(found.second[0]))
+    show_heatmaps(comparison, labels, order, live)
+    if not done:
+        return
+    show_warnings(comparison, done)
+    if found is not None:
+        show_disagreements(run.id, done, found)
+    task = run.task
+    assert isinstance(task, Compare)
+    show_pair(task.specs, comparison, done)
+    if len(done) > 1:
+        of_order = labels_of(labels, order)
+        names, places = text_names(texts, of_order), order_of(comparison, of_order, order)
+        show_two_methods(done, names, places)
+    show_spread(done)

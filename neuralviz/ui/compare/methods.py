@@ -1,0 +1,226 @@
+"""Where methods part ways: over all pairs, two against each other, and by their spread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.plots.compare import difference_heatmap, products_scatter, spread_figure
+from neuralviz.plots.theme import shorten
+from neuralviz.store.writing import frame_csv
+from neuralviz.ui.compare.looking import (
+    all_pairs,
+    as_table,
+    choose_cell,
+    choose_pair,
+    choose_point,
+    chosen_pair,
+)
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.page import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.evaluation.similarity import Disagreements, Similarity
+    from neuralviz.jobs.comparing import Comparison
+
+LISTED_PAIRS = 500
+TEXT_COLUMNS = ("one text", "other text")
+
+
+def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
+    """What a person should know before believing the figures."""
+    for one in done:
+        if one.zeros.any():
+            st.warning(
+                plain(f"{one.method} gives text {_numbers(one.zeros)} a vector of zeros; its ")
+                + "products are 0."
+            )
+    for each in comparison:
+        if each.loss_rose.any():
+            rose = _numbers(each.loss_rose)
+            st.warning(
+                plain(f"{each.method}: the loss of text {rose} rose in place of falling; ")
+                + "lower the learning rate. The paper's is 0.01."
+            )
+    texts = comparison[0].texts
+    if len(set(texts)) < len(texts):
+        n = len(texts) - len(set(texts))
+        st.caption(f"{n:,} of the texts stand{'s' * (n == 1)} there more than once.")
+
+
+def _numbers(which: np.ndarray) -> str:
+    first = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:5])
+    return first + (" and others" if which.sum() > 5 else "")
+
+
+def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreements) -> None:
+    """The pairs of texts on which the methods disagree, those of most disagreement first."""
+    st.subheader("Where the methods part ways", anchor=False)
+    if not len(found.first):
+        st.caption("No pair of texts is done by every method.")
+        return
+    st.caption(
+        f"{len(found.first):,} pair{'s' * (len(found.first) != 1)} of texts, those first whose "
+        "places differ most between the methods (*apart*, of all places); place 1 is the most "
+        "similar pair. Tick a row to look at its pair below."
+    )
+    listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
+    table: dict[str, Any] = {"apart": 100 * found.spread[listed]}
+    for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True):
+        table[name] = [f"{i + 1}. {shorten(done[0].texts[i], 80)}" for i in which[listed]]
+    for m, one in enumerate(done):
+        table[one.method] = found.products[listed, m]
+        table[f"{one.method}: place"] = found.ranks[listed, m].astype(int)
+
+    def choose() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        if rows:
+            choose_pair(int(found.first[rows[0]]), int(found.second[rows[0]]))
+
+    st.dataframe(
+        pd.DataFrame(table),
+        hide_index=True,
+        height=260,
+        key=key,
+        on_select=choose,
+        selection_mode="single-row",
+        column_config={
+            "apart": st.column_config.NumberColumn(format="%.0f %%", width=70),
+            **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
+            **{one.method: st.column_config.NumberColumn(format="%.3f") for one in done},
+        },
+    )
+    with st.popover(
+        "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"
+    ):
+        st.download_button(
+            "All pairs (CSV)",
+            lambda: frame_csv(all_pairs(done)),
+            "pairs.csv",
+            "text/csv",
+            key="compare-pairs-csv",
+            on_click="ignore",
+            width="stretch",
+        )
+        st.download_button(
+            "All pairs (parquet)",
+            lambda: all_pairs(done).to_parquet(index=False),
+            "pairs.parquet",
+            key="compare-pairs-parquet",
+            on_click="ignore",
+            width="stretch",
+        )
+
+
+def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: np.ndarray) -> None:
+    """Two methods against each other.
+
+    Args:
+        done: all methods.
+        names: of the texts.
+        places: numbers of the texts in the order that was chosen.
+    """
+    st.subheader("Two methods against each other", anchor=False)
+    first, second = 0, 1
+    if len(done) > 2:
+        left, right = st.columns(2)
+        numbers = range(len(done))
+
+        def label(i: int) -> str:
+            return done[i].method
+
+        first = left.selectbox("One method", numbers, index=0, format_func=label, key="compare-a")
+        second = right.selectbox(
+            "Other method", numbers, index=1, format_func=label, key="compare-b"
+        )
+        if first == second:
+            st.caption("Choose two different methods.")
+            return
+    a, b = done[first], done[second]
+    pair = chosen_pair(len(a.texts))
+    left, right = st.columns(2)
+    with left:
+        show_figure(
+            difference_heatmap(a, b, names, places, pair),
+            key="compare-difference",
+            numbers=lambda: _differences(a, b),
+            name="difference",
+            height=480,
+            on_click=choose_cell,
+        )
+        st.caption(f"Orange: {plain(a.method)} finds the pair more similar; purple: less.")
+    with right:
+        show_figure(
+            products_scatter(a, b, pair),
+            key="compare-scatter",
+            numbers=lambda: all_pairs((a, b)),
+            name="products",
+            height=480,
+            on_click=choose_point,
+        )
+        st.caption(_correlation_in_words(a, b))
+
+
+def _differences(a: Similarity, b: Similarity) -> pd.DataFrame:
+    table = as_table(a)
+    table.iloc[:, 1:] -= b.products
+    return table
+
+
+def _correlation_in_words(a: Similarity, b: Similarity) -> str:
+    from neuralviz.evaluation.correlation import correlate  # loads scipy
+
+    known = np.isfinite(a.of_pairs) & np.isfinite(b.of_pairs)
+    found = correlate(a.of_pairs[known], b.of_pairs[known])
+    if not np.isfinite(found.spearman):
+        return "Too few different products for a rank correlation."
+    return (
+        f"Rank correlation of {known.sum():,} pairs: Spearman {found.spearman:.2f}, Kendall "
+        f"tau-b {found.kendall_b:.2f}."
+    )
+
+
+def show_spread(done: Sequence[Similarity]) -> None:
+    """How widely each method spreads its products."""
+    st.subheader("Spread", anchor=False)
+    rows = []
+    for one in done:
+        products = one.of_pairs[np.isfinite(one.of_pairs)]
+        rows.append(
+            {
+                "method": one.method,
+                "mean": products.mean(),
+                "std. dev.": products.std(),
+                "lowest": products.min(),
+                "highest": products.max(),
+            }
+        )
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    with left:
+        show_figure(
+            spread_figure(done),
+            key="compare-spread",
+            numbers=lambda: pd.DataFrame({one.method: one.of_pairs for one in done}),
+            name="spread",
+            height=380,
+        )
+    with right:
+        st.dataframe(
+            pd.DataFrame(rows),
+            hide_index=True,
+            key="compare-spread-table",
+            column_config={
+                name: st.column_config.NumberColumn(format="%.3f", width=72)
+                for name in ("mean", "std. dev.", "lowest", "highest")
+            },
+        )
+        st.caption(
+            "The wider a method spreads the products of different texts, the more it sets them "
+            "apart. The neural paper (section 3) found its neural embeddings to spread wider than "
+            "others; here you see whether they do on these texts and models."
+        )

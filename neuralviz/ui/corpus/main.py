@@ -1,0 +1,129 @@
+"""The page of the corpus map below its title."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.embedders.labels import method_label
+from neuralviz.errors import NeuralvizError
+from neuralviz.maps.example import NAME, add_example, add_example_once
+from neuralviz.maps.mapping import check_enough_texts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
+from neuralviz.ui.corpus.kept import find_map, n_embedded, open_corpus, open_map
+from neuralviz.ui.corpus.lists import show_lists
+from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, show_placing
+from neuralviz.ui.corpus.settings import choose_maps
+from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.jobs.mapping import MapChoice
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+
+_SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
+
+
+def show() -> None:
+    """A corpus, its maps, and what is found on them."""
+    warm_up()
+    try:
+        store = CorpusStore()
+        add_example_once(store)
+        corpora = sorted(store.corpora(), key=lambda one: one.name == NAME)  # one's own come first
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    added = st.session_state.pop(ADDED, None)
+    if added is not None:
+        st.session_state[CORPUS] = added
+    corpus = choose_corpus(corpora)
+    if corpus is None:
+        _offer_example(store)
+        return
+    if st.session_state.get(_SHOWN) != corpus.id:
+        if _SHOWN in st.session_state:
+            forget_selection()
+        st.session_state[_SHOWN] = corpus.id
+    choices = choose_maps()
+    if choices is None:
+        return
+    try:
+        found = [find_map(corpus, choice) for choice in choices]
+        opened = open_corpus(corpus)
+        maps = [open_map(corpus, kept) for kept in found if kept is not None]
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    missing = [choice for choice, kept in zip(choices, found, strict=True) if kept is None]
+    _make_missing(corpus, missing, is_new=added is not None)
+    if maps:
+        _explore(opened, maps)
+
+
+def _offer_example(store: CorpusStore) -> None:
+    st.info("No corpus is kept. Add one of yours, or open the example.")
+    if st.button("Open the example", type="primary"):
+        try:
+            add_example(store)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()
+
+
+def _make_missing(corpus: Corpus, missing: Sequence[MapChoice], *, is_new: bool) -> None:
+    """Offer to make the maps that are missing, or show how far they are.
+
+    The first map of a corpus that is new is made without being asked for.
+    """
+    run = current_run(corpus)
+    is_working = run is not None and not run.is_over
+    too_few = ""
+    try:
+        check_enough_texts(corpus)
+    except NeuralvizError as error:
+        too_few = str(error)
+    if missing and too_few:
+        st.info(plain(too_few))
+    elif missing and not is_working:
+        row = st.container(horizontal=True, vertical_alignment="center")
+        label = "Make the map" if len(missing) == 1 else "Make the maps"
+        pressed = row.button(label, type="primary", icon=":material/map:")
+        row.caption(plain(" · ".join(_to_do(corpus, choice) for choice in missing)))
+        if pressed or is_new:
+            start_maps(corpus, missing if pressed else missing[:1])
+            st.rerun()
+    if run is not None and (is_working or (missing and run.status != "done")):
+        show_run(run)
+
+
+def _to_do(corpus: Corpus, choice: MapChoice) -> str:
+    """What there is to do for a map."""
+    n, method = corpus.n_distinct, method_label(choice.spec)
+    done = n_embedded(corpus, choice)
+    counts = f"{method}: {n:,} different texts"
+    if done == n:
+        return f"{counts}, all of them embedded"
+    if done:
+        counts = f"{method}: {done:,} of {n:,} different texts are embedded"
+    return counts + ", each of which is learnt: this takes a while" * choice.spec.learns
+
+
+@st.fragment
+def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+    try:
+        colour = search_bar(corpus, maps)
+        above = st.container()
+        with above:
+            placed = show_placing(maps)
+        show_lists(corpus, maps, placed)  # first: a text can be read while its map is being drawn
+        with above:
+            show_maps(corpus, maps, colour, placed)
+    except NeuralvizError as error:  # deleted in another window, say
+        show_error(error)

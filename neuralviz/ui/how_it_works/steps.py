@@ -1,0 +1,324 @@
+"""The ten steps from a text to the product with another: what each shows."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.plots import how_it_works as plots
+from neuralviz.plots.blueprints import blueprint_grid, grid_height
+from neuralviz.ui.figures import show_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import plotly.graph_objects as go
+
+    from neuralviz.micro_tuning.walkthrough import Walkthrough
+
+PAGE = "walk"
+STAGE_HEIGHT = 500  # px; with title and sentence it fits a projected page
+NEURONS = 16
+
+
+class Step(NamedTuple):
+    """One station of the way."""
+
+    title: str
+    sentence: str
+    show: Callable[[Walkthrough], None]
+    formula: str
+    source: str
+
+
+def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440) -> None:
+    stage = bool(st.session_state.get("stage"))
+    show_figure(
+        plots.for_stage(figure) if stage else figure,
+        key=f"{PAGE}-{key}",
+        numbers=numbers,
+        name=f"how it works {key}",
+        height=max(height, STAGE_HEIGHT) if stage else height,
+        alt=key,
+    )
+
+
+def _tiles(words: list[str], under: list[str] | None = None) -> None:
+    """Words in boxes, large; they wrap on a narrow screen."""
+    size = "2rem" if st.session_state.get("stage") else "1.5rem"
+    box = (
+        "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
+        "padding:.35em .55em;display:flex;flex-direction:column;align-items:center"
+    )
+    small = "font-size:.55em;opacity:.75;font-variant-numeric:tabular-nums"
+    tiles = "".join(
+        f'<div style="{box}"><span dir="auto">{html.escape(word)}</span>'
+        + (f'<span style="{small}">{under[i]}</span>' if under else "")
+        + "</div>"
+        for i, word in enumerate(words)
+    )
+    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:{size}">{tiles}</div>')
+
+
+def _show_text(walk: Walkthrough) -> None:
+    first, second = walk.tuning.texts
+    _tiles(first.text.split())
+    layers, dim = walk.settings.layers, len(walk.tuning.embeddings[0])
+    stations = [
+        "<b>two texts</b>",
+        f"<b>{len(first)}</b> and <b>{len(second)} tokens</b>",
+        f"<b>{len(walk.inputs.masked)} inputs</b>, {len(walk.before)} hidden tokens",
+        f"<b>loss</b> {walk.before.mean_loss:.2f}, at last {walk.after.mean_loss:.2f}",
+        f"<b>weights</b> of {len(layers)} layers",
+        f"<b>deltas</b> of {walk.settings.epochs} epochs",
+        "<b>normalised</b>, each to length 1",
+        f"<b>concatenated</b>, {dim:,} values",
+        "<b>embedding</b> of length 1",
+        f"<b>product</b> {walk.product:.3f}",
+    ]
+    plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
+    numbers = pd.DataFrame({"step": range(1, 11), "what": plain})
+    _draw(plots.way_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]), "way", numbers, 480)
+
+
+def _show_tokens(walk: Walkthrough) -> None:
+    text = walk.text
+    _tiles(list(text.tokens), [f"{i:,}" for i in text.ids])
+    table = pd.DataFrame(
+        {
+            "token": text.tokens,
+            "id": text.ids,
+            "in the text": [text.piece(i) for i in range(len(text))],
+            "unknown": text.unknown,
+        }
+    )
+    st.dataframe(table, hide_index=True, width="stretch")
+
+
+def _show_inputs(walk: Walkthrough) -> None:
+    tokens, window = walk.text.tokens, range(len(walk.text))
+    figure = blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
+    columns = [f"{i} {token}" for i, token in enumerate(tokens, 1)]
+    numbers = pd.DataFrame(walk.inputs.masked, columns=columns)
+    numbers.insert(0, "shift", walk.inputs.shift)
+    numbers.insert(0, "blueprint", walk.inputs.blueprint + 1)
+    _draw(figure, "masked inputs", numbers, grid_height(walk.inputs, tokens))
+
+
+def _show_loss(walk: Walkthrough) -> None:
+    before, after, tokens = walk.before, walk.after, walk.text.tokens
+
+    def name(position: int) -> str:
+        i = before.input[position]
+        blueprint = walk.settings.blueprints[walk.inputs.blueprint[i]]
+        return f"“{tokens[before.token[position]]}” in input {i + 1} {blueprint}"
+
+    most_learnt = int((after.probability - before.probability).argmax())
+    position = st.selectbox("Hidden token", range(len(before)), index=most_learnt, format_func=name)
+    hidden = walk.inputs.masked[before.input[position]]
+    _tiles(["?" if i == before.token[position] else "▢" if hide else token
+            for i, (token, hide) in enumerate(zip(tokens, hidden, strict=True))])  # fmt: skip
+
+    label = tokens[before.token[position]]
+    was = dict(zip(walk.words_before[position], before.top_probabilities[position], strict=True))
+    now = dict(zip(walk.words_after[position], after.top_probabilities[position], strict=True))
+    was[label], now[label] = before.probability[position], after.probability[position]
+    words = sorted({*was, *now}, key=lambda word: (now.get(word, 0.0), was.get(word, 0.0)))[-7:]
+    table = pd.DataFrame(
+        {
+            "word": words,
+            "before": [was.get(word, np.nan) for word in words],
+            "after": [now.get(word, np.nan) for word in words],
+        }
+    )
+    figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
+    _draw(figure, "predictions", table[::-1], 520)
+    st.markdown(
+        f"The loss here is $-\\ln {before.probability[position]:.4f} = "
+        f"{before.loss[position]:.2f}$. Over all {len(before)} hidden tokens the mean is "
+        f"**{before.mean_loss:.2f}**; after micro-tuning it is {after.mean_loss:.2f}."
+    )
+    losses = pd.DataFrame(
+        {
+            "input": before.input + 1,
+            "token": [tokens[i] for i in before.token],
+            "before": before.loss,
+            "after": after.loss,
+        }
+    )
+    figure = plots.losses_figure(tokens, before.token, before.loss, after.loss)
+    _draw(figure, "losses", losses, 460)
+
+
+def _choose_layer(walk: Walkthrough) -> int:
+    layers = walk.settings.layers
+    key = f"{PAGE}-layer"
+    if st.session_state.get(key) not in range(len(layers)):
+        st.session_state[key] = 0
+    layer: int | None = st.segmented_control(
+        "Layer",
+        range(len(layers)),
+        format_func=lambda i: plots.layer_label(layers[i]),
+        required=True,
+        key=key,
+        label_visibility="collapsed",
+        persist_state="page",
+    )
+    return layer or 0
+
+
+def _show_weights(walk: Walkthrough) -> None:
+    layer = _choose_layer(walk)
+    weights, delta = walk.weights[layer], walk.deltas[layer][-1, 0]
+    strongest = np.argsort(-np.abs(delta))[:NEURONS]
+    before, after = weights[strongest], (weights + delta)[strongest]
+    numbers = pd.DataFrame({"neuron": strongest, "before": before, "after": after})
+    _draw(plots.weights_figure(strongest, before, after), "weights", numbers, 460)
+    neuron = st.selectbox("AdamW's first step, for neuron", strongest.tolist())
+    step = walk.first_step(layer, neuron)
+    st.latex(
+        r"\begin{aligned} "
+        rf"g &= {_tex(step.gradient)} \\ "
+        rf"m &= 0.1\,g = {_tex(step.first)} \\ "
+        rf"v &= 0.001\,g^2 = {_tex(step.second)} \\ "
+        r"w' &= w - \eta\lambda w - \eta\,\frac{m/0.1}{\sqrt{v/0.001}+\epsilon} \\ "
+        rf"&= {_tex(step.weight)} - ({_tex(step.decay)}) - ({_tex(step.step)}) \\ "
+        rf"&= {_tex(step.result)} \end{{aligned}}"
+    )
+    settings = walk.settings
+    st.caption(
+        f"Learning rate η = {settings.learning_rate:g}, weight decay λ = "
+        f"{settings.weight_decay:g}. In the first step the gradient's size cancels out: every "
+        "weight moves by the learning rate, up or down. Later steps tell the weights apart."
+    )
+
+
+def _tex(value: float) -> str:
+    mantissa, _, exponent = f"{value:.4g}".partition("e")
+    return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def _show_delta(walk: Walkthrough) -> None:
+    layer = _choose_layer(walk)
+    deltas = walk.deltas[layer][:, 0]
+    numbers = pd.DataFrame(deltas, columns=[f"neuron {i}" for i in range(deltas.shape[1])])
+    numbers.insert(0, "epoch", range(1, len(deltas) + 1))
+    _draw(plots.delta_figure(deltas), "delta", numbers)
+
+
+def _show_lengths(walk: Walkthrough) -> None:
+    names = walk.settings.layers
+    numbers = pd.DataFrame({"layer": names, "length": walk.lengths})
+    _draw(plots.lengths_figure(names, walk.lengths), "lengths", numbers)
+
+
+def _show_joined(walk: Walkthrough) -> None:
+    names, vectors = walk.settings.layers, walk.normalized
+    numbers = pd.DataFrame(
+        {
+            "layer": np.repeat(names, [len(vector) for vector in vectors]),
+            "value": np.concatenate(vectors),
+        }
+    )
+    _draw(plots.joined_figure(names, vectors), "concatenated", numbers)
+
+
+def _show_embedding(walk: Walkthrough) -> None:
+    embedding = walk.tuning.embeddings[0]
+    numbers = pd.DataFrame({"value": embedding})
+    _draw(plots.fingerprint_figure(embedding), "embedding", numbers, 460)
+
+
+def _show_product(walk: Walkthrough) -> None:
+    first, second = walk.tuning.texts
+    _tiles([first.text])
+    _tiles([second.text])
+    a, b = walk.tuning.embeddings
+    sizes = [len(weights) for weights in walk.weights]
+    numbers = pd.DataFrame({"first": a, "second": b, "product": a * b, "sum": np.cumsum(a * b)})
+    _draw(plots.product_figure(walk.settings.layers, sizes, a, b), "product", numbers, 460)
+
+
+STEPS = (
+    Step(
+        "Text",
+        "It begins with a text, and ends with a number that says how near another text is.",
+        _show_text,
+        r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
+        "section 2",
+    ),
+    Step(
+        "Tokens",
+        "The model reads tokens: words of its vocabulary, or pieces of words. The number is the "
+        "token's row in the vocabulary.",
+        _show_tokens,
+        r"$$\text{text} \;\to\; (t_0, t_1, \dots, t_{N-1}), \qquad t_j \in \{0 \dots V - 1\}$$",
+        "section 2",
+    ),
+    Step(
+        "Masked inputs",
+        "Blueprints make inputs of the text: in each, some tokens are hidden.",
+        _show_inputs,
+        r"$$\text{token } j \text{ is masked when } (j - s) \bmod (k + m) \ge k$$",
+        "Figures 9 and 10",
+    ),
+    Step(
+        "Loss",
+        "The model guesses every hidden token. The less it expects the right one, the higher "
+        "its loss.",
+        _show_loss,
+        r"$$\text{loss} = -\frac{1}{M} \sum_{i=1}^{M} \ln p_i(\text{hidden token})$$",
+        "section 2",
+    ),
+    Step(
+        "Weights, before and after",
+        "To lower the loss, the weights of a few layers are moved, step by step, by AdamW. All "
+        "others stay as they are.",
+        _show_weights,
+        r"$$m \leftarrow 0.9\,m + 0.1\,g, \quad v \leftarrow 0.999\,v + 0.001\,g^2, \quad "
+        r"w \leftarrow w - \eta \lambda w - \eta \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$",
+        "section 2",
+    ),
+    Step(
+        "Delta",
+        "What each weight has moved by, after every epoch. The last row is the delta.",
+        _show_delta,
+        r"$$\Delta_j = W'_j - W_j$$",
+        "section 2",
+    ),
+    Step(
+        "Normalised",
+        "Each layer's delta is divided by its length, so that every layer counts alike.",
+        _show_lengths,
+        r"$$\frac{\Delta_j}{|\Delta_j|}$$",
+        "Equation 1",
+    ),
+    Step(
+        "Concatenated",
+        "The layers are put in one row.",
+        _show_joined,
+        r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
+        r"\text{number of layers}$$",
+        "Equation 1",
+    ),
+    Step(
+        "Embedding",
+        "Divided by its length, the row is the text's embedding, folded here into a picture: the "
+        "text's fingerprint.",
+        _show_embedding,
+        r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
+        "Equation 1",
+    ),
+    Step(
+        "Product",
+        "The second text goes the same way. The product of both embeddings says how alike they "
+        "are: 1 is the same, 0 is nothing in common.",
+        _show_product,
+        r"$$E_A \cdot E_B = \sum_i E_{A,i}\,E_{B,i}$$",
+        "section 3",
+    ),
+)

@@ -1,0 +1,35 @@
+"""The page on layer dynamics below its title: one of its views."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from neuralviz.ui.layers import pairs, text, tuning, words
+
+VIEWS = {
+    "A text": text.show,
+    "A corpus": words.show,
+    "Scored pairs": pairs.show,
+    "Micro-tuning": tuning.show,
+}
+
+
+def show() -> None:
+    """The view that is chosen."""
+    view = st.segmented_control(
+        "View",
+        list(VIEWS),
+        default=next(iter(VIEWS)),
+        required=True,
+        key="layers-view",
+        bind="query-params",
+        on_change=_leave_texts,
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    VIEWS[view]()
+
+
+def _leave_texts() -> None:
+    """Take the texts of the view that is left out of the address; each view has its own."""
+    st.query_params.pop("view", None)

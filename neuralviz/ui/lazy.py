@@ -1,0 +1,57 @@
+"""Values that are made when they are first asked for, and never change after that."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+T = TypeVar("T")
+
+
+class Lazy:
+    """Named values, each made once whichever threads ask for it, and shared by all of them.
+
+    Arrays are made read-only. A value whose making fails is made anew the next time.
+
+    Args:
+        kept: so many are held; the one that was used longest ago goes first.
+    """
+
+    def __init__(self, kept: int | None = None) -> None:
+        self._kept = kept
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._making: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: Hashable, make: Callable[[], T]) -> T:
+        """The value of a name; made by ``make`` when there is none."""
+        with self._lock:
+            if name in self._values:
+                self._values.move_to_end(name)
+                return self._values[name]
+            making = self._making.setdefault(name, threading.Lock())
+        with making:
+            with self._lock:
+                if name in self._values:
+                    return self._values[name]
+            value = frozen(make())
+            with self._lock:
+                self._values[name] = value
+                self._making.pop(name, None)
+                while self._kept is not None and len(self._values) > self._kept:
+                    self._values.popitem(last=False)
+            return value
+
+
+def frozen(value: T) -> T:
+    """``value`` itself; an array in it, or in an attribute of it, is made read-only."""
+    for one in (value, *getattr(value, "__dict__", {}).values()):
+        if isinstance(one, np.ndarray):
+            one.flags.writeable = False
+    return value

@@ -1,0 +1,228 @@
+"""What is asked for before a run on the micro-tuning page."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.micro_tuning import TuningSettings, parse_blueprints
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_TOLERANCE,
+    Precision,
+    check_numbers,
+    check_tolerance,
+    is_fast,
+)
+from neuralviz.models import BUNDLED, bundled
+from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
+from neuralviz.plots.micro_tuning import short_layer_names
+from neuralviz.ui.model_choice import model_or_none
+from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.precision import choose_precision
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamlit.delta_generator import DeltaGenerator
+
+    from neuralviz.models.language_model import Layer
+
+LONG_WORK_SECONDS = 60
+MASKED_TOKENS_PER_SECOND = 4000  # and epoch; on two cores, the bundled model's head, exact
+FAST_EPOCH = 0.15  # of an exact one, from the second on
+SHORT_WORK = 20_000  # characters times epochs: needs no announcement
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the widgets hold.
+
+    Attributes:
+        settings: of a run; None where they make no sense.
+        why_not: why they make none, or why there is nothing to tune on.
+        button: the place of the button that starts a run.
+    """
+
+    settings: TuningSettings | None
+    why_not: str
+    button: DeltaGenerator
+
+
+def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
+    """Widgets for the settings of a run; None when the model cannot be had, which has been said."""
+    choice = layers_to_choose_from(model_id)
+    if choice is None:
+        return None
+    button, below = st.columns([1, 7])
+    folder = below.expander("Settings", icon=":material/tune:", key="settings", on_change="rerun")
+    with folder:
+        layers = layer_choice(*choice)
+        columns = st.columns(4)
+        blueprints = columns[0].text_input(
+            "Blueprints (keep, mask)",
+            "(2,1), (1,1), (1,2), (1,3)",
+            key="blueprints",
+            bind="query-params",
+            help="Keep so many tokens, mask the next so many, and so on; then shifted. "
+            "The page “Masking blueprints” draws them.",
+        )
+        epochs = columns[1].number_input(
+            "Epochs", value=10, step=1, key="epochs", bind="query-params", help="1 … 1000"
+        )
+        learning_rate = columns[2].number_input(
+            "Learning rate",
+            value=0.01,
+            step=0.005,
+            format="%g",
+            key="learning_rate",
+            bind="query-params",
+            help="Of AdamW; the paper uses 0.01.",
+        )
+        with columns[3]:
+            precision = choose_precision("Precision", "precision", "exact")
+        tolerance = DEFAULT_TOLERANCE
+        if is_fast(precision):
+            tolerance = columns[3].number_input(
+                "Tolerance",
+                value=DEFAULT_TOLERANCE,
+                step=0.001,
+                format="%g",
+                key="tolerance",
+                bind="query-params",
+                help="How far below 1 the cosine of a fast embedding to the exact one may be.",
+            )
+        said_inside = st.container()
+        unmasked = st.toggle(
+            "Mask nothing: predict every word",
+            key="unmasked",
+            bind="query-params",
+            help="The paper found that this still works, but less well.",
+        )
+
+    settings, why_not = None, ""
+    try:
+        settings = run_settings(
+            layers, blueprints or "", epochs, learning_rate, unmasked, precision, tolerance
+        )
+        if settings.precision != "exact" and not folder.open:
+            st.caption(f"Texts are learnt {settings.precision_in_words}.")
+        say_how_long(texts, settings)
+    except NeuralvizError as error:
+        with said_inside if folder.open else st.container():
+            show_error(error)
+        why_not = str(error)
+    if not texts:
+        why_not = "Give a text above, and it can be tuned on."
+        st.caption(why_not)
+    return Asked(settings, why_not, button)
+
+
+def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
+    """1-D parameters and vocabulary size; of the bundled model without loading it.
+
+    None when the model cannot be had yet; the page has said so.
+    """
+    if model_id == BUNDLED:
+        shapes = bundled.shapes()
+        return layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+    model = model_or_none(model_id)
+    return None if model is None else (model.layers, model.vocab_size)
+
+
+def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
+    """Widgets for the layers to tune; the names of the chosen ones."""
+    presets = _presets(layers, vocab_size)
+    first = next(iter(presets), "Choose")
+    preset = st.pills(
+        "Layers",
+        [*presets, "Choose"],
+        default=first,
+        required=True,
+        key="layers",
+        bind="query-params",
+    )
+    if preset != "Choose":
+        chosen = presets[preset or first]
+        st.caption(plain(", ".join(short_layer_names(chosen))))
+        return chosen
+    by_name = {layer.name: layer for layer in layers}
+    return tuple(
+        st.multiselect(
+            "1-D parameters, by block",
+            list(by_name),
+            default=list(presets.get(first, ())),
+            format_func=lambda name: _in_words(by_name[name]),
+            key="chosen-layers",
+            bind="query-params",
+            help="Attention's key biases cannot change what the model says: their delta is noise.",
+        )
+    )
+
+
+def _in_words(layer: Layer) -> str:
+    place = layer.part if layer.block is None else f"block {layer.block}"
+    return f"{place} · {layer.kind} ({layer.size:,})"
+
+
+def _presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, ...]]:
+    presets = {"Head": head_layers(layers, vocab_size), "Last block": last_block_layers(layers)}
+    if presets["Last block"]:
+        last = next(la for la in layers if la.name == presets["Last block"][-1])
+        presets["Every block"] = tuple(
+            la.name for la in layers if la.block is not None and la.kind == last.kind
+        )
+    return {name: chosen for name, chosen in presets.items() if chosen}
+
+
+def run_settings(
+    layers: Sequence[str],
+    blueprints: str,
+    epochs: int,
+    learning_rate: float,
+    unmasked: bool,
+    precision: Precision = "exact",
+    tolerance: float = DEFAULT_TOLERANCE,
+) -> TuningSettings:
+    """The settings of a run, from what the widgets hold.
+
+    Raises:
+        SettingsError: one makes no sense.
+    """
+    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
+    check_tolerance(tolerance)
+    if not layers:
+        raise SettingsError("Choose at least one layer to tune.")
+    return TuningSettings(
+        layers=tuple(layers),
+        blueprints=parse_blueprints(blueprints),
+        epochs=epochs,
+        learning_rate=learning_rate,
+        predict_unmasked=unmasked,
+        precision=precision,
+        tolerance=tolerance,
+    )
+
+
+def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
+    """A sentence on work that will take minutes, before it starts."""
+    if sum(map(len, texts)) * settings.epochs < SHORT_WORK:
+        return
+    reader = bundled.text_reader().encoder
+    n_tokens = sum(map(len, reader.encode_batch(list(texts), add_special_tokens=False)))
+    # a period of k + m shifts masks every token m times
+    times_masked = sum(blueprint.mask for blueprint in settings.blueprints)
+    if settings.predict_unmasked:
+        times_masked = 1
+    epochs = 1 + (settings.epochs - 1) * (FAST_EPOCH if settings.is_fast else 1)
+    seconds = n_tokens * times_masked * epochs / MASKED_TOKENS_PER_SECOND
+    if seconds > LONG_WORK_SECONDS:
+        minutes = math.ceil(seconds / 60)
+        st.info(
+            f"{n_tokens:,} tokens: about {minutes} minutes of work on two cores with the "
+            "bundled model. You can stop at any time and keep what was learnt.",
+            icon=":material/schedule:",
+        )

@@ -1,0 +1,227 @@
+"""The figures and tables of a run on the micro-tuning page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.plots.micro_tuning import (
+    delta_heatmap,
+    delta_norm_figure,
+    loss_figure,
+    products_figure,
+    shares_figure,
+    shares_width,
+    short_layer_names,
+)
+from neuralviz.plots.theme import shorten
+from neuralviz.store.writing import frame_csv
+from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.page import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning.record import RunRecord
+
+SHOWN_PRODUCTS = 100
+
+
+def show_record(record: RunRecord, key: str, *, wide: bool) -> int:
+    """What a run shows while it goes on, and the text that is looked at.
+
+    ``wide`` puts figures beside each other.
+    """
+    _warnings(record)
+    places = st.columns(2) if wide else [st.container(), st.container()]
+    with places[0]:
+        text = _pick_text(record, key)
+        figure = loss_figure(record.loss_curves(), record.texts)
+        live_figure(figure, key=f"{key}-loss", height=380, name="loss")
+    with places[1]:
+        layer = _pick_layer(record, key)
+        figure = delta_norm_figure(
+            record.delta_norm[:, text], record.settings.layers, record.epochs_learnt(text)
+        )
+        live_figure(figure, key=f"{key}-norm", height=380, name="delta-norm")
+    strongest = record.strongest_neurons(layer, text)
+    moved = record.last[layer][text, strongest]
+    figure = delta_heatmap(
+        record.delta(layer, text), record.settings.layers[layer], strongest, moved
+    )
+    live_figure(figure, key=f"{key}-delta", height=340, name="delta")
+    st.caption(
+        "Strongest neurons: "
+        + ", ".join(
+            f"**{neuron}** ({by:+.3g})" for neuron, by in zip(strongest, moved, strict=True)
+        )
+    )
+    return text
+
+
+def _pick_text(record: RunRecord, key: str) -> int:
+    return st.selectbox(
+        "Text",
+        record.started(),
+        format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
+        key=f"{key}-text",
+    )
+
+
+def _pick_layer(record: RunRecord, key: str) -> int:
+    names = short_layer_names(record.settings.layers)
+    return st.selectbox(
+        "Layer", range(len(names)), format_func=lambda i: names[i], key=f"{key}-layer"
+    )
+
+
+def _warnings(record: RunRecord) -> None:
+    """What a person should know before believing the figures."""
+    if record.diverged:
+        which = _numbers(record.diverged)
+        st.warning(
+            f"The loss of text {which} ceased to be a number: the learning rate is too high. The "
+            "last finite weights are kept; the paper's learning rate is 0.01."
+        )
+    elif rose := [i for i in record.started() if record.loss_rose(i)]:
+        st.warning(
+            f"The loss of text {_numbers(rose)} rose: the learning rate is too high for the model "
+            "to learn. The paper's is 0.01."
+        )
+    foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
+    if foreign:
+        st.warning(
+            f"Many words of text {_numbers(foreign)} are not in the model's vocabulary, or only in "
+            "pieces. Is it in another language? The bundled model is for English and reads "
+            "everything in lower case."
+        )
+
+
+def _numbers(texts: Sequence[int] | set[int]) -> str:
+    first = ", ".join(str(i + 1) for i in sorted(texts)[:5])
+    return first + (" and others" if len(texts) > 5 else "")
+
+
+def show_after(record: RunRecord, key: str, text: int) -> None:
+    """What can be said when a text is learnt: who wrote the delta, predictions, products."""
+    report = record.reports.get(text)
+    if report is not None:
+        _shares(record, key, text)
+        _predictions(record, key, text)
+    started = record.started()
+    if len(started) > 1:
+        shown = started[:SHOWN_PRODUCTS]
+        vectors = record.embeddings()[: len(shown)]
+        products = vectors @ vectors.T
+        labels = [record.texts[i] for i in shown]
+        if len(shown) < len(started):
+            st.caption(f"The first {len(shown)} of {len(started):,} texts are drawn.")
+        table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
+        table.insert(0, "text", labels)
+        show_figure(
+            products_figure(labels, products),
+            key=f"{key}-products",
+            numbers=table,
+            name="products",
+            height=min(720, 200 + 60 * len(shown)),
+        )
+    _take_away(record, key)
+
+
+def _shares(record: RunRecord, key: str, text: int) -> None:
+    report = record.reports[text]
+    if report.shares is None:
+        st.caption(
+            "Which words wrote the embedding is not followed here: for long texts, and for the "
+            "output layer's own bias, it would cost too much time and memory."
+        )
+        return
+    words = [report.text.text[start:end] for start, end in report.text.word_spans]
+    shares = np.bincount(report.text.words, weights=report.shares, minlength=len(words))
+    lacking = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
+    labels = [
+        f"{word} (?)" if unknown else word for word, unknown in zip(words, lacking, strict=True)
+    ]
+    with swiped(f"{key}-shares-wide", shares_width(labels)):
+        show_figure(
+            shares_figure(labels, shares, "Which words wrote the embedding"),
+            key=f"{key}-shares",
+            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": lacking}),
+            name="word-shares",
+            height=400,
+        )
+    note = f"Words and weight decay ({report.decay_share:.1%}) sum to 100 %."
+    if lacking.any():
+        unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))
+        note += f" Marked (?), because the vocabulary does not know them: {shorten(unknown, 200)}."
+    if record.settings.in_bf16:
+        note += " Rounding to bfloat16 moves these shares far more than it moves the embedding."
+    st.caption(plain(note))
+
+
+def _predictions(record: RunRecord, key: str, text: int) -> None:
+    report = record.reports[text]
+    said = report.predictions
+    st.markdown("**What the model says at the hidden words**")
+    table = pd.DataFrame(
+        {
+            "input": said.input + 1,
+            "hidden": [report.text.piece(token) for token in said.token],
+            "before": said.before * 100,
+            "after": said.after * 100,
+            "before, likeliest": said.words_before,
+            "after, likeliest": said.words_after,
+        }
+    )
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=320,
+        key=f"{key}-predictions",
+        column_config={
+            name: st.column_config.ProgressColumn(
+                name, format="%.1f %%", min_value=0, max_value=100
+            )
+            for name in ("before", "after")
+        },
+    )
+    st.caption(
+        f"Probability of the hidden word: {said.before.mean():.0%} before and "
+        f"{said.after.mean():.0%} after on average; it rose at "
+        f"{(said.after > said.before).mean():.0%} of {len(said.input):,} hidden positions."
+    )
+
+
+def _take_away(record: RunRecord, key: str) -> None:
+    """Losses and embeddings as files."""
+    started = record.started()
+
+    def losses() -> str:
+        epochs = np.arange(len(record.loss))
+        table = pd.DataFrame(record.loss[:, started], columns=[f"text {i + 1}" for i in started])
+        table.insert(0, "epochs learnt", epochs)
+        return frame_csv(table)
+
+    def embeddings() -> bytes:
+        table = {
+            "id": [str(i + 1) for i in started],
+            "text": [record.texts[i] for i in started],
+            "vector": list(record.embeddings()),
+        }
+        return pd.DataFrame(table).to_parquet(index=False)
+
+    with st.popover(
+        "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
+    ):
+        st.download_button(
+            "Embeddings (parquet)", embeddings, "neural-embeddings.parquet",
+            key=f"{key}-embeddings", on_click="ignore", width="stretch",
+        )  # fmt: skip
+        st.download_button(
+            "Losses (CSV)", losses, "losses.csv",
+            key=f"{key}-losses", on_click="ignore", width="stretch",
+        )  # fmt: skip

@@ -1,0 +1,221 @@
+"""Runs of a browser session, and how a run is shown on every page.
+
+A page says what is to be done (a task) and how a result is drawn. What lies between is here: one
+run in place of another, the second click of a double click, the place in the queue, *Stop*, the
+time left, *Start again*, and drawing anew while the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import streamlit as st
+
+from neuralviz.errors import SettingsError
+from neuralviz.jobs import run_queue
+from neuralviz.ui.page import plain
+from neuralviz.ui.session import is_here, session_id
+
+if TYPE_CHECKING:
+    from neuralviz.jobs import Run, Task
+
+R = TypeVar("R")
+
+LIVE_SECONDS = 0.5
+LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
+MEASURED_SECONDS = 1.0  # of work, before its time left is believed
+
+
+@dataclass(frozen=True)
+class SessionRuns:
+    """The runs of one kind that a browser session has started.
+
+    Attributes:
+        kind: names them; begins the keys of their widgets.
+        at_once: so many may be queued or under way. One more is refused; where it is one, it takes
+            the place of the former instead, which is stopped.
+        kept: so many are remembered with their results.
+    """
+
+    kind: str
+    at_once: int = 1
+    kept: int = 4
+
+    def all(self) -> list[Run[Any]]:
+        """The runs, the one that was asked for last at the end."""
+        return list(st.session_state.get(self._key, ()))
+
+    def last(self) -> Run[Any] | None:
+        """The run that was asked for last."""
+        runs = self.all()
+        return runs[-1] if runs else None
+
+    def of(self, task: Task[Any, R]) -> Run[R] | None:
+        """The last run of this very task, if it is remembered."""
+        return next((run for run in reversed(self.all()) if run.task == task), None)
+
+    def start(self, task: Task[Any, R], *, again: bool = False) -> Run[R]:
+        """The run of a task, started unless it is under way or remembered.
+
+        Args:
+            task: what is to be done.
+            again: start it anew when it is over. While it is under way there is no second one: so
+                the second click of a double click starts nothing.
+
+        Raises:
+            SettingsError: too many runs of this kind are not over yet.
+        """
+        run = self.of(task)
+        runs = self.all()
+        if run is not None and not (again and run.is_over):
+            runs.remove(run)
+        else:
+            unfinished = [one for one in runs if not one.is_over]
+            if self.at_once == 1:
+                for one in unfinished:
+                    one.stop()
+                    runs.remove(one)
+            elif len(unfinished) >= self.at_once:
+                raise SettingsError(
+                    f"{self.at_once} runs of yours are not over yet; stop one or wait for it."
+                )
+            number = st.session_state.get(self._count, 0) + 1
+            st.session_state[self._count] = number
+            run = run_queue().submit(task, is_here(session_id()), number)
+        runs.append(run)
+        over = [one for one in runs[:-1] if one.is_over]
+        for one in over[: max(0, len(runs) - self.kept)]:
+            runs.remove(one)
+        st.session_state[self._key] = runs
+        return run
+
+    @property
+    def _key(self) -> str:
+        return f"{self.kind}-runs"
+
+    @property
+    def _count(self) -> str:
+        return f"{self.kind}-runs-started"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a panel says of a run, in place of what it says by itself.
+
+    Attributes:
+        begins: while nothing is known of it.
+        after_error: follows the error of one that failed.
+        stopped, done: made of the result of a run that has ended so; nothing is said where ``done``
+            makes an empty text.
+    """
+
+    begins: str = "The model begins …"
+    after_error: str = ""
+    stopped: Callable[[Any], str] | None = None
+    done: Callable[[Any], str] | None = None
+
+
+def run_panel(
+    runs: SessionRuns,
+    run: Run[R],
+    show: Callable[[R, bool], None],
+    *,
+    words: Words | None = None,
+    bar_stays: bool = False,
+    every: float = LIVE_SECONDS,
+    patience: float = 0.0,
+) -> None:
+    """How far a run is, and its result; drawn again until the run is over, then the page runs.
+
+    User text in the sentences is shown as it is.
+
+    Args:
+        runs: among which the run is.
+        run: what is shown.
+        show: draws a result; is told whether the run still goes on.
+        words: what is said of it.
+        bar_stays: keep bar and button when it is over, so that nothing below them moves; else a
+            line takes their place.
+        every: seconds between two drawings.
+        patience: seconds that the page waits before it draws anything: a run that is over by then
+            shows its result at once.
+    """
+    live = not run.wait(patience)
+    panel = st.fragment(_panel, run_every=every if live else None)
+    panel(runs, run, show, words or Words(), bar_stays, live)
+
+
+def _panel(
+    runs: SessionRuns,
+    run: Run[R],
+    show: Callable[[R, bool], None],
+    words: Words,
+    bar_stays: bool,
+    live: bool,
+) -> None:
+    if live and run.is_over:
+        st.rerun()
+    _state(runs.kind, run, words, bar_stays)
+    if run.status in ("failed", "stopped") and st.button(
+        "Start again", icon=":material/replay:", key=f"{runs.kind}-again-{run.id}"
+    ):
+        try:
+            runs.start(run.task, again=True)
+        except SettingsError as error:
+            st.error(plain(str(error)))
+        else:
+            st.rerun()
+    show(run.result, live)
+
+
+def _state(kind: str, run: Run[Any], words: Words, bar_stays: bool) -> None:
+    """Progress with a *Stop*, the place in the queue, or how the run ended."""
+    status = run.status  # read once: the run goes on meanwhile
+    progress = run.progress
+    share, text = progress.share, progress.doing or words.begins
+    if status == "failed":
+        st.error(plain(f"{run.error} {words.after_error}".rstrip()))
+        return
+    if status == "done":
+        share, text = 1.0, words.done(run.result) if words.done else _done(run)
+    elif status == "stopped":
+        text = words.stopped(run.result) if words.stopped else _stopped(run)
+    elif status == "queued" and (place := run_queue().place_in_queue(run)):
+        share, text = 0.0, f"Waiting for work that began before; place {place} in the queue."
+    else:
+        text += time_left(run)
+    over = status not in ("queued", "running")
+    if over and not bar_stays:
+        if text:
+            (st.caption if status == "done" else st.info)(plain(text))
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(share, plain(text))
+        if st.button("Stop", icon=":material/stop:", key=f"{kind}-stop-{run.id}", disabled=over):
+            run.stop()
+
+
+def _done(run: Run[Any]) -> str:
+    progress = run.progress
+    if not progress.unit:
+        return f"Done in {run.seconds:.1f} s."
+    return f"{progress.total:,.0f} {progress.unit}, {run.seconds:.1f} s of work."
+
+
+def _stopped(run: Run[Any]) -> str:
+    progress = run.progress
+    if not progress.total:
+        return "Stopped."
+    return f"Stopped after {progress.doing}; below is what they give."
+
+
+def time_left(run: Run[Any]) -> str:
+    """How long a run that takes longer than a moment still takes, to be put after its counts."""
+    left = run.seconds_left
+    if left is None or run.seconds_measured < MEASURED_SECONDS:
+        return ""
+    if left < 1 or run.seconds + left < LONG_SECONDS:
+        return ""
+    return f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left"
