@@ -177,6 +177,9 @@ def _load_bundled() -> None:
         model = load_for_app(BUNDLED)
     except NeuralvizError as error:
         _log.warning("The bundled model was not loaded ahead: %s", error)
+    except Exception:  # imports fail in any way once Python has begun to end
+        if threading.main_thread().is_alive():
+            raise
     else:
         _devices[BUNDLED] = _device_in_words(model.device.type)
 
