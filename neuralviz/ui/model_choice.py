@@ -162,3 +162,6 @@ def _load_bundled() -> None:
         shared_model(BUNDLED)
     except NeuralvizError as error:
         _log.warning("The bundled model was not loaded ahead: %s", error)
+    except Exception:  # imports fail in any way once Python has begun to end
+        if threading.main_thread().is_alive():
+            raise

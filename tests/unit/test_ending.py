@@ -47,13 +47,14 @@ WARM_UP = """
 import time
 from neuralviz.ui import model_choice
 
-def load():
+def load(model_id):
     print("begins", flush=True)
     time.sleep(1)
     print("ends", flush=True)
+    raise ImportError("cannot import once Python has begun to end")
 
 model_choice.WARM_UP_AFTER = 0
-model_choice._load_bundled = load
+model_choice.load_for_app = load
 model_choice._start_warm_up()
 time.sleep(0.3)
 """
@@ -135,3 +136,4 @@ def test_a_warm_up_is_waited_for() -> None:
         [sys.executable, "-c", WARM_UP], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.split() == ["begins", "ends"]
+    assert "Traceback" not in done.stderr
