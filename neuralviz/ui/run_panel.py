@@ -157,26 +157,18 @@ def _panel(
 ) -> None:
     if live and run.is_over:
         st.rerun()
-    _state(runs.kind, run, words, bar_stays)
-    if run.status in ("failed", "stopped") and st.button(
-        "Start again", icon=":material/replay:", key=f"{runs.kind}-again-{run.id}"
-    ):
-        try:
-            runs.start(run.task, again=True)
-        except SettingsError as error:
-            st.error(plain(str(error)))
-        else:
-            st.rerun()
+    _state(runs, run, words, bar_stays)
     show(run.result, live)
 
 
-def _state(kind: str, run: Run[Any], words: Words, bar_stays: bool) -> None:
+def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:
     """Progress with a *Stop*, the place in the queue, or how the run ended."""
     status = run.status  # read once: the run goes on meanwhile
     progress = run.progress
     share, text = progress.share, progress.doing or words.begins
     if status == "failed":
         st.error(plain(f"{run.error} {words.after_error}".rstrip()))
+        _offer_restart(runs, run)
         return
     if status == "done":
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
@@ -190,11 +182,30 @@ def _state(kind: str, run: Run[Any], words: Words, bar_stays: bool) -> None:
     if over and not bar_stays:
         if text:
             (st.caption if status == "done" else st.info)(plain(text))
+        if status == "stopped":
+            _offer_restart(runs, run)
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(share, plain(text))
-        if st.button("Stop", icon=":material/stop:", key=f"{kind}-stop-{run.id}", disabled=over):
+        if status == "stopped":
+            _offer_restart(runs, run)
+        elif st.button(
+            "Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}", disabled=over
+        ):
             run.stop()
+
+
+def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
+    """A way to have the work done after all."""
+    key = f"{runs.kind}-again-{run.id}"
+    if not st.button("Start again", icon=":material/replay:", key=key):
+        return
+    try:
+        runs.start(run.task, again=True)
+    except SettingsError as error:
+        st.error(plain(str(error)))
+    else:
+        st.rerun()
 
 
 def _done(run: Run[Any]) -> str:

@@ -57,6 +57,7 @@ def show_runs() -> None:
             selection_mode="multi",
             format_func=lambda number: f"Run {number}",
             key=SHOWN,
+            persist_state="session",
         )
     shown = [run for run in runs if run.number in st.session_state.get(SHOWN, [])][-2:]
     for column, run in zip(st.columns(max(1, len(shown))), shown, strict=False):

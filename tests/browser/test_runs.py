@@ -1,0 +1,53 @@
+"""Runs as a person drives them: double clicks, Stop, Start again, other pages meanwhile."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app import APP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def address(serve: Callable[[Path], str]) -> str:
+    return serve(APP)
+
+
+def test_a_run_is_started_once_stopped_started_again_and_met_again(
+    page: Page, address: str
+) -> None:
+    page.goto(f"{address}/?epochs=1000")
+    tune = page.get_by_role("button", name="Tune", exact=True)
+    expect(tune).to_be_enabled()
+    stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
+    tune.dblclick()
+    expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"step \d+ of 1000, about .* left"))).to_be_visible()
+    expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
+    stop.click()
+    expect(page.get_by_text("Stopped after")).to_be_visible()
+    page.get_by_role("button", name="Start again").click()
+    expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
+
+    page.get_by_role("link", name="Compare", exact=True).click()
+    expect(page.get_by_text("place 1 in the queue")).to_be_visible()
+    page.get_by_role("link", name="Layer dynamics", exact=True).click()
+    # a text is not kept waiting by the run
+    expect(page.get_by_text("Which words make the sentence vector")).to_be_visible()
+    page.get_by_role("link", name="Micro-tuning", exact=True).click()
+    expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
+    stop.click()
+    page.get_by_role("link", name="Compare", exact=True).click()
+    expect(page.get_by_role("heading", name="Spread")).to_be_visible()
+    expect(page.locator("[data-testid=stException]")).to_have_count(0)
