@@ -83,7 +83,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     """Show a run while it goes on and what came of it."""
     from rich.live import Live
 
-    from neuralviz import terminal
+    from neuralviz.cli import terminal
     from neuralviz.micro_tuning.loop import tune
     from neuralviz.micro_tuning.workload import (
         MAX_FOLLOWED_VALUES,
@@ -131,7 +131,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 
 def _conclude(console: Console, result: MicroTuning) -> None:
     """What came of a run, and what to mind."""
-    from neuralviz import terminal
+    from neuralviz.cli import terminal
 
     if result.shares is None:
         console.print("The text is too long to follow which words wrote its embedding.")

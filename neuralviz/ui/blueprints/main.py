@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
     from neuralviz.models import TextModel, TokenizedText
-    from neuralviz.models.language_model import TextReader
+    from neuralviz.models.bundled import TextReader
 
 PAGE = "grid"
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
