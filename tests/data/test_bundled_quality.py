@@ -55,6 +55,7 @@ def test_it_predicts_masked_tokens_of_passages_it_was_not_trained_on(
     assert accuracy >= LEAST_ACCURACY
 
 
+@pytest.mark.slow
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
     """Better than the same model's mean-pooled states, and not behind counting words."""
     pytest.importorskip("scipy")

@@ -21,6 +21,7 @@ FILE = "stsb/test.csv"
 PUBLISHED = 0.820  # Spearman's correlation of all-MiniLM-L6-v2
 
 
+@pytest.mark.slow
 def test_the_last_layers_mean_has_the_published_correlation(data: Path) -> None:
     path = data / FILE
     if not path.is_file():
@@ -34,6 +35,7 @@ def test_the_last_layers_mean_has_the_published_correlation(data: Path) -> None:
     assert mean.spearman > result.by_layer["mean"][0].correlation.spearman
 
 
+@pytest.mark.slow
 def test_evaluate_gives_the_published_figures(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

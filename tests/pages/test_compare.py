@@ -99,6 +99,8 @@ def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
 
 
 def test_a_new_comparison_begins_with_the_pair_of_most_disagreement(page: AppTest) -> None:
+    page.text_input(key="m2-neural-epochs").set_value("1").run()  # one is enough to disagree
+    finish(page)
     page.selectbox(key="compare-first").set_value(3).run()
     page.selectbox(key="compare-second").set_value(4).run()
     page.pills(key="compare-example").set_value("Topics").run()

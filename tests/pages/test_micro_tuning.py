@@ -250,6 +250,7 @@ def test_an_address_with_chosen_layers(bundled) -> None:
     page.query_params["chosen-layers"] = ["block 2 · output.dense.bias (384)", "no such layer"]
     page.run()
     assert not page.exception
+    page.number_input(key="epochs").set_value(1).run()
     tune(page)
     assert last_run(page).result.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
 

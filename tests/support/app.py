@@ -10,7 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -114,17 +114,20 @@ def looks(page: Page) -> Iterator[str]:
     last one the page is as wide and as bright as at first.
     """
     for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 900})
         for theme in ("light", "dark"):
-            page.emulate_media(color_scheme=theme)
-            page.wait_for_function(
-                "theme => getComputedStyle(document.querySelector('.stApp')).colorScheme === theme",
-                arg=theme,
-            )
-            settled(page)
+            _look(page, width, theme)
             yield f"{width} px, {theme}"
-    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    page.emulate_media(color_scheme="light")
+    _look(page, WIDTHS[0], "light")
+
+
+def _look(page: Page, width: int, theme: Literal["light", "dark"]) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=theme)
+    page.wait_for_function(
+        "theme => getComputedStyle(document.querySelector('.stApp')).colorScheme === theme",
+        arg=theme,
+    )
+    settled(page)  # a change of theme runs the script again: a click in between could be lost
 
 
 def problems(page: Page) -> list[str]:
