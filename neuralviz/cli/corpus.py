@@ -233,11 +233,9 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
         NeuralvizError: a text has none.
     """
     from neuralviz.embedders.labels import method_label
-    from neuralviz.store.vectors import embedder_id
 
     (embedder,) = load_embedders([spec])
-    wanted = embedder_id(embedder)
-    kept = next((one for one in store.vectors.embedders() if one.id == wanted), None)
+    kept = store.vectors.of(embedder)
     if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
         labels = _labels(store.vectors.embedders())
         complete = [
@@ -258,15 +256,11 @@ def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embe
     """Say so when learning the texts that have no vector yet will take minutes."""
     import numpy as np
 
-    from neuralviz.embedders import ConcatenatedEmbedder
-    from neuralviz.store.vectors import embedder_id
-
-    known = {kept.id: kept for kept in store.vectors.embedders()}
     keys = store.keys(corpus)
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
     for embedder in embedders:
-        for part in embedder.parts if isinstance(embedder, ConcatenatedEmbedder) else [embedder]:
-            kept = known.get(embedder_id(part))
+        for part in embedder.parts:
+            kept = store.vectors.of(part)
             has = np.zeros_like(missing) if kept is None else store.vectors.has(kept, keys)
             if not has.all():
                 lacking.append(part)
@@ -289,7 +283,7 @@ def embed_kept(
     label = method_label(spec)
     progress = None
     try:
-        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder, spec)) as run:
+        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder)) as run:
             task = None
             for progress in run:
                 if task is None:

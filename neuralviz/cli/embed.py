@@ -72,11 +72,13 @@ def embed(
 
 def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, how: str) -> None:
     """Embed and write; when interrupted, write what is finished."""
+    from neuralviz.store.memory import MemoryVectors
     from neuralviz.store.writing import write_vectors
 
     warn_of_time([embedder], read.texts)
     with progress_bars() as progress:
-        embedded = embed_texts(embedder, read.texts, batch_size, progress, "Embedding")
+        store = MemoryVectors(0)  # nothing is asked for twice
+        embedded = embed_texts(embedder, read.texts, store, batch_size, progress, "Embedding")
     finished = embedded.done.nonzero()[0].tolist()
     if embedded.stopped and not finished:
         say("Stopped before the first batch was finished; nothing was written.")

@@ -108,10 +108,13 @@ def _compare(
     how: str,
 ) -> None:
     """Embed by one method after the other and write; when interrupted, what is finished."""
+    from neuralviz.store.memory import MemoryVectors
+
     results: list[Embedded] = []
+    store = MemoryVectors()  # methods may have parts in common
     with progress_bars() as progress:
         for name, embedder in zip(names, embedders, strict=True):
-            results.append(embed_texts(embedder, read.texts, batch_size, progress, name))
+            results.append(embed_texts(embedder, read.texts, store, batch_size, progress, name))
             if results[-1].stopped:
                 break
     kept = _kept(names, results, read)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from neuralviz.cli import terminal
 from neuralviz.cli.common import (
     INTERRUPTED,
     MANY_POSITIONS,
@@ -83,7 +84,6 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     """Show a run while it goes on and what came of it."""
     from rich.live import Live
 
-    from neuralviz import terminal
     from neuralviz.micro_tuning.plan import count_masked
     from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune
     from neuralviz.models import tokenize
@@ -127,8 +127,6 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 
 def _conclude(console: Console, result: MicroTuning) -> None:
     """What came of a run, and what to mind."""
-    from neuralviz import terminal
-
     if result.shares is None:
         console.print("The text is too long to follow which words wrote its embedding.")
     else:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders import Embedder, EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
+    from neuralviz.store.vectors import VectorStore
 
 FileArgument = Annotated[
     Path,
@@ -125,13 +126,13 @@ def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
-    from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, TunedOutputEmbedder
+    from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
     from neuralviz.micro_tuning.plan import count_masked
     from neuralviz.models import tokenize
 
     positions = 0
     for embedder in embedders:
-        for part in embedder.parts if isinstance(embedder, ConcatenatedEmbedder) else [embedder]:
+        for part in embedder.parts:
             if isinstance(part, NeuralEmbedder | TunedOutputEmbedder):
                 read = tokenize(part.model, texts)
                 of_epoch = sum(count_masked(text, part.settings) for text in read)
@@ -158,21 +159,28 @@ def progress_bars() -> Iterator[Progress]:
 
 
 def embed_texts(
-    embedder: Embedder, texts: Sequence[str], batch_size: int, progress: Progress, label: str
+    embedder: Embedder,
+    texts: Sequence[str],
+    store: VectorStore,
+    batch_size: int,
+    progress: Progress,
+    label: str,
 ) -> Embedded:
-    """Embed batch by batch, until all is done or Ctrl-C is pressed."""
+    """Embed with a bar, until all is done or Ctrl-C is pressed."""
     import numpy as np
+
+    from neuralviz.store.embedding import embed
 
     vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
     done = np.zeros(len(texts), dtype=bool)
     n_rose, stopped = 0, False
     task = progress.add_task(label, total=len(texts))
     try:
-        for batch in embedder.embed_in_batches(texts, batch_size):
-            vectors[batch.at] = batch.vectors
-            done[batch.at] = True
-            n_rose += int(batch.loss_rose.sum())
-            progress.advance(task, len(batch.at))
+        for event in embed(texts, embedder, store, batch_size=batch_size):
+            vectors[event.at] = event.vectors
+            done[event.at] = True
+            n_rose += int(event.loss_rose.sum())
+            progress.advance(task, len(event.at))
     except KeyboardInterrupt:
         stopped = True
     return Embedded(vectors, done, n_rose, stopped)

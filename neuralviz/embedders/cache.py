@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 class VectorCache:
     """Vectors by embedder and text; those used longest ago go first. Safe to share by threads.
 
-    A key is the embedder's ``identity`` (method, model and its weights' fingerprint, settings) with
-    the text itself.
+    A key is the embedder's `cache_key` with the text itself.
 
     Args:
         max_bytes: of the vectors.
@@ -32,7 +31,8 @@ class VectorCache:
 
     def get(self, embedder: Embedder, texts: Sequence[str]) -> list[np.ndarray | None]:
         """[text] each text's vector, None where it is not kept."""
-        keys = [(embedder.identity, text) for text in texts]
+        of = embedder.cache_key()
+        keys = [(of, text) for text in texts]
         with self._lock:
             for key in keys:
                 if key in self._vectors:
@@ -41,9 +41,10 @@ class VectorCache:
 
     def put(self, embedder: Embedder, texts: Sequence[str], vectors: np.ndarray) -> None:
         """Keep the [text, dim] vectors of some texts."""
+        of = embedder.cache_key()
         with self._lock:
             for text, vector in zip(texts, vectors, strict=True):
-                key = (embedder.identity, text)
+                key = (of, text)
                 if key not in self._vectors:
                     self._bytes += vector.nbytes
                 self._vectors[key] = vector.copy()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,8 +87,8 @@ class NeuralEmbedder(ModelEmbedder):
         return sum(self.layer_sizes)
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "neural", self.model.id, self.model.fingerprint, HowTuned(self.settings)
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
 
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """[layer] products of two embeddings' deltas, layer by layer.
@@ -159,24 +159,12 @@ class _SharedRun:
         return self._results.pop(settings.epochs)
 
 
-@dataclass(frozen=True)
-class HowTuned:
-    """The settings as a part of an identity.
-
-    Exact ones are written as they were before there was another precision, so that vectors kept
-    since then are found.
-    """
-
-    settings: TuningSettings
-
-    def __repr__(self) -> str:
-        exact = self.settings.precision == "exact"
-        values = (
-            f"{field.name}={getattr(self.settings, field.name)!r}"
-            for field in fields(self.settings)
-            if not (exact and field.name in ("precision", "tolerance"))
-        )
-        return f"TuningSettings({', '.join(values)})"
+def tuning_key(settings: TuningSettings) -> dict[str, Any]:
+    """The settings as a part of a cache key."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    if not settings.is_fast:
+        del values["tolerance"]
+    return values
 
 
 def losses(result: MicroTuning) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -67,11 +68,13 @@ class PooledEmbedder(_StatesEmbedder):
         super().__init__(model, name or pooling)
         layers = check_layer_numbers(model, layer)
         self.pooling = make_pooling(model, pooling, layers, special_tokens=special_tokens)
-        self._settings = (pooling, layers, bool(special_tokens))
+        self._settings = {
+            "pooling": pooling, "layers": layers, "special_tokens": bool(special_tokens)
+        }  # fmt: skip
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "pooled", self.model.id, self.model.fingerprint, self._settings
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "pooled", **self.depends_on_model, **self._settings}
 
 
 class SbertWkEmbedder(_StatesEmbedder):
@@ -105,8 +108,9 @@ class SbertWkEmbedder(_StatesEmbedder):
             model, variant=variant, layer_start=layer_start, window=window, omega=omega
         )
         self.pooling = part_pooling(self.settings, part)
-        self._part = () if part == "all" else (part,)
+        self._part = part
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "sbert-wk", self.model.id, self.model.fingerprint, self.settings, *self._part
+    def depends_on(self) -> Mapping[str, Any]:
+        settings = {"part": self._part, **asdict(self.settings)}
+        return {"method": "sbert-wk", **self.depends_on_model, **settings}

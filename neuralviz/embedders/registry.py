@@ -462,7 +462,11 @@ def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embed
     """
     if isinstance(spec, str):
         spec = embedder_spec(spec)
+    embedder: Embedder
     if spec.parts:
-        return ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])
-    method = METHODS[spec.method]
-    return method.make(loaders[method.kind](spec.model_id), **dict(spec.options))
+        embedder = ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])
+    else:
+        method = METHODS[spec.method]
+        embedder = method.make(loaders[method.kind](spec.model_id), **dict(spec.options))
+    embedder.spec = spec
+    return embedder

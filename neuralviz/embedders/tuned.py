@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, HowTuned, losses
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, losses, tuning_key
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
@@ -84,9 +84,14 @@ class TunedOutputEmbedder(ModelEmbedder):
         return self.model.d_model
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        how = (self._pooling_name, self.difference, HowTuned(self.settings))
-        return "tuned", self.model.id, self.model.fingerprint, how
+    def depends_on(self) -> Mapping[str, Any]:
+        return {
+            "method": "tuned",
+            **self.depends_on_model,
+            "pooling": self._pooling_name,
+            "difference": self.difference,
+            "tuning": tuning_key(self.settings),
+        }
 
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop

@@ -8,7 +8,7 @@ measured again in seconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from neuralviz.embedders.base import rose
-from neuralviz.embedders.neural import share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
-from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.errors import NeuralvizError, Stopped, UnreadableTextError
 from neuralviz.evaluation.measures import Measured, measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
 from neuralviz.store.database import Database
-from neuralviz.store.embedding import BATCH_SIZE, embed_texts
+from neuralviz.store.embedding import embed, embed_at_once
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.experiments import Row
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
-LEARNT_AT_ONCE = 8  # texts: progress is seen after so many
 MAX_OVERLAPPED = 12  # rows of which is told what they break in common
 
 
@@ -155,7 +153,7 @@ class Lab:
             there are two rows or more, what they break in common.
 
         Raises:
-            Stopped: ``should_stop`` said so while something was measured.
+            Stopped: ``should_stop`` said so.
         """
         loaders = {kind: cache(load) for kind, load in loaders.items()}
         embedders: dict[int, KeptEmbedder] = {}
@@ -169,7 +167,7 @@ class Lab:
                         number, at_once[at], rows, one, loaders, should_stop
                     )
                 if should_stop():
-                    return
+                    raise Stopped
                 cell = None
                 for event in self._cell(
                     (number, at), rows[at], one, wanted, k, resamples, loaders, should_stop,
@@ -177,9 +175,7 @@ class Lab:
                 ):  # fmt: skip
                     cell = event if isinstance(event, Cell) else None
                     yield event
-                if cell is None:  # stopped
-                    return
-                if cell.measured is not None:
+                if cell is not None and cell.measured is not None:
                     finished.append(at)
             finished.sort()
             if len(finished) > 1 and {"triplets", "pairs"} & set(wanted or one.measures):
@@ -204,23 +200,21 @@ class Lab:
     ) -> Iterator[Event]:
         try:
             embedder = make_embedder(row.spec, loaders)
-            progress = None
-            for progress in embed_texts(
-                self.vectors, data.texts, embedder, row.spec, explain=_explain,
-                batch_size=LEARNT_AT_ONCE if row.spec.learns else BATCH_SIZE,
-                should_stop=should_stop,
-            ):  # fmt: skip
-                yield Progress(*place, "embedding", progress.done, progress.total)
-            if progress is None or not progress.is_complete:
-                return
-            embedders[place[1]] = kept = progress.embedder
+            for event in embed(
+                data.texts, embedder, self.vectors, with_vectors=False, should_stop=should_stop
+            ):
+                yield Progress(*place, "embedding", event.done, event.total)
+            embedders[place[1]] = kept = event.embedder
             vectors = self.vectors_of(kept, data.texts)
-            yield Progress(*place, "measuring", progress.done, progress.total)
+            yield Progress(*place, "measuring", event.done, event.total)
             measured = measure(
                 data, vectors, wanted, k=k, resamples=resamples, should_stop=should_stop
             )
             losses = self.vectors.losses(kept, text_keys(data.texts))
             yield Cell(*place, measured, n_rose=int(rose(losses).sum()), dim=kept.dim)
+        except UnreadableTextError as error:
+            reason = _unreadable(data.texts[error.place], embedder, error)
+            yield Cell(*place, None, error=reason)
         except NeuralvizError as error:
             yield Cell(*place, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
@@ -238,35 +232,15 @@ class Lab:
         should_stop: ShouldStop,
     ) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""
-        with suppress(NeuralvizError, RuntimeError, MemoryError), ExitStack() as stack:
-            embedders = {at: make_embedder(rows[at].spec, loaders) for at in group}
-            for together in self._lacking_the_same(embedders, rows, data.texts):
-                share_epochs([cast("NeuralEmbedder", embedders[at]) for at in together])
-                runs = [
-                    stack.enter_context(closing(embed_texts(
-                        self.vectors, data.texts, embedders[at], rows[at].spec,
-                        batch_size=LEARNT_AT_ONCE, should_stop=should_stop,
-                    )))
-                    for at in together
-                ]  # fmt: skip
-                # batch by batch, each by all rows: they lack the same texts
-                for progress in zip(*runs, strict=False):
-                    done = sum(one.done for one in progress)
-                    total = sum(one.total for one in progress)
-                    yield Progress(number, together[0], "embedding", done, total, together)
-
-    def _lacking_the_same(
-        self, embedders: Mapping[int, Embedder], rows: Sequence[Row], texts: Sequence[str]
-    ) -> list[tuple[int, ...]]:
-        """Rows, two or more, that lack vectors of the same texts; those that lack none are done."""
-        keys = text_keys(texts)
-        lacking: dict[bytes, list[int]] = {}
-        for at, embedder in embedders.items():
-            kept = self.vectors.register(embedder, rows[at].spec.to_json())
-            has = self.vectors.has(kept, keys)
-            if not has.all():
-                lacking.setdefault(has.tobytes(), []).append(at)
-        return [tuple(group) for group in lacking.values() if len(group) > 1]
+        with suppress(NeuralvizError, RuntimeError, MemoryError):
+            embedders = [
+                cast("NeuralEmbedder", make_embedder(rows[at].spec, loaders)) for at in group
+            ]
+            for event in embed_at_once(
+                data.texts, embedders, self.vectors, should_stop=should_stop
+            ):
+                together = tuple(group[place] for place in event.embedders)
+                yield Progress(number, together[0], "embedding", event.done, event.total, together)
 
     def _compare(
         self,
@@ -297,7 +271,7 @@ def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _explain(text: str, embedder: Embedder, error: TextError) -> TextError:
-    """The error of a text that an embedder cannot read, with its beginning."""
+def _unreadable(text: str, embedder: Embedder, error: UnreadableTextError) -> str:
+    """Why an embedder cannot read a text, with its beginning."""
     start = " ".join(text.split())[:60]
-    return TextError(f"“{start}” cannot be embedded by {embedder.name}: {error}")
+    return f"“{start}” cannot be embedded by {embedder.name}: The text {error.reason}"

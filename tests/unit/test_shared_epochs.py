@@ -9,7 +9,7 @@ import pytest
 
 from neuralviz.embedders import NeuralEmbedder
 from neuralviz.embedders.neural import share_epochs
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.lab import Cell, Event, Lab, Progress
@@ -141,12 +141,13 @@ def test_fast_rows_are_embedded_each_on_its_own(tiny, data, runs, tmp_path: Path
 def test_what_was_stopped_goes_on(tiny: LanguageModel, data, runs, tmp_path: Path) -> None:
     rows, stop = table("2", "3", "5"), []
     lab = Lab(tmp_path)
-    for event in lab.run(
-        rows, [data], loaders=loaders(tiny), resamples=0, should_stop=lambda: bool(stop)
-    ):
-        assert not isinstance(event, Cell)
-        if isinstance(event, Progress) and event.done >= 3 * 8:
-            stop.append(True)
+    with pytest.raises(Stopped):
+        for event in lab.run(
+            rows, [data], loaders=loaders(tiny), resamples=0, should_stop=lambda: bool(stop)
+        ):
+            assert not isinstance(event, Cell)
+            if isinstance(event, Progress) and event.done >= 3 * 8:
+                stop.append(True)
     n_runs = len(runs)
     assert n_runs > 0
     events = list(lab.run(rows, [data], loaders=loaders(tiny), resamples=0))

@@ -353,7 +353,7 @@ def _neural_pair(comparison: Comparison, method: int, pair: tuple[int, int]) -> 
     try:
         embedder = _neural_embedder(spec)
         texts = (comparison.texts[i] for i in pair)
-        words = _words_of_pair(repr(embedder.identity), spec, *texts)
+        words = _words_of_pair(embedder.cache_key(), spec, *texts)
     except NeuralvizError as error:
         show_error(error)
         return
@@ -392,11 +392,11 @@ def _neural_embedder(spec: EmbedderSpec) -> NeuralEmbedder:
 
 @st.cache_data(max_entries=64, show_spinner="Following the words …")
 def _words_of_pair(
-    identity: str, spec: EmbedderSpec, first: str, second: str
+    cache_key: str, spec: EmbedderSpec, first: str, second: str
 ) -> list[tuple[list[str], np.ndarray]] | None:
     """Words and their shares of the delta of two texts; None where they are too long to follow.
 
-    ``identity`` is the embedder's: it changes when the model's weights do.
+    ``cache_key`` is the embedder's: it changes when the model's weights do.
     """
     from neuralviz.micro_tuning import finished
     from neuralviz.micro_tuning.run import MAX_FOLLOWED_VALUES, followed_values, tune

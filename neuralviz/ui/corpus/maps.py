@@ -15,7 +15,7 @@ from neuralviz.maps.search import find_words
 from neuralviz.plots.corpus_map import drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.vectors import embedder_id
+from neuralviz.store.vectors import embedder_ids
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.atlas import is_available, show_atlas
 from neuralviz.ui.corpus.choose import file_name
@@ -244,7 +244,7 @@ def placing(shown: OpenMap, sentence: str) -> tuple[np.ndarray | None, Neighbour
     try:
         with st.spinner(plain(f"Placing the sentence by {shown.label} …")):
             embedder = make_embedder(shown.spec, LOADERS)
-            if embedder_id(embedder) != shown.kept.embedder:
+            if shown.kept.embedder not in embedder_ids(embedder):
                 st.warning(
                     plain(
                         f"The model of “{shown.label}” has changed since this map was made; press "

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders import make_embedder
 from neuralviz.embedders.labels import method_labels
 from neuralviz.jobs.queue import job_queue
 from neuralviz.maps import projecting
 from neuralviz.maps.projecting import ProjectionEvent
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import EmbeddingProgress, embed_corpus
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.ui.job_panel import job_panel
 from neuralviz.ui.model_choice import LOADERS
 from neuralviz.ui.session import is_here, is_served, session_id
@@ -49,7 +48,7 @@ class MapWork:
     number: int = field(default_factory=lambda: next(_numbers))
     job: Job = field(init=False)
     place: int = 0
-    embedding: EmbeddingProgress | None = None
+    embedding: EmbeddingEvent | None = None
     projecting: ProjectionEvent | None = None
 
     def catch_up(self) -> None:
@@ -57,7 +56,7 @@ class MapWork:
         for place, event in self.job.take():
             if place != self.place:
                 self.place, self.embedding, self.projecting = place, None, None
-            if isinstance(event, EmbeddingProgress):
+            if isinstance(event, EmbeddingEvent):
                 self.embedding = event
             else:
                 self.projecting = event
@@ -114,18 +113,14 @@ def submit(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
         store = CorpusStore()
         for place, choice in enumerate(work.choices):
             tell = partial(_tell, job, place)
-            embedder = make_embedder(choice.spec, LOADERS)
-            progress = None
-            for progress in embed_corpus(
-                store, corpus, embedder, choice.spec, should_stop=job.should_stop
+            for event in embed_corpus(
+                store, corpus, choice.spec, loaders=LOADERS, should_stop=job.should_stop
             ):
-                tell(progress)
-            if progress is None or not progress.is_complete:
-                return
+                tell(event)
             make_map(
                 store,
                 corpus,
-                progress.embedder,
+                event.embedder,
                 choice.settings,
                 on_progress=tell,
                 should_stop=job.should_stop,
@@ -135,7 +130,7 @@ def submit(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     st.session_state[WORK] = work
 
 
-def _tell(job: Job, place: int, event: EmbeddingProgress | ProjectionEvent) -> None:
+def _tell(job: Job, place: int, event: EmbeddingEvent | ProjectionEvent) -> None:
     job.add((place, event))
 
 
