@@ -48,7 +48,7 @@ def tune(
     model: ModelOption = "bundled",
 ) -> None:
     """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
-    from neuralviz.embedders.registry import read_layers
+    from neuralviz.embedders.methods import read_layers
     from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
     from neuralviz.micro_tuning.settings import (
         DEFAULT_TOLERANCE,

@@ -2,18 +2,17 @@
 
 from neuralviz.embedders.base import EmbeddedBatch, Embedder
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
+from neuralviz.embedders.methods import FOR_CORPORA, METHODS
 from neuralviz.embedders.neural import NeuralEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
-from neuralviz.embedders.registry import (
-    FOR_CORPORA,
-    METHODS,
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
+from neuralviz.embedders.specs import (
     EmbedderSpec,
     embedder_spec,
     embedder_specs,
-    make_embedder,
     split_options,
 )
-from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.tuned import TunedOutputEmbedder
 
 __all__ = [

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.embedders.registry import JOIN, METHODS, embedder_spec, embedder_specs
+from neuralviz.embedders.methods import METHODS, SBERT_WK_PARTS
+from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import EmbedderSpec
+    from neuralviz.embedders.specs import EmbedderSpec
 
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 HeadLayers = Callable[[str], Sequence[str]]
@@ -283,8 +284,6 @@ def _joined(
 def _sbert_wk_parts(
     typed: Mapping[str, str], model_id: str | None, head_layers: HeadLayers
 ) -> tuple[Row, ...]:
-    from neuralviz.embedders.registry import SBERT_WK_PARTS
-
     return tuple(
         _row(
             "sbert-wk" if part == "all" else f"sbert-wk, {part.replace('-', ' ')}",

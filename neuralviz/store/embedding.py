@@ -12,7 +12,8 @@ import numpy as np
 
 from neuralviz.embedders.base import check_batch_size, rose
 from neuralviz.embedders.neural import share_epochs
-from neuralviz.embedders.registry import LOADERS, EmbedderSpec, make_embedder
+from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import Stopped, TextError, UnreadableTextError, never
 from neuralviz.store.vectors import text_keys
 
@@ -284,9 +285,9 @@ class _Different:
         within = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
         return self._by_text[self._starts[:-1][at][of] + within], of
 
-    def first_place(self, at: int) -> int:
-        """Where a different text comes first among all."""
-        return int(self._by_text[self._starts[at]])
+    def first_places(self, at: np.ndarray) -> np.ndarray:
+        """Where some different texts come first among all."""
+        return self._by_text[self._starts[at]]
 
 
 class _Tally:
@@ -402,13 +403,13 @@ class _Part:
         for start in range(0, len(at), READ_AT_ONCE):
             if should_stop():
                 raise Stopped
-            some = at[start : start + READ_AT_ONCE].tolist()
+            some = at[start : start + READ_AT_ONCE]
             try:
                 read = self._embedder.read([different.texts[i] for i in some])
             except UnreadableTextError as error:
-                place = different.first_place(some[error.place])
+                place = int(different.first_places(some)[error.place])
                 raise UnreadableTextError(error.reason, place, different.n_texts) from error
-            self._read.update(zip(some, read, strict=True))
+            self._read.update(zip(some.tolist(), read, strict=True))
 
     def embed(
         self, different: _Different, at: np.ndarray, should_stop: ShouldStop
@@ -417,16 +418,15 @@ class _Part:
         lacking = np.array([i for i in at.tolist() if i in self._read], dtype=np.int64)
         if len(lacking):
             read = [self._read.pop(i) for i in lacking.tolist()]
-            places = np.array([different.first_place(i) for i in lacking.tolist()])
+            places = different.first_places(lacking)
             batch = self._embedder.embed_read(read, places, should_stop=should_stop)
             self.keeper.add(different.keys[lacking], batch.vectors, batch.loss)
+            if len(lacking) == len(at):
+                return batch.vectors, batch.loss
             rows = zip(batch.vectors, batch.loss, strict=True)
             self._vectors.update(zip(lacking.tolist(), rows, strict=True))
-        rows_of_batch = [self._vectors.pop(i) for i in at.tolist()]
-        return (
-            np.stack([vector for vector, _ in rows_of_batch]),
-            np.stack([loss for _, loss in rows_of_batch]),
-        )
+        vectors, losses = zip(*(self._vectors.pop(i) for i in at.tolist()), strict=True)
+        return np.stack(vectors), np.stack(losses)
 
 
 def _batches(

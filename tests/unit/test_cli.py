@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 import neuralviz
 from neuralviz import cli
 from neuralviz.embedders import METHODS, NeuralEmbedder
-from neuralviz.embedders.registry import LOADERS
+from neuralviz.embedders.registry import LOADERS, MAKERS
 from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models import bfloat16
 
@@ -462,8 +462,9 @@ def test_the_app_is_started_from_anywhere(
 def test_every_option_is_an_argument_of_its_embedder():
     import inspect
 
-    for method in METHODS.values():
-        arguments = set(inspect.signature(method.make).parameters) - {"model"}
+    assert MAKERS.keys() == METHODS.keys()
+    for name, method in METHODS.items():
+        arguments = set(inspect.signature(MAKERS[name]).parameters) - {"model"}
         if "options" in arguments:  # it hands the others on
             arguments |= set(inspect.signature(NeuralEmbedder).parameters)
         assert {option.name for option in method.options} <= arguments

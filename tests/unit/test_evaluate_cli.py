@@ -324,7 +324,7 @@ def test_options_of_experiments(run) -> None:
 
 
 def test_parts_have_one_list() -> None:
-    from neuralviz.embedders.registry import SBERT_WK_PARTS
+    from neuralviz.embedders.methods import SBERT_WK_PARTS
     from neuralviz.layers.sbert_wk import PARTS
 
     assert set(SBERT_WK_PARTS) == set(PARTS)
