@@ -9,36 +9,48 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, Commands, app, say
+from neuralviz.cli.common import INTERRUPTED, Commands, say
+from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
     ColumnOption,
     FileArgument,
     LimitOption,
     MethodsModel,
-    load_embedders,
     progress_bars,
     read_file,
     warn_of_time,
 )
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
+from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.maps.exporting import corpus_table
+from neuralviz.reading.tables import is_table
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.embedders import Embedder
     from neuralviz.reading.texts import Mode
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
-corpora = typer.Typer(cls=Commands, no_args_is_help=True)
-app.add_typer(corpora, name="corpus", help="Keep corpora with their vectors and maps.")
+commands = typer.Typer(
+    cls=Commands,
+    help="Keep corpora with their vectors and maps.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 CorpusArgument = Annotated[str, typer.Argument(help="Name or id of a kept corpus.")]
 MethodsOption = Annotated[
@@ -59,7 +71,7 @@ OptionsOption = Annotated[
 ]
 
 
-@corpora.command()
+@commands.command()
 def add(
     path: FileArgument,
     name: Annotated[str | None, typer.Option(help="What to call it; by default the file.")] = None,
@@ -77,8 +89,6 @@ def add(
 
     The same file again goes on where the last run ended.
     """
-    from neuralviz.reading.tables import is_table
-    from neuralviz.store.corpora import CorpusStore
 
     specs = _specs(method, option, model)
     store = CorpusStore()
@@ -101,7 +111,7 @@ def add(
     _embed(store, corpus, specs, embedders)
 
 
-@corpora.command()
+@commands.command()
 def embed(
     corpus: CorpusArgument,
     method: MethodsOption = None,
@@ -109,7 +119,6 @@ def embed(
     model: MethodsModel = None,
 ) -> None:
     """Embed a kept corpus; what is there already is not computed again."""
-    from neuralviz.store.corpora import CorpusStore
 
     specs = _specs(method, option, model)
     store = CorpusStore()
@@ -117,12 +126,11 @@ def embed(
     _embed(store, found, specs, load_embedders(specs))
 
 
-@corpora.command("list")
+@commands.command("list")
 def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """List what is kept: corpora, the methods they are embedded by, and their maps."""
-    from neuralviz.store.corpora import CorpusStore
 
     store = CorpusStore()
     labels = _labels(store.vectors.embedders())
@@ -147,7 +155,7 @@ def list_corpora(
     Console(highlight=False).print(table)
 
 
-@corpora.command()
+@commands.command()
 def export(
     corpus: CorpusArgument,
     output: Annotated[
@@ -160,10 +168,6 @@ def export(
     model: MethodsModel = None,
 ) -> None:
     """Write a kept corpus: ids, texts, labels, and the vectors of a method."""
-    from neuralviz.embedders.labels import method_label
-    from neuralviz.maps.exporting import corpus_table
-    from neuralviz.store.corpora import CorpusStore
-    from neuralviz.store.writing import check_destination, write_table
 
     check_destination(output)
     if method is None and (option or model):
@@ -180,25 +184,23 @@ def export(
     say(f"{size} in {output}{how}.")
 
 
-@corpora.command()
+@commands.command()
 def rename(
     corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="The new name.")]
 ) -> None:
     """Give a kept corpus another name."""
-    from neuralviz.store.corpora import CorpusStore
 
     store = CorpusStore()
     renamed = store.rename(find_corpus(store, corpus), name)
     say(f"It is called “{renamed.name}” now.")
 
 
-@corpora.command()
+@commands.command()
 def delete(
     corpus: CorpusArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a kept corpus with its maps and vectors."""
-    from neuralviz.store.corpora import CorpusStore
 
     store = CorpusStore()
     found = find_corpus(store, corpus)
@@ -232,7 +234,6 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     Raises:
         NeuralvizError: a text has none.
     """
-    from neuralviz.embedders.labels import method_label
 
     (embedder,) = load_embedders([spec])
     kept = store.vectors.of(embedder)
@@ -254,7 +255,6 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
 
 def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
     """Say so when learning the texts that have no vector yet will take minutes."""
-    import numpy as np
 
     keys = store.keys(corpus)
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
@@ -277,8 +277,6 @@ def embed_kept(
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
-    from neuralviz.embedders.labels import method_label
-    from neuralviz.store.embedding import embed_corpus
 
     label = method_label(spec)
     progress = None
@@ -321,8 +319,6 @@ def corpus_spec(method: str, option: Sequence[str] | None, model: str | None) ->
 def _specs(
     methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
 ) -> tuple[EmbedderSpec, ...]:
-    from neuralviz.embedders import FOR_CORPORA, embedder_specs, split_options
-
     typed = split_options(option or [])
     return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
 
@@ -333,8 +329,6 @@ def _embed(
     specs: Sequence[EmbedderSpec],
     embedders: Sequence[Embedder],
 ) -> None:
-    from neuralviz.embedders.labels import method_label
-
     warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
@@ -344,8 +338,6 @@ def _embed(
 
 def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
     """By id, a name for each embedder, no two alike; the id of one that is not known here."""
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.embedders.labels import method_labels
 
     specs: dict[str, EmbedderSpec] = {}
     for kept in embedders:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -16,10 +15,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, app, precision_warnings_said, say, status
+from neuralviz.cli.common import INTERRUPTED, say, status
+from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, progress_bars
+from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
+from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
+from neuralviz.evaluation.data import MAX_ROWS, read_data
+from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
+from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
+from neuralviz.evaluation.lab import Lab, Progress
+from neuralviz.evaluation.measures import check_measures
+from neuralviz.evaluation.results import Results
+from neuralviz.paths import sample_data
+from neuralviz.plots.report import report_html
+from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.experiments import Row
     from neuralviz.evaluation.lab import Cell, Compared
-    from neuralviz.evaluation.results import Results
 
 SOME_FAILED = 1
 MANY_LEARNT = 300  # texts that a model is tuned on, each by its own
@@ -37,7 +47,10 @@ MeasureName = Literal[
 ]
 
 
-@app.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def evaluate(
     data: Annotated[
         list[str],
@@ -119,9 +132,6 @@ def evaluate(
 
     What is embedded is kept: stopped in any way, the same command goes on where it was.
     """
-    from neuralviz.embedders import split_options
-    from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
-    from neuralviz.store.writing import check_folder
 
     if method and experiment:
         raise SettingsError("Give methods or experiments, not both.")
@@ -133,7 +143,7 @@ def evaluate(
     if output is not None:
         check_folder(output)
     typed = split_options(option or [])
-    loaders = _loaders()
+    loaders = cached_loaders()
     sets = [
         _read(name, split_options(role or []), similar, dissimilar, limit) for name in _once(data)
     ]
@@ -149,7 +159,6 @@ def evaluate(
 def _list_experiments(wanted: bool) -> None:
     if not wanted:
         return
-    from neuralviz.evaluation.experiments import EXPERIMENTS
 
     for one in EXPERIMENTS.values():
         typer.echo(f"{one.name:<16}  {one.line}")
@@ -173,18 +182,6 @@ def _once(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _loaders() -> Loaders:
-    """Models, each loaded once."""
-    from neuralviz.embedders.registry import LOADERS
-
-    def load(kind: Any, model_id: str) -> Any:
-        with status(f"Loading the model {model_id} …"):
-            return LOADERS[kind](model_id)
-
-    cached = cache(load)
-    return {kind: partial(cached, kind) for kind in LOADERS}
-
-
 def _read(
     name: str,
     roles: dict[str, str],
@@ -193,9 +190,6 @@ def _read(
     limit: int | None,
 ) -> DataSet:
     """A data set, from a file, the sample data or the hub; what was left out is said."""
-    from neuralviz.evaluation.data import MAX_ROWS, read_data
-    from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
-    from neuralviz.paths import sample_data
 
     for bound in (similar, dissimilar):
         if bound is not None and not math.isfinite(bound):
@@ -223,8 +217,6 @@ def _read(
 
 
 def _check(data: DataSet, wanted: Sequence[Measure]) -> None:
-    from neuralviz.evaluation.measures import check_measures
-
     check_measures(data, wanted)
     say(f"{data.name}: {data.describe()}.")
 
@@ -236,8 +228,6 @@ def _rows(
     model: str | None,
     loaders: Loaders,
 ) -> tuple[Row, ...]:
-    from neuralviz.evaluation.experiments import experiment_rows, method_rows
-
     if not experiments:
         return method_rows(methods or DEFAULT_METHODS, typed, model)
 
@@ -259,8 +249,6 @@ def _run(
     resamples: int,
 ) -> None:
     """Fill the table; when interrupted, write what is finished."""
-    from neuralviz.evaluation.lab import Lab
-    from neuralviz.evaluation.results import Results
 
     n_learnt = sum(row.spec.learns for row in rows) * sum(len(one.texts) for one in sets)
     if n_learnt > MANY_LEARNT:
@@ -306,7 +294,6 @@ def _drawn(
     events: Iterator[Any], rows: Sequence[Row], sets: Sequence[DataSet], bars: Any
 ) -> Iterator[Cell | Compared]:
     """The finished cells; what goes on meanwhile is drawn on a terminal."""
-    from neuralviz.evaluation.lab import Progress
 
     task, place = None, None
     for event in events:
@@ -325,9 +312,6 @@ def _drawn(
 
 
 def _write(results: Results, folder: Path) -> None:
-    from neuralviz.plots.report import report_html
-    from neuralviz.store.writing import write_text
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

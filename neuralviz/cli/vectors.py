@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TimeRemainingColumn as Remaining
 
-from neuralviz.cli.common import (
-    MANY_POSITIONS,
-    precision_warnings_said,
-    say,
-    status,
-    stderr,
-)
+from neuralviz.cli.common import MANY_POSITIONS, say, stderr
+from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
+from neuralviz.embedders.labels import method_label
 from neuralviz.errors import LossWarning, NeuralvizError
+from neuralviz.models import tokenize
+from neuralviz.reading.texts import read_folder, read_texts
+from neuralviz.store.embedding import embed
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    import numpy as np
-    from rich.progress import Progress
-
     from neuralviz.embedders import Embedder, EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
     from neuralviz.store.vectors import VectorStore
@@ -78,7 +76,6 @@ def read_file(
 
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
-    from neuralviz.reading.texts import read_folder, read_texts
 
     try:
         if path.is_dir():
@@ -101,24 +98,8 @@ def read_file(
     return read
 
 
-def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
-    """The embedders; those of one model share it."""
-    from neuralviz.embedders import make_embedder
-    from neuralviz.embedders.registry import LOADERS
-
-    def load(kind: Any, model_id: str) -> Any:
-        with status(f"Loading the model {model_id} …"):
-            return LOADERS[kind](model_id)
-
-    cached = cache(load)
-    loaders: Mapping[Any, Any] = {kind: partial(cached, kind) for kind in LOADERS}
-    with precision_warnings_said():
-        return [make_embedder(spec, loaders) for spec in specs]
-
-
 def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
     """`` (neural, exact)``: how exactly methods learn texts, to go behind what they gave."""
-    from neuralviz.embedders.labels import method_label
 
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""
@@ -126,9 +107,7 @@ def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
-    from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
     from neuralviz.micro_tuning.plan import count_masked
-    from neuralviz.models import tokenize
 
     positions = 0
     for embedder in embedders:
@@ -144,8 +123,6 @@ def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
     """On a terminal, a bar for every task."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -167,9 +144,6 @@ def embed_texts(
     label: str,
 ) -> Embedded:
     """Embed with a bar, until all is done or Ctrl-C is pressed."""
-    import numpy as np
-
-    from neuralviz.store.embedding import embed
 
     vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
     done = np.zeros(len(texts), dtype=bool)
@@ -188,7 +162,6 @@ def embed_texts(
 
 def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
     """Say what is to be minded in the finished vectors: zeros, and losses that rose."""
-    from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
 
     vectors = embedded.vectors[embedded.done]
     zeros = int((~vectors.any(axis=1)).sum())

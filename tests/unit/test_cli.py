@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
+from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS, MAKERS
 from neuralviz.micro_tuning.settings import PRECISION_LINES
@@ -36,9 +37,6 @@ def run(
 ) -> Callable[..., Result]:
     """Run a command in an empty folder, on the bundled model that all tests share."""
     real = neuralviz.models.load_model
-    monkeypatch.setattr(
-        "neuralviz.models.load_model", lambda name: bundled if name == "bundled" else real(name)
-    )
     monkeypatch.setitem(
         LOADERS, "masked", lambda name: bundled if name == "bundled" else real(name)
     )
@@ -470,18 +468,51 @@ def test_every_option_is_an_argument_of_its_embedder():
         assert {option.name for option in method.options} <= arguments
 
 
-def test_the_command_answers_without_torch(tmp_path: Path):
+HEAVY = ("torch", "transformers", "streamlit", "pandas", "lancedb", "umap", "scipy", "sklearn")
+
+
+def loaded_by(words: str, tmp_path: Path) -> tuple[str, set[str]]:
+    """What a command prints, and the modules that are loaded behind it."""
     script = (
-        "import sys; from neuralviz.cli import app;app(standalone_mode=False); print(*sys.modules)"
+        "import sys; from neuralviz.cli import app; app(standalone_mode=False); "
+        "print('modules', *sys.modules)"
     )
     result = subprocess.run(
-        [sys.executable, "-c", script, "--version"],
+        [sys.executable, "-c", script, *words.split()],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         check=True,
     )
-    version, modules = result.stdout.splitlines()
-    assert version == f"neuralviz {neuralviz.__version__}"
-    assert not {"torch", "transformers", "streamlit", "pandas"} & set(modules.split())
+    *printed, modules = result.stdout.splitlines()
+    return "\n".join(printed), set(modules.split()[1:])
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "methods", "app --help"])
+def test_the_command_answers_at_once(words: str, tmp_path: Path):
+    printed, modules = loaded_by(words, tmp_path)
+    assert not {*HEAVY, "plotly", "pyarrow"} & modules
+    if words == "--version":
+        assert printed == f"neuralviz {neuralviz.__version__}"
+    if words == "--help":
+        assert all(f" {name} " in printed for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "app"])
+def test_the_help_of_a_command_loads_nothing_heavy(name: str, tmp_path: Path):
+    printed, modules = loaded_by(f"{name} --help", tmp_path)
+    assert f"neuralviz {name}" in printed or "Usage:" in printed
+    assert not set(HEAVY) & modules
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_lines_of_the_commands_are_their_own(name: str):
+    command = load_command(name)
+    assert command.help.split("\n\n")[0].replace("\n", " ").strip() == COMMANDS[name][1]
+
+
+def test_a_command_that_there_is_not(run: Callable[..., Result]):
+    result = run("emed", "texts.txt")
+    assert result.exit_code == 2
+    assert "Did you mean 'embed'" in result.output
