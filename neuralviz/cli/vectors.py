@@ -14,10 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
 from neuralviz.cli.common import MANY_POSITIONS, say, stderr
-from neuralviz.embedders import NeuralEmbedder, TunedOutputEmbedder
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import LossWarning, NeuralvizError
-from neuralviz.models import tokenize
 from neuralviz.reading.texts import read_folder, read_texts
 from neuralviz.store.embedding import embed
 from neuralviz.words import many
@@ -107,16 +105,8 @@ def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
-    from neuralviz.micro_tuning.plan import count_masked
-
-    positions = 0
-    for embedder in embedders:
-        for part in embedder.parts:
-            if isinstance(part, NeuralEmbedder | TunedOutputEmbedder):
-                read = tokenize(part.model, texts)
-                of_epoch = sum(count_masked(text, part.settings) for text in read)
-                positions += of_epoch * part.settings.epochs
-    if positions > MANY_POSITIONS:
+    parts = (part for embedder in embedders for part in embedder.parts)
+    if sum(part.masked_positions(texts) for part in parts) > MANY_POSITIONS:
         say("This may take minutes; Ctrl-C ends it and keeps what is finished.")
 
 
@@ -166,11 +156,6 @@ def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
     vectors = embedded.vectors[embedded.done]
     zeros = int((~vectors.any(axis=1)).sum())
     if zeros:
-        why = "their products with others are 0."
-        if isinstance(embedder, NeuralEmbedder):
-            why = "no weight moved; choose a learning rate nearer to 0.01."
-        elif isinstance(embedder, TunedOutputEmbedder) and embedder.difference:
-            why = "its tuned output is its plain one; choose a learning rate nearer to 0.01."
-        say(f"{many(zeros, 'vector')} of zeros ({embedder.name}): {why}")
+        say(f"{many(zeros, 'vector')} of zeros ({embedder.name}): {embedder.zeros_mean}")
     if embedded.n_rose:
         say(str(LossWarning(embedded.n_rose, len(vectors))))

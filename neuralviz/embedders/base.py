@@ -12,6 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from neuralviz.errors import (
     LossWarning,
@@ -69,6 +70,8 @@ class Embedder(ABC):
 
     name: str
     spec: EmbedderSpec | None = None
+    zeros_mean = "their products with others are 0."
+    """What is to be said of vectors of zeros."""
 
     @property
     @abstractmethod
@@ -113,6 +116,10 @@ class Embedder(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors, and [text, 2] losses, from those of the `parts`."""
         return vectors[0], losses[0]
+
+    def masked_positions(self, texts: Sequence[str]) -> int:
+        """Masked positions that have to be predicted while these texts are learnt; 0 without."""
+        return 0
 
     @abstractmethod
     def _read(self, texts: Sequence[str]) -> Sequence[Any]:
@@ -253,8 +260,6 @@ class Embedder(ABC):
         Warns:
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
-        from tqdm.auto import tqdm
-
         single = isinstance(sentences, str)
         texts = [sentences] if isinstance(sentences, str) else list(_each_text(sentences))
         out = np.zeros((len(texts), self.dim), dtype=np.float32)

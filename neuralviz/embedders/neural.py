@@ -11,7 +11,10 @@ import numpy as np
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, check_settings
+from neuralviz.micro_tuning.plan import count_masked
+from neuralviz.micro_tuning.run import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
+from neuralviz.models import tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ class NeuralEmbedder(ModelEmbedder):
     """
 
     model: LanguageModel
+    zeros_mean = "no weight moved; choose a learning rate nearer to 0.01."
 
     def __init__(
         self,
@@ -90,6 +94,11 @@ class NeuralEmbedder(ModelEmbedder):
     def depends_on(self) -> Mapping[str, Any]:
         return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
 
+    def masked_positions(self, texts: Sequence[str]) -> int:
+        """Masked positions that have to be predicted, in all epochs, while these are learnt."""
+        of_epoch = sum(count_masked(text, self.settings) for text in tokenize(self.model, texts))
+        return of_epoch * self.settings.epochs
+
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """[layer] products of two embeddings' deltas, layer by layer.
 
@@ -102,8 +111,6 @@ class NeuralEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.run import learn
-
         run = learn if self._shared is None else self._shared.learn
         result = run(self.model, read, self.settings, should_stop)
         return result.embeddings, losses(result)
@@ -149,8 +156,6 @@ class _SharedRun:
         settings: TuningSettings,
         should_stop: ShouldStop,
     ) -> MicroTuning:
-        from neuralviz.micro_tuning.run import learn_by_epoch
-
         texts = [one.text for one in read]
         if texts != self._texts or settings.epochs not in self._results:
             longest = replace(settings, epochs=self._epochs[-1])

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
+from neuralviz.layers.pooling import check_layer_numbers, make_pooling
+from neuralviz.layers.sbert_wk import check_sbert_wk, part_pooling
+from neuralviz.layers.states import pool_texts
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -31,8 +34,6 @@ class _StatesEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.layers.states import pool_texts
-
         (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
         return vectors, nothing_learnt(len(read))
 
@@ -63,8 +64,6 @@ class PooledEmbedder(_StatesEmbedder):
         special_tokens: bool = True,
         name: str = "",
     ) -> None:
-        from neuralviz.layers.pooling import check_layer_numbers, make_pooling
-
         super().__init__(model, name or pooling)
         layers = check_layer_numbers(model, layer)
         self.pooling = make_pooling(model, pooling, layers, special_tokens=special_tokens)
@@ -101,8 +100,6 @@ class SbertWkEmbedder(_StatesEmbedder):
         omega: float = 0.5,
         part: str = "all",
     ) -> None:
-        from neuralviz.layers.sbert_wk import check_sbert_wk, part_pooling
-
         super().__init__(model, "sbert-wk")
         self.settings = check_sbert_wk(
             model, variant=variant, layer_start=layer_start, window=window, omega=omega

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
-from neuralviz.embedders.base import Embedder
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.methods import METHODS, ModelKind
-from neuralviz.embedders.neural import NeuralEmbedder, neural_1
-from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
-from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec
-from neuralviz.embedders.tuned import TunedOutputEmbedder
 from neuralviz.models import load_model, load_sentence_transformer, load_text_model
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.base import Embedder
 
 Loaders = Mapping[ModelKind, Callable[[str], Any]]
 
@@ -25,27 +23,29 @@ LOADERS: Loaders = {
 }
 
 
-def _sentence_transformer(loaded: tuple[Any, str]) -> Embedder:
-    encoder, fingerprint = loaded
-    return SentenceTransformerEmbedder(encoder, fingerprint)
+@cache
+def makers() -> dict[str, Callable[..., Embedder]]:
+    """By method of `METHODS`, what is called with a model and the options. Loads torch."""
+    from neuralviz.embedders.neural import NeuralEmbedder, neural_1
+    from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
+    from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
+    from neuralviz.embedders.tuned import TunedOutputEmbedder
 
-
-MAKERS: dict[str, Callable[..., Embedder]] = {
-    "mean": partial(PooledEmbedder, pooling="mean"),
-    "cls": partial(PooledEmbedder, pooling="cls"),
-    "sep": partial(PooledEmbedder, pooling="sep"),
-    "last": partial(PooledEmbedder, pooling="last"),
-    "sbert-wk": SbertWkEmbedder,
-    "neural": NeuralEmbedder,
-    "neural-1": neural_1,
-    "avg": partial(PooledEmbedder, pooling="mean", name="avg", special_tokens=False),
-    "cls-tuned": partial(TunedOutputEmbedder, pooling="cls", difference=False),
-    "avg-tuned": partial(TunedOutputEmbedder, pooling="mean", difference=False),
-    "cls-diff": partial(TunedOutputEmbedder, pooling="cls", difference=True),
-    "avg-diff": partial(TunedOutputEmbedder, pooling="mean", difference=True),
-    "sentence-transformer": _sentence_transformer,
-}
-"""By method of `METHODS`: called with a model and the options."""
+    return {
+        "mean": partial(PooledEmbedder, pooling="mean"),
+        "cls": partial(PooledEmbedder, pooling="cls"),
+        "sep": partial(PooledEmbedder, pooling="sep"),
+        "last": partial(PooledEmbedder, pooling="last"),
+        "sbert-wk": SbertWkEmbedder,
+        "neural": NeuralEmbedder,
+        "neural-1": neural_1,
+        "avg": partial(PooledEmbedder, pooling="mean", name="avg", special_tokens=False),
+        "cls-tuned": partial(TunedOutputEmbedder, pooling="cls", difference=False),
+        "avg-tuned": partial(TunedOutputEmbedder, pooling="mean", difference=False),
+        "cls-diff": partial(TunedOutputEmbedder, pooling="cls", difference=True),
+        "avg-diff": partial(TunedOutputEmbedder, pooling="mean", difference=True),
+        "sentence-transformer": lambda loaded: SentenceTransformerEmbedder(*loaded),
+    }
 
 
 def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embedder:
@@ -66,6 +66,6 @@ def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embed
         embedder = ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])
     else:
         model = loaders[METHODS[spec.method].kind](spec.model_id)
-        embedder = MAKERS[spec.method](model, **dict(spec.options))
+        embedder = makers()[spec.method](model, **dict(spec.options))
     embedder.spec = spec
     return embedder

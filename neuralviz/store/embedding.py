@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.embedders.base import check_batch_size, rose
-from neuralviz.embedders.neural import share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import Stopped, TextError, UnreadableTextError, never
@@ -182,6 +181,8 @@ def embed_at_once(
     Raises:
         As `embed`; SettingsError also where the embedders cannot share a run.
     """
+    from neuralviz.embedders.neural import share_epochs  # loads torch
+
     different = _Different(texts)
     kept = [store.register(embedder) for embedder in embedders]
     has = [store.has(one, different.keys) for one in kept]

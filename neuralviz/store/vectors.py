@@ -10,14 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
 from neuralviz.store.old_ids import ID_LENGTH, old_id
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from neuralviz.embedders import Embedder
 
 KEY_BYTES = 16
@@ -108,8 +107,6 @@ class KeptVectors:
 
     def restore(self, embedder_id: str, spec: str, dim: int) -> KeptEmbedder:
         """`register` for vectors that were computed elsewhere, by an embedder of this id."""
-        import pyarrow as pa
-
         kept = KeptEmbedder(embedder_id, spec, dim)
         if kept.id in {known.id for known in self.embedders()}:
             return kept
@@ -149,8 +146,6 @@ class KeptVectors:
         Raises:
             StoreError: they cannot be written; what was there is still there.
         """
-        import pyarrow as pa
-
         rows = pa.table(
             {
                 "key": key_array(keys),
@@ -264,8 +259,6 @@ def embedder_ids(embedder: Embedder) -> tuple[str, ...]:
 
 def key_array(keys: np.ndarray) -> pa.Array:
     """Keys as a column."""
-    import pyarrow as pa
-
     buffers = [None, pa.py_buffer(keys.tobytes())]
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(KEY_BYTES), len(keys), buffers)
 

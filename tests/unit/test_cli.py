@@ -19,7 +19,7 @@ import neuralviz
 from neuralviz import cli
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import METHODS, NeuralEmbedder
-from neuralviz.embedders.registry import LOADERS, MAKERS
+from neuralviz.embedders.registry import LOADERS, makers
 from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models import bfloat16
 
@@ -460,9 +460,9 @@ def test_the_app_is_started_from_anywhere(
 def test_every_option_is_an_argument_of_its_embedder():
     import inspect
 
-    assert MAKERS.keys() == METHODS.keys()
+    assert makers().keys() == METHODS.keys()
     for name, method in METHODS.items():
-        arguments = set(inspect.signature(MAKERS[name]).parameters) - {"model"}
+        arguments = set(inspect.signature(makers()[name]).parameters) - {"model"}
         if "options" in arguments:  # it hands the others on
             arguments |= set(inspect.signature(NeuralEmbedder).parameters)
         assert {option.name for option in method.options} <= arguments
