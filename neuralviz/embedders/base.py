@@ -143,10 +143,8 @@ class Embedder(ABC):
         Raises:
             UnreadableTextError: a text is empty, is no string, or has no token.
         """
+        check_strings(texts)
         for place, text in enumerate(texts):
-            if not isinstance(text, str):
-                reason = f"is not a string but {type(text).__name__}."
-                raise UnreadableTextError(reason, place, len(texts))
             if not text.strip():
                 raise UnreadableTextError("is empty; give it at least one word.", place, len(texts))
         return self._read(texts)
@@ -326,6 +324,18 @@ def check_batch_size(batch_size: int) -> None:
     """
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError("The batch size has to be a whole number of at least 1.")
+
+
+def check_strings(texts: Sequence[str]) -> None:
+    """Check that texts are strings.
+
+    Raises:
+        UnreadableTextError: one is not.
+    """
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            reason = f"is not a string but {type(text).__name__}."
+            raise UnreadableTextError(reason, place, len(texts))
 
 
 def _plain(value: Any) -> Any:

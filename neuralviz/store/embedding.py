@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import check_batch_size, rose
+from neuralviz.embedders.base import check_batch_size, check_strings, rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import Stopped, TextError, UnreadableTextError, never
@@ -125,6 +125,7 @@ def embed(
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_batch_size(batch_size)
+    check_strings(texts)
     different = _Different(texts)
     kept = store.register(embedder)
     missing = ~store.has(kept, different.keys)

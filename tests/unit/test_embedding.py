@@ -135,6 +135,11 @@ def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
     assert embedder.calls == []
 
 
+def test_what_is_no_string_is_named(store: VectorStore) -> None:
+    with pytest.raises(UnreadableTextError, match="Text 2 is not a string but float"):
+        next(embed(["One.", float("nan")], HashEmbedder(), store))
+
+
 @pytest.mark.parametrize("batch_size", [0, -1, 2.5, True])
 def test_batch_sizes_that_are_none(batch_size, store: VectorStore) -> None:
     with pytest.raises(SettingsError, match="batch size"):
