@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.base import check_batch_size, check_strings, rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
-from neuralviz.errors import Stopped, TextError, UnreadableTextError, never
-from neuralviz.store.vectors import text_keys
+from neuralviz.errors import TextError, UnreadableTextError, never
+from neuralviz.store.batches import BLOCK, DifferentTexts, Keeper, Part, batches, keeping
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
 BATCH_SIZE = 32
 LEARNT_AT_ONCE = 8  # texts: a batch where a model is tuned on every text
 KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
-BLOCK = 8192  # texts, about, whose tokens and kept vectors are in memory at once
-READ_AT_ONCE = 512  # texts that are tokenised between two looks at Stop
-MANY_PIECES = 8  # written one by one, they are put together at the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +121,7 @@ def embed(
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_batch_size(batch_size)
     check_strings(texts)
-    different = _Different(texts)
+    different = DifferentTexts(texts)
     kept = store.register(embedder)
     missing = ~store.has(kept, different.keys)
     tally = _Tally(kept, different, with_vectors)
@@ -138,16 +133,16 @@ def embed(
         tally.found += int(found.mask.sum())
         yield tally.event(some[found.mask], found.vectors, found.loss)
 
-    def keeper_of(one: KeptEmbedder) -> _Keeper:
-        return _Keeper(store, one, before_keeping, keep_every)
+    def keeper_of(one: KeptEmbedder) -> Keeper:
+        return Keeper(store, one, before_keeping, keep_every)
 
     whole = keeper_of(kept)
-    parts = [_Part(embedder, whole)]
+    parts = [Part(embedder, whole)]
     if len(embedder.parts) > 1:
-        parts = [_Part(part, keeper_of(store.register(part)), store) for part in embedder.parts]
+        parts = [Part(part, keeper_of(store.register(part)), store) for part in embedder.parts]
     keepers = list(dict.fromkeys([whole, *(part.keeper for part in parts)]))
-    with _keeping(keepers):
-        for at, vectors, losses in _batches(different, missing, parts, batch_size, should_stop):
+    with keeping(keepers):
+        for at, vectors, losses in batches(different, missing, parts, batch_size, should_stop):
             combined, loss = embedder.combine(vectors, losses)
             if len(parts) > 1:
                 whole.add(different.keys[at], combined, loss)
@@ -184,7 +179,7 @@ def embed_at_once(
     """
     from neuralviz.embedders.neural import share_epochs  # loads torch
 
-    different = _Different(texts)
+    different = DifferentTexts(texts)
     kept = [store.register(embedder) for embedder in embedders]
     has = [store.has(one, different.keys) for one in kept]
     lacking: dict[bytes, list[int]] = {}
@@ -194,14 +189,14 @@ def embed_at_once(
     for together in (tuple(group) for group in lacking.values() if len(group) > 1):
         share_epochs([embedders[place] for place in together])
         parts = [
-            _Part(embedders[place], _Keeper(store, kept[place], lambda: None, keep_every))
+            Part(embedders[place], Keeper(store, kept[place], lambda: None, keep_every))
             for place in together
         ]
         missing = ~has[together[0]]
         done = len(together) * int((~missing).sum())
         keepers = [part.keeper for part in parts]
-        with _keeping(keepers):
-            for at, _, _ in _batches(different, missing, parts, batch_size, should_stop):
+        with keeping(keepers):
+            for at, _, _ in batches(different, missing, parts, batch_size, should_stop):
                 for keeper in keepers:
                     keeper.keep_in_time()
                 done += len(together) * len(at)
@@ -255,47 +250,10 @@ def embed_corpus(
         ) from error
 
 
-class _Different:
-    """The different ones of some texts, the longest first.
-
-    Attributes:
-        texts, keys: [text] of the different ones.
-        n_texts: of all, equal ones included.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.n_texts = len(texts)
-        number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        different = list(number)
-        keys = text_keys(different)
-        order = sorted(range(len(different)), key=lambda i: (-len(different[i]), keys[i]))
-        self.texts = [different[i] for i in order]
-        self.keys = keys[order]
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        of_text = rank[np.array([number[text] for text in texts], dtype=np.int64)]
-        self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
-        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(order) + 1))
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def places(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Places of some different texts among all, and which of ``at`` each is."""
-        counts = (self._starts[1:] - self._starts[:-1])[at]
-        of = np.repeat(np.arange(len(at)), counts)
-        within = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._by_text[self._starts[:-1][at][of] + within], of
-
-    def first_places(self, at: np.ndarray) -> np.ndarray:
-        """Where some different texts come first among all."""
-        return self._by_text[self._starts[at]]
-
-
 class _Tally:
     """Counts what is done, and says so."""
 
-    def __init__(self, kept: KeptEmbedder, different: _Different, with_vectors: bool) -> None:
+    def __init__(self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool) -> None:
         self.found = 0
         self._kept = kept
         self._different = different
@@ -317,137 +275,3 @@ class _Tally:
             self.found,
             self._n_rose,
         )
-
-
-class _Keeper:
-    """Keeps the vectors of one embedder, not every batch on its own.
-
-    Args:
-        store, kept: where, and under what.
-        before: called before vectors are kept.
-        every: seconds.
-    """
-
-    def __init__(
-        self, store: VectorStore, kept: KeptEmbedder, before: Callable[[], None], every: float
-    ) -> None:
-        self.kept = kept
-        self._store = store
-        self._before = before
-        self._every = every
-        self._waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        self._last = time.monotonic()
-        self._pieces = 0
-
-    def add(self, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> None:
-        """Vectors to be kept soon."""
-        self._waiting.append((keys, vectors, loss))
-
-    def keep_in_time(self) -> None:
-        """Keep what waits when the last time is long ago."""
-        if time.monotonic() - self._last > self._every:
-            self.keep()
-
-    def keep(self) -> None:
-        """Keep what waits."""
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            self._before()
-            keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
-            self._store.put(self.kept, keys, vectors, loss)
-            self._pieces += 1
-        self._last = time.monotonic()
-
-    def compact(self) -> None:
-        """Tidy up at the end of a long run."""
-        if self._pieces > MANY_PIECES:
-            self._store.compact(self.kept)
-
-
-@contextmanager
-def _keeping(keepers: Sequence[_Keeper]) -> Iterator[None]:
-    """Whatever ends the work, what is finished is kept."""
-    try:
-        yield
-    finally:
-        for keeper in keepers:
-            keeper.keep()
-
-
-class _Part:
-    """An embedder at work on a block of texts: what is kept of them, and what is read of the rest.
-
-    Args:
-        embedder: a single one.
-        keeper: of its vectors.
-        store: where it may have vectors of texts that have none by the whole; None where it is the
-            whole.
-    """
-
-    def __init__(
-        self, embedder: Embedder, keeper: _Keeper, store: VectorStore | None = None
-    ) -> None:
-        self.keeper = keeper
-        self._embedder = embedder
-        self._store = store
-        self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._read: dict[int, Any] = {}
-
-    def open(self, different: _Different, at: np.ndarray, should_stop: ShouldStop) -> None:
-        """Look for the vectors of some texts, and read the texts that have none."""
-        self._vectors, self._read = {}, {}
-        if self._store is not None:
-            found = self._store.find(self.keeper.kept, different.keys[at])
-            assert found.vectors is not None
-            rows = zip(found.vectors, found.loss, strict=True)
-            self._vectors = dict(zip(at[found.mask].tolist(), rows, strict=True))
-            at = at[~found.mask]
-        for start in range(0, len(at), READ_AT_ONCE):
-            if should_stop():
-                raise Stopped
-            some = at[start : start + READ_AT_ONCE]
-            try:
-                read = self._embedder.read([different.texts[i] for i in some])
-            except UnreadableTextError as error:
-                place = int(different.first_places(some)[error.place])
-                raise UnreadableTextError(error.reason, place, different.n_texts) from error
-            self._read.update(zip(some.tolist(), read, strict=True))
-
-    def embed(
-        self, different: _Different, at: np.ndarray, should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors and [text, 2] losses of a batch of the block."""
-        lacking = np.array([i for i in at.tolist() if i in self._read], dtype=np.int64)
-        if len(lacking):
-            read = [self._read.pop(i) for i in lacking.tolist()]
-            places = different.first_places(lacking)
-            batch = self._embedder.embed_read(read, places, should_stop=should_stop)
-            self.keeper.add(different.keys[lacking], batch.vectors, batch.loss)
-            if len(lacking) == len(at):
-                return batch.vectors, batch.loss
-            rows = zip(batch.vectors, batch.loss, strict=True)
-            self._vectors.update(zip(lacking.tolist(), rows, strict=True))
-        vectors, losses = zip(*(self._vectors.pop(i) for i in at.tolist()), strict=True)
-        return np.stack(vectors), np.stack(losses)
-
-
-def _batches(
-    different: _Different,
-    missing: np.ndarray,
-    parts: Sequence[_Part],
-    batch_size: int,
-    should_stop: ShouldStop,
-) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
-    """Batch by batch: which of the different texts, and the vectors and losses by each part."""
-    block = max(1, BLOCK // batch_size) * batch_size
-    for start in range(0, len(different), block):
-        at = start + np.flatnonzero(missing[start : start + block])
-        if not len(at):
-            continue
-        for part in parts:
-            part.open(different, at, should_stop)
-        for batch in np.split(at, np.flatnonzero(np.diff(at // batch_size)) + 1):
-            if should_stop():
-                raise Stopped
-            results = [part.embed(different, batch, should_stop) for part in parts]
-            yield batch, [vectors for vectors, _ in results], [loss for _, loss in results]

@@ -12,7 +12,7 @@ from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_s
 from neuralviz.embedders.base import nothing_learnt
 from neuralviz.errors import ModelError, SettingsError, Stopped, StoreError, UnreadableTextError
 from neuralviz.models import LanguageModel
-from neuralviz.store import embedding
+from neuralviz.store import batches, embedding
 from neuralviz.store.database import Database
 from neuralviz.store.embedding import EmbeddingEvent, embed
 from neuralviz.store.memory import MemoryVectors
@@ -209,7 +209,8 @@ def test_more_texts_than_are_in_memory_at_once(
     store: VectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "BLOCK", 20)
-    monkeypatch.setattr(embedding, "READ_AT_ONCE", 7)
+    monkeypatch.setattr(batches, "BLOCK", 20)
+    monkeypatch.setattr(batches, "READ_AT_ONCE", 7)
     list(embed(TEXTS[:70], HashEmbedder(), store, batch_size=8))
     events = list(embed(TEXTS, Pair(), store, batch_size=8))
     same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
