@@ -73,7 +73,7 @@ def main() -> None:
             for texts in [sample] if method in SLOW else [read, sample]:
                 corpus = store.add(f"{method} {len(texts.texts)}", texts)
                 start = time.perf_counter()
-                *_, progress = embed_corpus(store, corpus, embedder, spec)
+                *_, progress = embed_corpus(store, corpus, embedder)
                 seconds = time.perf_counter() - start
                 vectors = store.vectors.get(progress.embedder, store.keys(corpus))
                 near = find_neighbours(vectors, K)

@@ -21,6 +21,21 @@ class TextError(NeuralvizError):
     """A text that cannot be used: empty, or without a token the model can read."""
 
 
+class UnreadableTextError(TextError):
+    """One of several texts that cannot be used.
+
+    Attributes:
+        reason: what is wrong, to go behind “Text 3”.
+        place: of the text among those given, from 0.
+    """
+
+    def __init__(self, reason: str, place: int, n_texts: int) -> None:
+        self.reason = reason
+        self.place = place
+        which = f"Text {place + 1}" if n_texts > 1 else "The text"
+        super().__init__(f"{which} {reason}")
+
+
 class SettingsError(NeuralvizError):
     """A setting that makes no sense: a learning rate of 0, a blueprint that masks nothing."""
 

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
+from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, record
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.settings import ProjectionSettings
@@ -35,7 +35,7 @@ def main() -> None:
         maps = []
         for method in METHODS:
             spec = embedder_spec(method, defaults=FOR_CORPORA)
-            for progress in embed_corpus(store, corpus, make_embedder(spec), spec):
+            for progress in embed_corpus(store, corpus, spec):
                 print(f"\r{method}: {progress.done} of {progress.total}", end="", flush=True)
             kept = make_map(store, corpus, progress.embedder, ProjectionSettings())
             print(f", {len(kept.cluster_words)} clusters")

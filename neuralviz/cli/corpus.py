@@ -15,25 +15,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, Commands, app, say
+from neuralviz.cli.common import INTERRUPTED, Commands, say
+from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
     ColumnOption,
     FileArgument,
     LimitOption,
     MethodsModel,
-    load_embedders,
     progress_bars,
     read_file,
     warn_of_time,
 )
-from neuralviz.embedders import (
-    FOR_CORPORA,
-    ConcatenatedEmbedder,
-    EmbedderSpec,
-    embedder_specs,
-    split_options,
-)
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
 from neuralviz.maps.exporting import corpus_table
@@ -41,7 +35,6 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
 
@@ -53,8 +46,12 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
-corpora = typer.Typer(cls=Commands, no_args_is_help=True)
-app.add_typer(corpora, name="corpus", help="Keep corpora with their vectors and maps.")
+commands = typer.Typer(
+    cls=Commands,
+    help="Keep corpora with their vectors and maps.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 CorpusArgument = Annotated[str, typer.Argument(help="Name or id of a kept corpus.")]
 MethodsOption = Annotated[
@@ -75,7 +72,7 @@ OptionsOption = Annotated[
 ]
 
 
-@corpora.command()
+@commands.command()
 def add(
     path: FileArgument,
     name: Annotated[str | None, typer.Option(help="What to call it; by default the file.")] = None,
@@ -93,6 +90,7 @@ def add(
 
     The same file again goes on where the last run ended.
     """
+
     specs = _specs(method, option, model)
     store = CorpusStore()
     if paragraphs and Source.at(path).is_table and not path.is_dir():
@@ -114,7 +112,7 @@ def add(
     _embed(store, corpus, specs, embedders)
 
 
-@corpora.command()
+@commands.command()
 def embed(
     corpus: CorpusArgument,
     method: MethodsOption = None,
@@ -122,17 +120,19 @@ def embed(
     model: MethodsModel = None,
 ) -> None:
     """Embed a kept corpus; what is there already is not computed again."""
+
     specs = _specs(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
     _embed(store, found, specs, load_embedders(specs))
 
 
-@corpora.command("list")
+@commands.command("list")
 def list_corpora(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """List what is kept: corpora, the methods they are embedded by, and their maps."""
+
     store = CorpusStore()
     labels = _labels(store.vectors.embedders())
     entries = [_entry(store, corpus, labels) for corpus in store.corpora()]
@@ -156,7 +156,7 @@ def list_corpora(
     Console(highlight=False).print(table)
 
 
-@corpora.command()
+@commands.command()
 def export(
     corpus: CorpusArgument,
     output: Annotated[
@@ -169,6 +169,7 @@ def export(
     model: MethodsModel = None,
 ) -> None:
     """Write a kept corpus: ids, texts, labels, and the vectors of a method."""
+
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model say how a --method embeds; name one.")
@@ -184,22 +185,24 @@ def export(
     say(f"{size} in {output}{how}.")
 
 
-@corpora.command()
+@commands.command()
 def rename(
     corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="The new name.")]
 ) -> None:
     """Give a kept corpus another name."""
+
     store = CorpusStore()
     renamed = store.rename(find_corpus(store, corpus), name)
     say(f"It is called “{renamed.name}” now.")
 
 
-@corpora.command()
+@commands.command()
 def delete(
     corpus: CorpusArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a kept corpus with its maps and vectors."""
+
     store = CorpusStore()
     found = find_corpus(store, corpus)
     question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
@@ -232,9 +235,9 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
     Raises:
         NeuralvizError: a text has none.
     """
+
     (embedder,) = load_embedders([spec])
-    wanted = embedder_id(embedder)
-    kept = next((one for one in store.vectors.embedders() if one.id == wanted), None)
+    kept = store.vectors.of(embedder)
     if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
         labels = _labels(store.vectors.embedders())
         complete = [
@@ -253,12 +256,12 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
 
 def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
     """Say so when learning the texts that have no vector yet will take minutes."""
-    known = {kept.id: kept for kept in store.vectors.embedders()}
+
     keys = store.keys(corpus)
     lacking, missing = [], np.zeros(len(keys), dtype=bool)
     for embedder in embedders:
-        for part in embedder.parts if isinstance(embedder, ConcatenatedEmbedder) else [embedder]:
-            kept = known.get(embedder_id(part))
+        for part in embedder.parts:
+            kept = store.vectors.of(part)
             has = np.zeros_like(missing) if kept is None else store.vectors.has(kept, keys)
             if not has.all():
                 lacking.append(part)
@@ -275,10 +278,11 @@ def embed_kept(
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
     """
+
     label = method_label(spec)
     progress = None
     try:
-        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder, spec)) as run:
+        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder)) as run:
             task = None
             for progress in run:
                 if task is None:
@@ -335,6 +339,7 @@ def _embed(
 
 def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
     """By id, a name for each embedder, no two alike; the id of one that is not known here."""
+
     specs: dict[str, EmbedderSpec] = {}
     for kept in embedders:
         with suppress(SettingsError):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, app, say
+from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import (
     BatchSizeOption,
     ColumnOption,
@@ -16,13 +17,15 @@ from neuralviz.cli.vectors import (
     MethodsModel,
     embed_texts,
     learnt_how,
-    load_embedders,
     progress_bars,
     read_file,
     warn_of_time,
     warn_of_vectors,
 )
+from neuralviz.embedders import embedder_spec, split_options
 from neuralviz.errors import NeuralvizError
+from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.writing import check_destination, write_vectors
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
 
 
-@app.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def embed(
     file: FileArgument,
     output: Annotated[
@@ -58,8 +64,6 @@ def embed(
     batch_size: BatchSizeOption = 32,
 ) -> None:
     """Embed the texts of a file: columns `id`, `text` and `vector`."""
-    from neuralviz.embedders import embedder_spec, split_options
-    from neuralviz.store.writing import check_destination
 
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)
@@ -72,11 +76,11 @@ def embed(
 
 def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, how: str) -> None:
     """Embed and write; when interrupted, write what is finished."""
-    from neuralviz.store.writing import write_vectors
 
     warn_of_time([embedder], read.texts)
     with progress_bars() as progress:
-        embedded = embed_texts(embedder, read.texts, batch_size, progress, "Embedding")
+        store = MemoryVectors(0)  # nothing is asked for twice
+        embedded = embed_texts(embedder, read.texts, store, batch_size, progress, "Embedding")
     finished = embedded.done.nonzero()[0].tolist()
     if embedded.stopped and not finished:
         say("Stopped before the first batch was finished; nothing was written.")

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -16,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, app, precision_warnings_said, say, status
+from neuralviz.cli.common import INTERRUPTED, say, status
+from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, progress_bars
 from neuralviz.embedders import split_options
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
@@ -50,7 +49,10 @@ MeasureName = Literal[
 ]
 
 
-@app.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def evaluate(
     data: Annotated[
         list[str],
@@ -142,7 +144,7 @@ def evaluate(
     if output is not None:
         check_folder(output)
     typed = split_options(option or [])
-    loaders = _loaders()
+    loaders = cached_loaders()
     sets = [
         _read(name, split_options(role or []), similar, dissimilar, limit) for name in _once(data)
     ]
@@ -182,17 +184,6 @@ def _measures(names: Sequence[str]) -> tuple[Measure, ...]:
 
 def _once(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-def _loaders() -> Loaders:
-    """Models, each loaded once."""
-
-    def load(kind: Any, model_id: str) -> Any:
-        with status(f"Loading the model {model_id} …"):
-            return LOADERS[kind](model_id)
-
-    cached = cache(load)
-    return {kind: partial(cached, kind) for kind in LOADERS}
 
 
 def _read(

@@ -6,7 +6,8 @@ from textwrap import fill
 
 import typer
 
-from neuralviz.cli.common import app
+from neuralviz.embedders import METHODS
+from neuralviz.micro_tuning.settings import PRECISION_LINES
 
 _JOINING = """\
 --option NAME=VALUE sets an option, --model MODEL the model. Names with a plus between them are
@@ -18,11 +19,12 @@ Precision is how exactly texts are learnt, exact by default; what `neuralviz cor
 fast by default."""
 
 
-@app.command("methods")
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command("methods")
 def list_methods() -> None:
     """List the ways to embed texts, each with its model and its options."""
-    from neuralviz.embedders import METHODS
-    from neuralviz.micro_tuning.settings import PRECISION_LINES
 
     for name, method in METHODS.items():
         typer.echo(f"{name}\n  {method.line}\n  model: {method.model_id}")

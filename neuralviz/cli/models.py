@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from huggingface_hub import errors, scan_cache_dir
 
-import neuralviz.models
-from neuralviz.cli.common import app, load, say
+from neuralviz.cli.common import say
+from neuralviz.cli.loading import load
+from neuralviz.models import export_model
 
-models = typer.Typer(help="List, look into and export language models.", no_args_is_help=True)
-app.add_typer(models, name="models")
+commands = typer.Typer(
+    help="List, look into and export language models.", no_args_is_help=True, add_completion=False
+)
 
 
-@models.command("list")
+@commands.command("list")
 def list_models() -> None:
     """List the models that need no network."""
     typer.echo("bundled\n  6 layers, 384 wide, uncased English; comes with neuralviz")
@@ -34,7 +37,6 @@ def list_models() -> None:
 
 def _cached_models() -> Iterator[tuple[str, str]]:
     """Masked language models in the hub's cache, and their sizes."""
-    from huggingface_hub import errors, scan_cache_dir
 
     try:
         repositories = scan_cache_dir().repos
@@ -54,7 +56,7 @@ def _cached_models() -> Iterator[tuple[str, str]]:
                 break
 
 
-@models.command("layers")
+@commands.command("layers")
 def list_layers(
     model: Annotated[str, typer.Argument(help="“bundled”, a hub id, or a folder.")] = "bundled",
 ) -> None:
@@ -78,12 +80,12 @@ def list_layers(
     typer.echo("\n[head] is the default; [last_block] is short for the layers marked so.")
 
 
-@models.command("export")
+@commands.command("export")
 def export(
     model: Annotated[str, typer.Argument(help="“bundled”, a hub id, or a folder.")],
     folder: Annotated[Path, typer.Argument(help="A folder to create.")],
 ) -> None:
     """Write a model as a plain folder in float32 that `transformers` loads."""
-    loaded = load(model)
-    written = neuralviz.models.export_model(loaded, folder)
+
+    written = export_model(load(model), folder)
     say(f"{model} is in {written}.")

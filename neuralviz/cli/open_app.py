@@ -8,11 +8,14 @@ from typing import Annotated
 
 import typer
 
-from neuralviz.cli.common import app
 from neuralviz.paths import app_folder
 
+commands = typer.Typer(add_completion=False)
 
-@app.command("app", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+
+@commands.command(
+    "app", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
 def open_app(
     context: typer.Context,
     port: Annotated[
@@ -27,6 +30,7 @@ def open_app(
 
     Other options go to `streamlit run` as they are: `--server.headless true` opens no browser.
     """
+
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
     command += [f"--server.address={host}"]
     command += [f"--server.port={port}"] if port else []

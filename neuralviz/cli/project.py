@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, app, say
+from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.corpus import (
     CorpusArgument,
     OptionsOption,
@@ -16,18 +16,16 @@ from neuralviz.cli.corpus import (
     find_corpus,
     warn_of_missing,
 )
-from neuralviz.cli.vectors import (
-    MethodsModel,
-    learnt_how,
-    load_embedders,
-    progress_bars,
-)
+from neuralviz.cli.loading import load_embedders
+from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts, make_map
 from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.plots.corpus_map import drawn_rows, map_page
+from neuralviz.plots.point_colours import by_category, by_number, cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import check_destination, write_table, write_text
 from neuralviz.words import many
@@ -47,7 +45,10 @@ STAGES = {
 }
 
 
-@app.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def project(
     corpus: CorpusArgument,
     output: Annotated[
@@ -79,6 +80,7 @@ def project(
     ] = None,
 ) -> None:
     """Make a map of a kept corpus; one that was made before is opened again."""
+
     check_destination(output, PAGE)
     as_page = output.suffix.lower() == PAGE
     if colour is not None and not as_page:
@@ -132,8 +134,6 @@ def _make_map(
 
 def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
-    from neuralviz.plots.corpus_map import MOST_DRAWN, drawn_rows, map_page
-    from neuralviz.plots.point_colours import by_category, by_number, cluster_names
 
     coordinates, clusters = KeptMaps(store).points(kept)
     if colour is None:
@@ -144,13 +144,13 @@ def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour:
         by = by_number(colour, store.labels(corpus, colour))
     else:
         by = by_category(colour, list(store.labels(corpus, colour)))
-    n, rows = corpus.n_texts, None
-    if n > MOST_DRAWN:
-        rows = drawn_rows(n)
+    n = corpus.n_texts
+    rows = drawn_rows(n)
+    if len(rows) < n:
         coordinates, by = coordinates[rows], by.of(rows)
-        title = f"{title} ({MOST_DRAWN:,} of {n:,} texts)"
+        title = f"{title} ({len(rows):,} of {n:,} texts)"
         say(
-            f"The page shows a random sample of {MOST_DRAWN:,} of the {n:,} texts; a .parquet, "
+            f"The page shows a random sample of {len(rows):,} of the {n:,} texts; a .parquet, "
             ".csv or .jsonl has them all."
         )
     return map_page(coordinates, store.texts(corpus, rows), by, title=title)

@@ -11,7 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from neuralviz.cli.common import INTERRUPTED, app, say
+from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import (
     BatchSizeOption,
     ColumnOption,
@@ -21,13 +22,21 @@ from neuralviz.cli.vectors import (
     MethodsModel,
     embed_texts,
     learnt_how,
-    load_embedders,
     progress_bars,
     read_file,
     warn_of_time,
     warn_of_vectors,
 )
+from neuralviz.embedders import embedder_specs, split_options
+from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.similarity import rank_correlations
+from neuralviz.evaluation.similarity import similarity as products_of
+from neuralviz.evaluation.similarity_files import write_products
+from neuralviz.plots.compare import similarity_heatmaps
+from neuralviz.plots.theme import standalone_html
+from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -41,7 +50,10 @@ MAX_TEXTS = 2000
 MAX_DRAWN = 300
 
 
-@app.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def similarity(
     file: FileArgument,
     output: Annotated[
@@ -75,9 +87,6 @@ def similarity(
     batch_size: BatchSizeOption = 32,
 ) -> None:
     """Compare all pairs of a file's texts by several methods: a table and a figure."""
-    from neuralviz.embedders import embedder_specs, split_options
-    from neuralviz.embedders.labels import method_labels
-    from neuralviz.store.writing import check_folder
 
     methods = method or list(DEFAULT_METHODS)
     if len(methods) > MAX_METHODS:
@@ -108,10 +117,12 @@ def _compare(
     how: str,
 ) -> None:
     """Embed by one method after the other and write; when interrupted, what is finished."""
+
     results: list[Embedded] = []
+    store = MemoryVectors()  # methods may have parts in common
     with progress_bars() as progress:
         for name, embedder in zip(names, embedders, strict=True):
-            results.append(embed_texts(embedder, read.texts, batch_size, progress, name))
+            results.append(embed_texts(embedder, read.texts, store, batch_size, progress, name))
             if results[-1].stopped:
                 break
     kept = _kept(names, results, read)
@@ -140,8 +151,6 @@ class _Kept:
     ids: list[str]
 
     def similarities(self) -> list[Similarity]:
-        from neuralviz.evaluation.similarity import similarity as products_of
-
         return [
             products_of(name, self.texts, result.vectors[result.done])
             for name, result in zip(self.names, self.results, strict=True)
@@ -176,10 +185,6 @@ def _write(
     folder: Path,
 ) -> None:
     """Write the table in two formats and the figure."""
-    from neuralviz.evaluation.similarity_files import write_products
-    from neuralviz.plots.compare import similarity_heatmaps
-    from neuralviz.plots.theme import standalone_html
-    from neuralviz.store.writing import write_text
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +210,6 @@ def _write(
 
 def _show(similarities: Sequence[Similarity]) -> None:
     """How each method spreads its products, and how alike the methods order the pairs."""
-    from neuralviz.evaluation.similarity import rank_correlations
 
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False)

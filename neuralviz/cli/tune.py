@@ -6,24 +6,32 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.live import Live
 
-from neuralviz.cli.common import (
-    INTERRUPTED,
-    MANY_POSITIONS,
-    ModelOption,
-    app,
-    load,
-    precision_warnings_said,
-    say,
+from neuralviz.cli import terminal
+from neuralviz.cli.common import INTERRUPTED, MANY_POSITIONS, say
+from neuralviz.cli.loading import ModelOption, load, precision_warnings_said
+from neuralviz.embedders.methods import read_layers
+from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_TOLERANCE,
+    check_numbers,
+    check_precision,
+    check_tolerance,
 )
+from neuralviz.models import tokenize
+from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning import MicroTuning, TuningSettings
+    from neuralviz.micro_tuning import MicroTuning
     from neuralviz.models import LanguageModel
 
 
-@app.command()
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
 def tune(
     text: Annotated[str, typer.Argument(help="The text to learn.")],
     layers: Annotated[
@@ -47,15 +55,6 @@ def tune(
     model: ModelOption = "bundled",
 ) -> None:
     """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
-    from neuralviz.embedders.registry import read_layers
-    from neuralviz.micro_tuning import TuningSettings, check_settings, parse_blueprints
-    from neuralviz.micro_tuning.settings import (
-        DEFAULT_TOLERANCE,
-        check_numbers,
-        check_precision,
-        check_tolerance,
-    )
-    from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
     pairs = parse_blueprints(blueprints)
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)  # before a download
@@ -81,16 +80,9 @@ def tune(
 
 def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     """Show a run while it goes on and what came of it."""
-    from rich.live import Live
 
-    from neuralviz.cli import terminal
     from neuralviz.micro_tuning.loop import tune
-    from neuralviz.micro_tuning.workload import (
-        MAX_FOLLOWED_VALUES,
-        count_masked,
-        followed_values,
-    )
-    from neuralviz.models import tokenize
+    from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 
     console = Console(highlight=False)
     (tokens,) = tokenize(model, [text])
@@ -131,8 +123,6 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 
 def _conclude(console: Console, result: MicroTuning) -> None:
     """What came of a run, and what to mind."""
-    from neuralviz.cli import terminal
-
     if result.shares is None:
         console.print("The text is too long to follow which words wrote its embedding.")
     else:

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
-from neuralviz.cli.common import (
-    MANY_POSITIONS,
-    precision_warnings_said,
-    say,
-    status,
-    stderr,
-)
-from neuralviz.embedders import (
-    ConcatenatedEmbedder,
-    NeuralEmbedder,
-    TunedOutputEmbedder,
-    make_embedder,
-)
+from neuralviz.cli.common import MANY_POSITIONS, say, stderr
 from neuralviz.embedders.labels import method_label
-from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import LossWarning, NeuralvizError
-from neuralviz.micro_tuning.workload import count_masked
-from neuralviz.models import tokenize
 from neuralviz.reading.folders import read_folder
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
+from neuralviz.store.embedding import embed
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neuralviz.embedders import Embedder, EmbedderSpec
     from neuralviz.reading.texts import Mode, ReadTexts
+    from neuralviz.store.vectors import VectorStore
 
 FileArgument = Annotated[
     Path,
@@ -92,6 +76,7 @@ def read_file(
 
     A plain text is split into lines, and one in a folder is a text, unless ``mode`` says otherwise.
     """
+
     try:
         if path.is_dir():
             read = read_folder(path, column, mode=mode or "one", max_texts=limit)
@@ -112,42 +97,24 @@ def read_file(
     return read
 
 
-def load_embedders(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
-    """The embedders; those of one model share it."""
-
-    def load(kind: Any, model_id: str) -> Any:
-        with status(f"Loading the model {model_id} …"):
-            return LOADERS[kind](model_id)
-
-    cached = cache(load)
-    loaders: Mapping[Any, Any] = {kind: partial(cached, kind) for kind in LOADERS}
-    with precision_warnings_said():
-        return [make_embedder(spec, loaders) for spec in specs]
-
-
 def learnt_how(specs: Sequence[EmbedderSpec]) -> str:
     """`` (neural, exact)``: how exactly methods learn texts, to go behind what they gave."""
+
     labels = dict.fromkeys(method_label(spec) for spec in specs if spec.learns)
     return f" ({'; '.join(labels)})" if labels else ""
 
 
 def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
-
-    positions = 0
-    for embedder in embedders:
-        for part in embedder.parts if isinstance(embedder, ConcatenatedEmbedder) else [embedder]:
-            if isinstance(part, NeuralEmbedder | TunedOutputEmbedder):
-                read = tokenize(part.model, texts)
-                of_epoch = sum(count_masked(text, part.settings) for text in read)
-                positions += of_epoch * part.settings.epochs
-    if positions > MANY_POSITIONS:
+    parts = (part for embedder in embedders for part in embedder.parts)
+    if sum(part.masked_positions(texts) for part in parts) > MANY_POSITIONS:
         say("This may take minutes; Ctrl-C ends it and keeps what is finished.")
 
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
     """On a terminal, a bar for every task."""
+
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -160,19 +127,25 @@ def progress_bars() -> Iterator[Progress]:
 
 
 def embed_texts(
-    embedder: Embedder, texts: Sequence[str], batch_size: int, progress: Progress, label: str
+    embedder: Embedder,
+    texts: Sequence[str],
+    store: VectorStore,
+    batch_size: int,
+    progress: Progress,
+    label: str,
 ) -> Embedded:
-    """Embed batch by batch, until all is done or Ctrl-C is pressed."""
+    """Embed with a bar, until all is done or Ctrl-C is pressed."""
+
     vectors = np.zeros((len(texts), embedder.dim), dtype=np.float32)
     done = np.zeros(len(texts), dtype=bool)
     n_rose, stopped = 0, False
     task = progress.add_task(label, total=len(texts))
     try:
-        for batch in embedder.embed_in_batches(texts, batch_size):
-            vectors[batch.at] = batch.vectors
-            done[batch.at] = True
-            n_rose += int(batch.loss_rose.sum())
-            progress.advance(task, len(batch.at))
+        for event in embed(texts, embedder, store, batch_size=batch_size):
+            vectors[event.at] = event.vectors
+            done[event.at] = True
+            n_rose += int(event.loss_rose.sum())
+            progress.advance(task, len(event.at))
     except KeyboardInterrupt:
         stopped = True
     return Embedded(vectors, done, n_rose, stopped)
@@ -180,14 +153,10 @@ def embed_texts(
 
 def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
     """Say what is to be minded in the finished vectors: zeros, and losses that rose."""
+
     vectors = embedded.vectors[embedded.done]
     zeros = int((~vectors.any(axis=1)).sum())
     if zeros:
-        why = "their products with others are 0."
-        if isinstance(embedder, NeuralEmbedder):
-            why = "no weight moved; choose a learning rate nearer to 0.01."
-        elif isinstance(embedder, TunedOutputEmbedder) and embedder.difference:
-            why = "its tuned output is its plain one; choose a learning rate nearer to 0.01."
-        say(f"{many(zeros, 'vector')} of zeros ({embedder.name}): {why}")
+        say(f"{many(zeros, 'vector')} of zeros ({embedder.name}): {embedder.zeros_mean}")
     if embedded.n_rose:
         say(str(LossWarning(embedded.n_rose, len(vectors))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,17 +12,29 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
-from neuralviz.errors import LossWarning, ModelError, SettingsError, ShouldStop, Stopped, TextError
+from neuralviz.errors import (
+    LossWarning,
+    ModelError,
+    SettingsError,
+    ShouldStop,
+    TextError,
+    UnreadableTextError,
+    never,
+)
 from neuralviz.models import tokenize
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
     from torch import Tensor
 
+    from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.models import TextModel, TokenizedText
 
 BATCH_SIZE = 32
+KEY_VERSION = 2
+"""Of `Embedder.cache_key`, and of how vectors are computed: a new version computes all anew."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +65,13 @@ class Embedder(ABC):
 
     Attributes:
         name: of the method, for labels.
+        spec: how to make the embedder again; None for one that was made by hand.
     """
 
     name: str
+    spec: EmbedderSpec | None = None
+    zeros_mean = "their products with others are 0."
+    """What is to be said of vectors of zeros."""
 
     @property
     @abstractmethod
@@ -62,8 +80,46 @@ class Embedder(ABC):
 
     @property
     @abstractmethod
-    def identity(self) -> tuple[Any, ...]:
-        """All that the vectors depend on besides the text: method, model, settings."""
+    def depends_on(self) -> Mapping[str, Any]:
+        """All that the vectors depend on besides the text: method, model, settings.
+
+        Mappings, sequences, sets, strings, numbers, truth values and None.
+        """
+
+    def cache_key(self) -> str:
+        """The key under which vectors are kept, equal for equal vectors of equal texts.
+
+        ``neuralviz-vectors/2:`` and `depends_on` as canonical JSON: names sorted, no blanks, sets
+        sorted, numbers of numpy as those of Python. The ``2`` is `KEY_VERSION`. What each method
+        writes:
+
+        - ``neural``, ``tuned``: ``model`` (its id), ``fingerprint`` (revision or hash of its
+          weights), and ``tuning``: every field of `TuningSettings`; the tolerance only where it is
+          fast. ``tuned`` has ``pooling`` and ``difference``, too.
+        - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
+        - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
+        - ``sentence-transformer``: ``fingerprint``.
+        - ``concatenated``: ``parts``, a mapping like these for each.
+        """
+        document = json.dumps(
+            _plain(self.depends_on), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
+        return f"neuralviz-vectors/{KEY_VERSION}:{document}"
+
+    @property
+    def parts(self) -> tuple[Embedder, ...]:
+        """The embedders that are concatenated; itself where it is a single one."""
+        return (self,)
+
+    def combine(
+        self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors, and [text, 2] losses, from those of the `parts`."""
+        return vectors[0], losses[0]
+
+    def masked_positions(self, texts: Sequence[str]) -> int:
+        """Masked positions that have to be predicted while these texts are learnt; 0 without."""
+        return 0
 
     @abstractmethod
     def _read(self, texts: Sequence[str]) -> Sequence[Any]:
@@ -81,6 +137,53 @@ class Embedder(ABC):
         """How long a text is for the model; texts of like length go together."""
         return len(read)
 
+    def read(self, texts: Sequence[str]) -> Sequence[Any]:
+        """What `embed_read` takes for each text.
+
+        Raises:
+            UnreadableTextError: a text is empty, is no string, or has no token.
+        """
+        check_strings(texts)
+        for place, text in enumerate(texts):
+            if not text.strip():
+                raise UnreadableTextError("is empty; give it at least one word.", place, len(texts))
+        return self._read(texts)
+
+    def embed_read(
+        self,
+        read: Sequence[Any],
+        places: np.ndarray,
+        *,
+        normalize: bool = True,
+        should_stop: ShouldStop = never,
+    ) -> EmbeddedBatch:
+        """Embed one batch of texts, in the order given.
+
+        Args:
+            read: from `read`, one a text.
+            places: [text] of these texts among all, from 0.
+            normalize, should_stop: as of `embed_in_batches`.
+
+        Raises:
+            ModelError: a vector holds something that is no finite number.
+            Stopped: ``should_stop`` said so.
+        """
+        order = np.argsort([-self._length(entry) for entry in read], kind="stable")
+        back = np.argsort(order)
+        vectors, loss = (
+            values[back] for values in self._embed([read[i] for i in order], should_stop)
+        )
+        broken = ~np.isfinite(vectors).all(axis=1)
+        if broken.any():
+            raise ModelError(
+                f"The vector of text {places[broken].min() + 1} ({self.name}) holds something that "
+                "is no finite number: the model's weights are broken, or the learning rate is "
+                "far too high."
+            )
+        if normalize:
+            vectors = unit_vectors(vectors)
+        return EmbeddedBatch(places, vectors.astype(np.float32, copy=False), loss)
+
     def embed_in_batches(
         self,
         texts: Sequence[str],
@@ -88,7 +191,7 @@ class Embedder(ABC):
         *,
         normalize: bool = True,
         only: Sequence[int] | None = None,
-        should_stop: ShouldStop = lambda: False,
+        should_stop: ShouldStop = never,
     ) -> Iterator[EmbeddedBatch]:
         """Embed texts batch by batch, the longest first: memory and time show early.
 
@@ -104,34 +207,16 @@ class Embedder(ABC):
         Raises:
             TextError, SettingsError: as of `encode`, with the first batch.
             ModelError: a vector holds something that is no finite number.
+            Stopped: ``should_stop`` said so.
         """
-        if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
-            raise SettingsError("The batch size has to be a whole number of at least 1.")
-        for number, text in enumerate(texts, 1):
-            if not isinstance(text, str):
-                raise TextError(f"Text {number} is not a string but {type(text).__name__}.")
-            if not text.strip():
-                which = f"Text {number}" if len(texts) > 1 else "The text"
-                raise TextError(f"{which} is empty; give it at least one word.")
-        read = self._read(texts)
+        check_batch_size(batch_size)
+        read = self.read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
         order = order if only is None else order[np.isin(order, only)]
         for start in range(0, len(order), int(batch_size)):
             at = order[start : start + int(batch_size)]
-            try:
-                vectors, loss = self._embed([read[i] for i in at], should_stop)
-            except Stopped:
-                return
-            broken = ~np.isfinite(vectors).all(axis=1)
-            if broken.any():
-                raise ModelError(
-                    f"The vector of text {at[broken].min() + 1} ({self.name}) holds something that "
-                    "is no finite number: the model's weights are broken, or the learning rate is "
-                    "far too high."
-                )
-            if normalize:
-                vectors = unit_vectors(vectors)
-            yield EmbeddedBatch(at, vectors.astype(np.float32, copy=False), loss)
+            some = [read[i] for i in at]
+            yield self.embed_read(some, at, normalize=normalize, should_stop=should_stop)
 
     def encode(
         self,
@@ -173,8 +258,6 @@ class Embedder(ABC):
         Warns:
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
-        from tqdm.auto import tqdm
-
         single = isinstance(sentences, str)
         texts = [sentences] if isinstance(sentences, str) else list(_each_text(sentences))
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
@@ -210,11 +293,9 @@ class Embedder(ABC):
     @property
     def mteb_model_meta(self) -> ModelMeta:
         """What MTEB files results under; needs the package ``mteb``."""
-        import hashlib
-
         from mteb.models.model_meta import ModelMeta
 
-        revision = hashlib.sha256(repr(self.identity).encode()).hexdigest()[:16]
+        revision = hashlib.sha256(self.cache_key().encode()).hexdigest()[:16]
         named = {"name": f"neuralviz/{self.name}", "revision": revision, "embed_dim": self.dim}
         return ModelMeta.create_empty(overwrites=named)
 
@@ -226,8 +307,46 @@ class ModelEmbedder(Embedder):
         self.model = model
         self.name = name
 
+    @property
+    def depends_on_model(self) -> dict[str, str]:
+        """The model as a part of `depends_on`."""
+        return {"model": self.model.id, "fingerprint": self.model.fingerprint}
+
     def _read(self, texts: Sequence[str]) -> Sequence[TokenizedText]:
         return tokenize(self.model, texts)
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Check a batch size.
+
+    Raises:
+        SettingsError: it is no whole number of at least 1.
+    """
+    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
+        raise SettingsError("The batch size has to be a whole number of at least 1.")
+
+
+def check_strings(texts: Sequence[str]) -> None:
+    """Check that texts are strings.
+
+    Raises:
+        UnreadableTextError: one is not.
+    """
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            reason = f"is not a string but {type(text).__name__}."
+            raise UnreadableTextError(reason, place, len(texts))
+
+
+def _plain(value: Any) -> Any:
+    """A value with the types that JSON has."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value))
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def nothing_learnt(n_texts: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,13 @@ class ConcatenatedEmbedder(Embedder):
     def __init__(self, parts: Sequence[Embedder]) -> None:
         if len(parts) < 2:
             raise SettingsError("Join at least two embeddings.")
-        self.parts = tuple(parts)
-        self.name = "+".join(part.name for part in self.parts)
+        self._parts = tuple(parts)
+        self.name = "+".join(part.name for part in parts)
+
+    @property
+    def parts(self) -> tuple[Embedder, ...]:
+        """In the order in which their vectors are concatenated."""
+        return self._parts
 
     @property
     def dim(self) -> int:
@@ -33,8 +38,18 @@ class ConcatenatedEmbedder(Embedder):
         return sum(part.dim for part in self.parts)
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "concatenated", *(part.identity for part in self.parts)
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "concatenated", "parts": [part.depends_on for part in self.parts]}
+
+    def combine(
+        self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if there is one."""
+        worst = nothing_learnt(len(vectors[0]))
+        for loss in losses:
+            worse = rose(loss) & ~rose(worst)
+            worst = np.where((np.isnan(worst[:, 0]) | worse)[:, None], loss, worst)
+        return join(vectors), worst
 
     def _read(self, texts: Sequence[str]) -> Sequence[tuple[Any, ...]]:
         return list(zip(*(part._read(texts) for part in self.parts), strict=True))
@@ -45,13 +60,11 @@ class ConcatenatedEmbedder(Embedder):
     def _embed(
         self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        vectors, loss = [], nothing_learnt(len(read))
-        for part, own in zip(self.parts, zip(*read, strict=True), strict=True):
-            of_part, learnt = part._embed(own, should_stop)
-            vectors.append(of_part)
-            worse = rose(learnt) & ~rose(loss)
-            loss = np.where((np.isnan(loss[:, 0]) | worse)[:, None], learnt, loss)
-        return join(vectors), loss
+        of_parts = [
+            part._embed(part_read, should_stop)
+            for part, part_read in zip(self.parts, zip(*read, strict=True), strict=True)
+        ]
+        return self.combine([vectors for vectors, _ in of_parts], [loss for _, loss in of_parts])
 
 
 def join(vectors: Sequence[np.ndarray]) -> np.ndarray:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from neuralviz.embedders.registry import METHODS
+from neuralviz.embedders.methods import METHODS
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import EmbedderSpec
+    from neuralviz.embedders.specs import EmbedderSpec
 
 
 def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:

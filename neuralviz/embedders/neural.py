@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, unit_vectors
 from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning.learning import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
+from neuralviz.micro_tuning.workload import count_masked
+from neuralviz.models import tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ class NeuralEmbedder(ModelEmbedder):
     """
 
     model: LanguageModel
+    zeros_mean = "no weight moved; choose a learning rate nearer to 0.01."
 
     def __init__(
         self,
@@ -67,8 +71,13 @@ class NeuralEmbedder(ModelEmbedder):
         return sum(self.layer_sizes)
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "neural", self.model.id, self.model.fingerprint, HowTuned(self.settings)
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
+
+    def masked_positions(self, texts: Sequence[str]) -> int:
+        """Masked positions that have to be predicted, in all epochs, while these are learnt."""
+        of_epoch = sum(count_masked(text, self.settings) for text in tokenize(self.model, texts))
+        return of_epoch * self.settings.epochs
 
     def layer_products(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """[layer] products of two embeddings' deltas, layer by layer.
@@ -82,8 +91,6 @@ class NeuralEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.learning import learn
-
         learn_texts = learn if self._shared is None else self._shared.learn
         result = learn_texts(self.model, read, self.settings, should_stop)
         return result.embeddings, losses(result)
@@ -129,8 +136,6 @@ class _SharedRun:
         settings: TuningSettings,
         should_stop: ShouldStop,
     ) -> MicroTuning:
-        from neuralviz.micro_tuning.learning import learn_by_epoch
-
         texts = [text.text for text in read]
         if texts != self._texts or settings.epochs not in self._results:
             longest = replace(settings, epochs=self._epochs[-1])
@@ -139,24 +144,12 @@ class _SharedRun:
         return self._results.pop(settings.epochs)
 
 
-@dataclass(frozen=True)
-class HowTuned:
-    """The settings as a part of an identity.
-
-    Exact ones are written as they were before there was another precision, so that vectors kept
-    since then are found.
-    """
-
-    settings: TuningSettings
-
-    def __repr__(self) -> str:
-        exact = self.settings.precision == "exact"
-        values = (
-            f"{field.name}={getattr(self.settings, field.name)!r}"
-            for field in fields(self.settings)
-            if not (exact and field.name in ("precision", "tolerance"))
-        )
-        return f"TuningSettings({', '.join(values)})"
+def tuning_key(settings: TuningSettings) -> dict[str, Any]:
+    """The settings as a part of a cache key."""
+    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    if not settings.is_fast:
+        del values["tolerance"]
+    return values
 
 
 def losses(result: MicroTuning) -> np.ndarray:

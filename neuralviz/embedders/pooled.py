@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neuralviz.embedders.base import ModelEmbedder, nothing_learnt
+from neuralviz.layers.pooling import make_pooling
+from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
+from neuralviz.layers.states import pool_texts
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -30,8 +34,6 @@ class _StatesEmbedder(ModelEmbedder):
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.layers.states import pool_texts
-
         (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
         return vectors, nothing_learnt(len(read))
 
@@ -62,16 +64,16 @@ class PooledEmbedder(_StatesEmbedder):
         special_tokens: bool = True,
         name: str = "",
     ) -> None:
-        from neuralviz.layers.pooling import make_pooling
-
         super().__init__(model, name or pooling)
         layers = check_layer_numbers(model, layer)
         self.pooling = make_pooling(model, pooling, layers, special_tokens=special_tokens)
-        self._settings = (pooling, layers, bool(special_tokens))
+        self._settings = {
+            "pooling": pooling, "layers": layers, "special_tokens": bool(special_tokens)
+        }  # fmt: skip
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "pooled", self.model.id, self.model.fingerprint, self._settings
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "pooled", **self.depends_on_model, **self._settings}
 
 
 class SbertWkEmbedder(_StatesEmbedder):
@@ -98,15 +100,14 @@ class SbertWkEmbedder(_StatesEmbedder):
         omega: float = 0.5,
         part: str = "all",
     ) -> None:
-        from neuralviz.layers.sbert_wk import part_pooling
-
         super().__init__(model, "sbert-wk")
         self.settings = check_sbert_wk(
             model, variant=variant, layer_start=layer_start, window=window, omega=omega
         )
         self.pooling = part_pooling(self.settings, part)
-        self._part = () if part == "all" else (part,)
+        self._part = part
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "sbert-wk", self.model.id, self.model.fingerprint, self.settings, *self._part
+    def depends_on(self) -> Mapping[str, Any]:
+        settings = {"part": self._part, **asdict(self.settings)}
+        return {"method": "sbert-wk", **self.depends_on_model, **settings}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,8 +37,8 @@ class SentenceTransformerEmbedder(Embedder):
         return int(dim) if dim else int(self.encoder.encode(["a"]).shape[1])
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return "sentence-transformer", self._fingerprint
+    def depends_on(self) -> Mapping[str, Any]:
+        return {"method": "sentence-transformer", "fingerprint": self._fingerprint}
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
+import torch
+from torch.func import functional_call
 
 from neuralviz.embedders.base import ModelEmbedder
-from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, HowTuned, losses
+from neuralviz.embedders.neural import APPENDIX_G_EPOCHS, losses, tuning_key
 from neuralviz.errors import SettingsError
+from neuralviz.layers.pooling import make_pooling
+from neuralviz.layers.states import pool_texts
+from neuralviz.micro_tuning.learning import learn
+from neuralviz.micro_tuning.per_text import sharing_copy
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
+from neuralviz.micro_tuning.workload import count_masked
+from neuralviz.models import tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
 
 if TYPE_CHECKING:
@@ -53,11 +61,13 @@ class TunedOutputEmbedder(ModelEmbedder):
         name: str = "",
         **options: Unpack[TuningOptions],
     ) -> None:
-        from neuralviz.layers.pooling import make_pooling
-
         kind = "diff" if difference else "tuned"
         super().__init__(model, name or f"{'cls' if pooling == 'cls' else 'avg'}-{kind}")
         self.difference = difference
+        if difference:
+            self.zeros_mean = (
+                "its tuned output is its plain one; choose a learning rate nearer to 0.01."
+            )
         if not model.last_block_layers:
             raise SettingsError(f"The model {model.id} has no blocks whose layers can be tuned.")
         if settings is None:
@@ -75,15 +85,23 @@ class TunedOutputEmbedder(ModelEmbedder):
         return self.model.d_model
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        how = (self._pooling_name, self.difference, HowTuned(self.settings))
-        return "tuned", self.model.id, self.model.fingerprint, how
+    def depends_on(self) -> Mapping[str, Any]:
+        return {
+            "method": "tuned",
+            **self.depends_on_model,
+            "pooling": self._pooling_name,
+            "difference": self.difference,
+            "tuning": tuning_key(self.settings),
+        }
+
+    def masked_positions(self, texts: Sequence[str]) -> int:
+        """Masked positions that have to be predicted, in all epochs, while these are learnt."""
+        of_epoch = sum(count_masked(text, self.settings) for text in tokenize(self.model, texts))
+        return of_epoch * self.settings.epochs
 
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
-        from neuralviz.micro_tuning.learning import learn
-
         result = learn(self.model, read, self.settings, should_stop)
         return self._outputs(result, should_stop), losses(result)
 
@@ -92,11 +110,6 @@ class TunedOutputEmbedder(ModelEmbedder):
 
         Tuned and plain outputs come from the same calls, so that no difference is mere rounding.
         """
-        import torch
-
-        from neuralviz.layers.states import pool_texts
-        from neuralviz.micro_tuning.per_text import sharing_copy
-
         prefix = f"{self.model.network.base_model_prefix}."
         tuned = [name.removeprefix(prefix) for name in result.settings.layers]
         whole = self.model.network.base_model
@@ -123,6 +136,4 @@ class TunedOutputEmbedder(ModelEmbedder):
 
 
 def _call_with(network: Any, weights: dict[str, Any], **inputs: Any) -> Any:
-    from torch.func import functional_call
-
     return functional_call(network, weights, (), inputs)

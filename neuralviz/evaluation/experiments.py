@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.embedders.registry import JOIN, METHODS, embedder_spec, embedder_specs
+from neuralviz.embedders.methods import METHODS
+from neuralviz.embedders.specs import JOIN, embedder_spec, embedder_specs
 from neuralviz.errors import SettingsError
 from neuralviz.layers.settings import PARTS
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
@@ -16,7 +17,7 @@ from neuralviz.micro_tuning.settings import PRECISIONS
 from neuralviz.models import BUNDLED
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.registry import EmbedderSpec
+    from neuralviz.embedders.specs import EmbedderSpec
 
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 HeadLayers = Callable[[str], Sequence[str]]

@@ -7,22 +7,21 @@ measured again in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from neuralviz.embedders.base import rose
-from neuralviz.embedders.neural import share_epochs
 from neuralviz.embedders.registry import LOADERS, make_embedder
-from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.errors import NeuralvizError, Stopped, UnreadableTextError, never
 from neuralviz.evaluation.events import Cell, Compared, Event, Progress
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.paths import home
 from neuralviz.store.database import Database
-from neuralviz.store.embedding import BATCH_SIZE, embed_texts
+from neuralviz.store.embedding import embed, embed_at_once
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.plan import EvaluationPlan
 
 WITH_EPOCHS = ("neural", "neural-1")  # methods of which one run serves several epochs
-LEARNT_AT_ONCE = 8  # texts: progress is seen after so many
 MAX_OVERLAPPED = 12  # rows of which is told what they break in common
 
 
@@ -124,18 +122,17 @@ class _Evaluation:
         row, data = self.plan.rows[at], self.plan.data[number]
         try:
             embedder = make_embedder(row.spec, self.loaders)
-            progress = None
-            for progress in embed_texts(
-                self.vectors, data.texts, embedder, row.spec, explain=_explain,
-                batch_size=LEARNT_AT_ONCE if row.spec.learns else BATCH_SIZE,
+            for event in embed(
+                data.texts,
+                embedder,
+                self.vectors,
+                with_vectors=False,
                 should_stop=self.should_stop,
-            ):  # fmt: skip
-                yield Progress(number, at, "embedding", progress.done, progress.total)
-            if progress is None or not progress.is_complete:
-                raise Stopped
-            self.embedders[at] = kept = progress.embedder
+            ):
+                yield Progress(number, at, "embedding", event.done, event.total)
+            self.embedders[at] = kept = event.embedder
             keys = text_keys(data.texts)
-            yield Progress(number, at, "measuring", progress.done, progress.total)
+            yield Progress(number, at, "measuring", event.done, event.total)
             measured = measure(
                 data,
                 self.vectors.get(kept, keys),
@@ -144,6 +141,9 @@ class _Evaluation:
             )
             n_rose = int(rose(self.vectors.losses(kept, keys)).sum())
             yield Cell(number, at, measured, n_rose=n_rose, dim=kept.dim)
+        except UnreadableTextError as error:
+            reason = _unreadable(data.texts[error.place], embedder, error)
+            yield Cell(number, at, None, error=reason)
         except NeuralvizError as error:
             yield Cell(number, at, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
@@ -154,35 +154,15 @@ class _Evaluation:
     def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:
         """Embed by rows that one run serves; what goes wrong is for each row to find again."""
         rows, texts = self.plan.rows, self.plan.data[number].texts
-        with suppress(NeuralvizError, RuntimeError, MemoryError), ExitStack() as stack:
-            embedders = {at: make_embedder(rows[at].spec, self.loaders) for at in group}
-            for together in self._lacking_the_same(embedders, texts):
-                share_epochs([cast("NeuralEmbedder", embedders[at]) for at in together])
-                runs = [
-                    stack.enter_context(closing(embed_texts(
-                        self.vectors, texts, embedders[at], rows[at].spec,
-                        batch_size=LEARNT_AT_ONCE, should_stop=self.should_stop,
-                    )))
-                    for at in together
-                ]  # fmt: skip
-                # batch by batch, each by all rows: they lack the same texts
-                for progress in zip(*runs, strict=False):
-                    done = sum(one.done for one in progress)
-                    total = sum(one.total for one in progress)
-                    yield Progress(number, together[0], "embedding", done, total, together)
-
-    def _lacking_the_same(
-        self, embedders: Mapping[int, Embedder], texts: Sequence[str]
-    ) -> list[tuple[int, ...]]:
-        """Rows, two or more, that lack vectors of the same texts; those that lack none are done."""
-        keys = text_keys(texts)
-        lacking: dict[bytes, list[int]] = {}
-        for at, embedder in embedders.items():
-            kept = self.vectors.register(embedder, self.plan.rows[at].spec.to_json())
-            has = self.vectors.has(kept, keys)
-            if not has.all():
-                lacking.setdefault(has.tobytes(), []).append(at)
-        return [tuple(group) for group in lacking.values() if len(group) > 1]
+        with suppress(NeuralvizError, RuntimeError, MemoryError):
+            embedders = [
+                cast("NeuralEmbedder", make_embedder(rows[at].spec, self.loaders)) for at in group
+            ]
+            for event in embed_at_once(
+                texts, embedders, self.vectors, should_stop=self.should_stop
+            ):
+                together = tuple(group[place] for place in event.embedders)
+                yield Progress(number, together[0], "embedding", event.done, event.total, together)
 
     def _compare(self, number: int, finished: Sequence[int]) -> Compared:
         data = self.plan.data[number]
@@ -207,7 +187,7 @@ def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _explain(text: str, embedder: Embedder, error: TextError) -> TextError:
-    """The error of a text that an embedder cannot read, with its beginning."""
+def _unreadable(text: str, embedder: Embedder, error: UnreadableTextError) -> str:
+    """Why an embedder cannot read a text, with its beginning."""
     start = " ".join(text.split())[:60]
-    return TextError(f"“{start}” cannot be embedded by {embedder.name}: {error}")
+    return f"“{start}” cannot be embedded by {embedder.name}: The text {error.reason}"

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from neuralviz.embedders.cache import VectorCache
-from neuralviz.embedders.concatenated import join
 from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import EmbedderSpec, make_embedder
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
+from neuralviz.store.embedding import embed
+from neuralviz.store.memory import MemoryVectors
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -115,7 +116,15 @@ class Compare(Task[Step, Comparison]):
         # the quick methods go first, those that learn every text last
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
-                yield from _embed(method, self.specs[method], self.texts, should_stop)
+                for event in embed(
+                    self.texts,
+                    self.specs[method],
+                    memory_vectors(),
+                    loaders=LOADERS,
+                    should_stop=should_stop,
+                ):
+                    if len(event.at):
+                        yield Step(method, event.at, event.vectors, event.loss_rose)
             except NeuralvizError as error:
                 yield Step(method, error=str(error))
             if should_stop():
@@ -146,52 +155,9 @@ def missing(result: Comparison) -> str:
 
 
 @cache
-def vector_cache() -> VectorCache:
-    """The vectors that this process keeps."""
-    return VectorCache()
-
-
-def _embed(
-    method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: ShouldStop
-) -> Iterator[Step]:
-    """Vectors of the texts, a step a batch; those that are kept come at once."""
-    if spec.parts:
-        yield from _embed_joined(method, spec, texts, should_stop)
-        return
-    embedder = make_embedder(spec, LOADERS)
-    kept = vector_cache().get(embedder, texts)
-    known = {i: vector for i, vector in enumerate(kept) if vector is not None}
-    if known:
-        vectors = np.stack(list(known.values()))
-        yield Step(method, np.array(list(known)), vectors, np.zeros(len(known), dtype=bool))
-    lacking = [i for i, vector in enumerate(kept) if vector is None]
-    size = BATCH_SIZE if spec.learns else 4 * BATCH_SIZE
-    for batch in embedder.embed_in_batches(texts, size, only=lacking, should_stop=should_stop):
-        sound = ~batch.loss_rose
-        vector_cache().put(embedder, [texts[i] for i in batch.at[sound]], batch.vectors[sound])
-        yield Step(method, batch.at, batch.vectors, batch.loss_rose)
-
-
-def _embed_joined(
-    method: int, spec: EmbedderSpec, texts: Sequence[str], should_stop: ShouldStop
-) -> Iterator[Step]:
-    """Each part on its own, so that none is computed twice; cells appear with the slowest."""
-    order = sorted(range(len(spec.parts)), key=lambda part: spec.parts[part].learns)
-    parts: dict[int, np.ndarray] = {}
-    loss_rose = np.zeros(len(texts), dtype=bool)
-    for place in order:
-        for step in _embed(method, spec.parts[place], texts, should_stop):
-            if step.at is None or step.vectors is None:
-                continue
-            if place not in parts:
-                parts[place] = np.zeros((len(texts), step.vectors.shape[1]), dtype=np.float32)
-            parts[place][step.at] = step.vectors
-            loss_rose[step.at] |= step.loss_rose
-            if place == order[-1]:
-                vectors = join([parts[p][step.at] for p in range(len(spec.parts))])
-                yield Step(method, step.at, vectors, loss_rose[step.at])
-        if should_stop():
-            raise Stopped
+def memory_vectors() -> MemoryVectors:
+    """The embeddings that this process keeps in memory."""
+    return MemoryVectors()
 
 
 # --- a pair of texts -----------------------------------------------------------------------------

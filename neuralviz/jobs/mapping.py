@@ -9,7 +9,8 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from neuralviz.embedders.labels import method_labels
-from neuralviz.embedders.registry import EmbedderSpec, make_embedder
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
@@ -18,8 +19,8 @@ from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import EmbeddingProgress, embed_corpus
-from neuralviz.store.vectors import embedder_id
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.vectors import embedder_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
@@ -56,7 +58,7 @@ class Told:
     """What has been done of one of the maps."""
 
     place: int
-    event: EmbeddingProgress | ProjectionEvent
+    event: EmbeddingEvent | ProjectionEvent
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Mapped:
     """
 
     place: int = 0
-    embedding: EmbeddingProgress | None = None
+    embedding: EmbeddingEvent | None = None
     projecting: ProjectionEvent | None = None
 
 
@@ -98,15 +100,13 @@ class MakeMaps(Task[Told, Mapped]):
         corpus = store.corpus(self.corpus_id)
         check_enough_texts(corpus)
         for place, choice in enumerate(self.choices):
-            embedder = make_embedder(choice.spec, LOADERS)
-            progress = None
-            for progress in embed_corpus(
-                store, corpus, embedder, choice.spec, should_stop=should_stop
+            embedded = None
+            for embedded in embed_corpus(
+                store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
             ):
-                yield Told(place, progress)
-            if progress is None or not progress.is_complete:
-                raise Stopped
-            project = partial(_project, store, self.corpus_id, progress, choice.settings)
+                yield Told(place, embedded)
+            assert embedded is not None, "there is an event even when all texts are embedded"
+            project = partial(_project, store, self.corpus_id, embedded.embedder, choice.settings)
             for event in events_of(project, should_stop):
                 yield Told(place, event)
 
@@ -114,7 +114,7 @@ class MakeMaps(Task[Told, Mapped]):
         for told in events:
             if told.place != result.place:
                 result = Mapped(told.place)
-            if isinstance(told.event, EmbeddingProgress):
+            if isinstance(told.event, EmbeddingEvent):
                 result = replace(result, embedding=told.event)
             else:
                 result = replace(result, projecting=told.event)
@@ -140,15 +140,13 @@ class MakeMaps(Task[Told, Mapped]):
 def _project(
     store: CorpusStore,
     corpus_id: str,
-    progress: EmbeddingProgress,
+    embedder: KeptEmbedder,
     settings: ProjectionSettings,
     tell: Callable[[ProjectionEvent], None],
     should_stop: ShouldStop,
 ) -> KeptMap:
     corpus = store.corpus(corpus_id)
-    return make_map(
-        store, corpus, progress.embedder, settings, on_progress=tell, should_stop=should_stop
-    )
+    return make_map(store, corpus, embedder, settings, on_progress=tell, should_stop=should_stop)
 
 
 # --- a sentence on a map -------------------------------------------------------------------------
@@ -192,7 +190,7 @@ class PlaceSentence(LatestTask[Placed]):
     def events(self, should_stop: ShouldStop) -> Generator[Placed, None, None]:
         placer = _placer(str(CorpusStore().folder), self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
-        if embedder_id(embedder) != placer.kept.embedder:
+        if placer.kept.embedder not in embedder_ids(embedder):
             raise ModelError(
                 f"The model of “{method_labels([self.spec])[0]}” has changed since this map was "
                 "made; press “Make the map” to make it again."

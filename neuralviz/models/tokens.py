@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import TextError
+from neuralviz.errors import UnreadableTextError
 
 if TYPE_CHECKING:
     from neuralviz.models.bundled import TextReader
@@ -96,20 +96,20 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
     Strings that look like special tokens (``[MASK]``) are read as the characters they are.
 
     Raises:
-        TextError: a text is empty, is no string, or has no token; the message says which one.
+        UnreadableTextError: a text is empty, is no string, or has no token.
     """
     texts = list(texts)
-    for number, text in enumerate(texts, 1):
+    for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise TextError(f"Text {number} is not a string but {type(text).__name__}.")
+            reason = f"is not a string but {type(text).__name__}."
+            raise UnreadableTextError(reason, place, len(texts))
     clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
     encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
     out = []
-    for number, (text, encoding) in enumerate(zip(clean, encodings, strict=True), 1):
+    for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
         if not encoding.ids or not text.strip():  # byte-level vocabularies can spell blanks
-            which = f"Text {number}" if len(texts) > 1 else "The text"
             what = "empty" if not text.strip() else "without a character the model can read"
-            raise TextError(f"{which} is {what}; give it at least one word.")
+            raise UnreadableTextError(f"is {what}; give it at least one word.", place, len(texts))
         ids = np.asarray(encoding.ids, dtype=np.int64)
         spans = np.asarray(encoding.offsets, dtype=np.int64)
         out.append(

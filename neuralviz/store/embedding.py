@@ -1,255 +1,277 @@
-"""Embed texts once: what is there already is not computed again, what is finished is kept."""
+"""One way to embed: what is kept already is not computed again, what is finished is kept."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.concatenated import join
-from neuralviz.errors import TextError
-from neuralviz.store.vectors import text_keys
+from neuralviz.embedders.base import check_batch_size, check_strings, rose
+from neuralviz.embedders.registry import LOADERS, make_embedder
+from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.errors import TextError, UnreadableTextError, never
+from neuralviz.store.batches import BLOCK, DifferentTexts, Keeper, Part, batches, keeping
 
 if TYPE_CHECKING:
-    from neuralviz.embedders import EmbeddedBatch, Embedder, EmbedderSpec
+    from neuralviz.embedders.base import Embedder
+    from neuralviz.embedders.neural import NeuralEmbedder
+    from neuralviz.embedders.registry import Loaders
     from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder, KeptVectors
+    from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
 BATCH_SIZE = 32
+LEARNT_AT_ONCE = 8  # texts: a batch where a model is tuned on every text
 KEPT_EVERY = 2.0  # seconds: what is lost at most, beside the batch under way, by a power cut
-JOINED_AT_ONCE = 10_000
-MANY_PIECES = 8  # written one by one, they are put together at the end
 
 
-@dataclass(frozen=True)
-class EmbeddingProgress:
-    """How far texts are embedded.
+@dataclass(frozen=True, eq=False)
+class EmbeddingEvent:
+    """Vectors that are there now, and how far the texts are embedded.
 
     Attributes:
         embedder: under which the vectors are kept.
-        done, total: different texts; of a concatenation, those of every part, and the joining.
+        at: [new] places of the texts that this event brings, among all; equal texts come together.
+        vectors: [new, dim] float32; None where they were not asked for.
+        loss: [new, 2] as of `EmbeddedBatch`.
+        done, total: different texts.
         found: of those done, how many had been kept before.
-        n_rose: texts whose loss rose in this run, or ceased to be a number.
+        n_rose: of those done, how many have a loss that rose, or ceased to be a number.
     """
 
     embedder: KeptEmbedder
+    at: np.ndarray
+    vectors: np.ndarray | None
+    loss: np.ndarray
     done: int
     total: int
     found: int
-    n_rose: int = 0
+    n_rose: int
 
     @property
     def is_complete(self) -> bool:
         """Whether every text has its vector."""
         return self.done == self.total
 
+    @property
+    def loss_rose(self) -> np.ndarray:
+        """[new] true where micro-tuning was no learning: the loss rose, or ceased to be one."""
+        return rose(self.loss)
+
+
+@dataclass(frozen=True)
+class SharedEvent:
+    """How far several embedders that share one run are.
+
+    Attributes:
+        embedders: places of those that share it, among all.
+        done, total: different texts, of all of them together.
+    """
+
+    embedders: tuple[int, ...]
+    done: int
+    total: int
+
+
+def embed(
+    texts: Sequence[str],
+    how: EmbedderSpec | Embedder,
+    store: VectorStore,
+    *,
+    loaders: Loaders = LOADERS,
+    batch_size: int | None = None,
+    with_vectors: bool = True,
+    before_keeping: Callable[[], None] = lambda: None,
+    keep_every: float = KEPT_EVERY,
+    should_stop: ShouldStop = never,
+) -> Generator[EmbeddingEvent]:
+    """Embed texts by one method. What the store has comes at once; the rest as it is computed.
+
+    The longest texts go first, in batches that depend on the texts alone: a run that was ended in
+    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
+    The parts of a concatenation are kept on their own, too, so that none is computed twice.
+
+    Args:
+        texts: in any order; the same one twice is computed once.
+        how: an embedder, or what to make one of.
+        store: where vectors are looked for and kept.
+        loaders: where models come from, by kind.
+        batch_size: texts that go together, and after which there is an event; by default 32, and 8
+            where a model is tuned on every text.
+        with_vectors: whether events bring the vectors; without them, only progress is told.
+        before_keeping: called each time before vectors are kept; may raise `StoreError`.
+        keep_every: seconds after which finished vectors are kept; also at the end, however it
+            comes.
+        should_stop: asked again and again, also within a batch.
+
+    Yields:
+        Events that bring what was kept, one at least; then one a batch. The last is complete.
+
+    Raises:
+        Stopped: ``should_stop`` said so; what is finished is kept.
+        UnreadableTextError: the embedder cannot read a text; with the first batches, in most cases.
+        StoreError: the vectors cannot be kept, and those kept before are.
+        ModelError: a model cannot be had, or a vector holds what is no finite number.
+        SettingsError: the settings make no sense for the model, or the batch size is none.
+    """
+    embedder = make_embedder(how, loaders) if isinstance(how, EmbedderSpec) else how
+    if batch_size is None:
+        batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
+    check_batch_size(batch_size)
+    check_strings(texts)
+    different = DifferentTexts(texts)
+    kept = store.register(embedder)
+    missing = ~store.has(kept, different.keys)
+    tally = _Tally(kept, different, with_vectors)
+    known = np.flatnonzero(~missing)
+    for start in range(0, max(len(known), 1), BLOCK):
+        some = known[start : start + BLOCK]
+        found = store.find(kept, different.keys[some], with_vectors=with_vectors)
+        missing[some[~found.mask]] = True  # forgotten meanwhile
+        tally.found += int(found.mask.sum())
+        yield tally.event(some[found.mask], found.vectors, found.loss)
+
+    def keeper_of(one: KeptEmbedder) -> Keeper:
+        return Keeper(store, one, before_keeping, keep_every)
+
+    whole = keeper_of(kept)
+    parts = [Part(embedder, whole)]
+    if len(embedder.parts) > 1:
+        parts = [Part(part, keeper_of(store.register(part)), store) for part in embedder.parts]
+    keepers = list(dict.fromkeys([whole, *(part.keeper for part in parts)]))
+    with keeping(keepers):
+        for at, vectors, losses in batches(different, missing, parts, batch_size, should_stop):
+            combined, loss = embedder.combine(vectors, losses)
+            if len(parts) > 1:
+                whole.add(different.keys[at], combined, loss)
+            for keeper in keepers:
+                keeper.keep_in_time()
+            yield tally.event(at, combined, loss)
+    for keeper in keepers:
+        keeper.compact()
+
+
+def embed_at_once(
+    texts: Sequence[str],
+    embedders: Sequence[NeuralEmbedder],
+    store: VectorStore,
+    *,
+    batch_size: int = LEARNT_AT_ONCE,
+    keep_every: float = KEPT_EVERY,
+    should_stop: ShouldStop = never,
+) -> Generator[SharedEvent]:
+    """Embed by embedders that differ by their epochs alone, in one run for all (`share_epochs`).
+
+    Those that lack the vectors of the same texts go together. One that lacks others than every
+    other does is left to `embed`, which finds what came of this.
+
+    Args:
+        texts, store, batch_size, keep_every, should_stop: as of `embed`.
+        embedders: none of them fast.
+
+    Yields:
+        After every batch.
+
+    Raises:
+        As `embed`; SettingsError also where the embedders cannot share a run.
+    """
+    from neuralviz.embedders.neural import share_epochs  # loads torch
+
+    different = DifferentTexts(texts)
+    kept = [store.register(embedder) for embedder in embedders]
+    has = [store.has(one, different.keys) for one in kept]
+    lacking: dict[bytes, list[int]] = {}
+    for place, mask in enumerate(has):
+        if not mask.all():
+            lacking.setdefault(mask.tobytes(), []).append(place)
+    for together in (tuple(group) for group in lacking.values() if len(group) > 1):
+        share_epochs([embedders[place] for place in together])
+        parts = [
+            Part(embedders[place], Keeper(store, kept[place], lambda: None, keep_every))
+            for place in together
+        ]
+        missing = ~has[together[0]]
+        done = len(together) * int((~missing).sum())
+        keepers = [part.keeper for part in parts]
+        with keeping(keepers):
+            for at, _, _ in batches(different, missing, parts, batch_size, should_stop):
+                for keeper in keepers:
+                    keeper.keep_in_time()
+                done += len(together) * len(at)
+                yield SharedEvent(together, done, len(together) * len(different))
+        for keeper in keepers:
+            keeper.compact()
+
 
 def embed_corpus(
     store: CorpusStore,
     corpus: Corpus,
-    embedder: Embedder,
-    spec: EmbedderSpec | None = None,
+    how: EmbedderSpec | Embedder,
     *,
-    should_stop: ShouldStop = lambda: False,
-) -> Generator[EmbeddingProgress]:
-    """`embed_texts` for the texts of a corpus.
+    loaders: Loaders = LOADERS,
+    keep_every: float = KEPT_EVERY,
+    should_stop: ShouldStop = never,
+) -> Generator[EmbeddingEvent]:
+    """`embed` for the texts of a corpus, without the vectors in the events.
 
     Args:
         store: where the corpus is kept.
         corpus: one of its corpora.
-        embedder, spec, should_stop: as of `embed_texts`.
+        how, loaders, keep_every, should_stop: as of `embed`.
 
     Yields:
-        As `embed_texts`.
+        As `embed`.
 
     Raises:
-        StoreError: as of `embed_texts`; or the corpus was deleted meanwhile.
-        TextError: a text cannot be read by the embedder; the message names its row.
-        ModelError: as of `Embedder.embed_in_batches`.
+        As `embed`; StoreError also when the corpus was deleted meanwhile, and TextError with the
+        row and the id of a text that cannot be read.
     """
-    return embed_texts(
-        store.vectors,
-        store.texts(corpus),
-        embedder,
-        spec,
-        before_keeping=partial(store.check_kept, corpus),
-        explain=partial(_of_corpus, store, corpus),
-        should_stop=should_stop,
-    )
-
-
-def embed_texts(
-    vectors: KeptVectors,
-    texts: Sequence[str],
-    embedder: Embedder,
-    spec: EmbedderSpec | None = None,
-    *,
-    before_keeping: Callable[[], None] = lambda: None,
-    explain: Callable[[str, Embedder, TextError], TextError] = lambda _text, _embedder, error: (
-        error
-    ),
-    batch_size: int = BATCH_SIZE,
-    should_stop: ShouldStop = lambda: False,
-) -> Generator[EmbeddingProgress]:
-    """Embed the texts that have no vector yet, and keep the vectors as they come.
-
-    The longest texts go first, in batches that depend on the texts alone: a run that was ended in
-    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
-
-    Args:
-        vectors: where they are kept.
-        texts: in any order; the same one twice counts once.
-        embedder: of any method.
-        spec: how to make the embedder again.
-        before_keeping: called each time before vectors are written; may raise `StoreError`.
-        explain: makes a better error of one that a text causes.
-        batch_size: texts that go together, and after which there is progress.
-        should_stop: asked again and again, also within a batch.
-
-    Yields:
-        The progress at the start, after every batch, and when all is kept.
-
-    Raises:
-        StoreError: the vectors cannot be written, and those written before are kept.
-        TextError: a text cannot be read by the embedder.
-        ModelError: as of `Embedder.embed_in_batches`.
-    """
-    from neuralviz.embedders import ConcatenatedEmbedder
-
-    kept = vectors.register(embedder, spec.to_json() if spec else "")
-    different, keys = _longest_first(texts)
-    if isinstance(embedder, ConcatenatedEmbedder):
-        parts = [
-            embed_texts(
-                vectors,
-                different,
-                part,
-                spec.parts[place] if spec else None,
-                before_keeping=before_keeping,
-                explain=explain,
-                batch_size=batch_size,
-                should_stop=should_stop,
-            )
-            for place, part in enumerate(embedder.parts)
-        ]
-        yield from _join_parts(vectors, parts, keys, kept)
-        return
-    has = vectors.has(kept, keys)
-    done = found = int(has.sum())
-    n_rose, n_pieces = 0, 0
-    pending: list[tuple[np.ndarray, EmbeddedBatch]] = []
-    last_kept = time.monotonic()
-
-    def keep() -> int:
-        if pending:
-            before_keeping()
-            vectors.put(
-                kept,
-                np.concatenate([part for part, _ in pending]),
-                np.concatenate([batch.vectors for _, batch in pending]),
-                np.concatenate([batch.loss for _, batch in pending]),
-            )
-        n = len(pending)
-        pending.clear()
-        return n
-
-    yield EmbeddingProgress(kept, done, len(different), found)
+    embedder = make_embedder(how, loaders) if isinstance(how, EmbedderSpec) else how
+    texts = store.texts(corpus)
     try:
-        for start in range(0, len(different), batch_size):
-            end = min(start + batch_size, len(different))
-            missing = [at for at in range(start, end) if not has[at]]
-            if not missing:
-                continue
-            given = [different[at] for at in missing]
-            batches = embedder.embed_in_batches(given, batch_size, should_stop=should_stop)
-            try:
-                batch = next(batches, None)
-            except TextError as error:
-                raise _of_one(embedder, given, explain) or error from error
-            if batch is None:  # stopped
-                break
-            pending.append((keys[missing][batch.at], batch))
-            done += len(missing)
-            n_rose += int(batch.loss_rose.sum())
-            if time.monotonic() - last_kept > KEPT_EVERY:
-                n_pieces += keep() > 0
-                last_kept = time.monotonic()
-            yield EmbeddingProgress(kept, done, len(different), found, n_rose)
-            if should_stop():
-                break
-    finally:
-        n_pieces += keep() > 0
-    if n_pieces > MANY_PIECES:
-        vectors.compact(kept)
-    yield EmbeddingProgress(kept, done, len(different), found, n_rose)
+        yield from embed(
+            texts,
+            embedder,
+            store.vectors,
+            batch_size=BATCH_SIZE,
+            with_vectors=False,
+            before_keeping=lambda: store.check_kept(corpus),
+            keep_every=keep_every,
+            should_stop=should_stop,
+        )
+    except UnreadableTextError as error:
+        (its_id,) = store.ids(corpus, [error.place])
+        raise TextError(
+            f"Text {error.place + 1:,} of “{corpus.name}” (id {its_id}) cannot be embedded by "
+            f"{embedder.name}: The text {error.reason} Leave it out and add the corpus again; what "
+            "is embedded already is found again."
+        ) from error
 
 
-def _join_parts(
-    vectors: KeptVectors,
-    parts: Sequence[Iterator[EmbeddingProgress]],
-    keys: np.ndarray,
-    kept: KeptEmbedder,
-) -> Iterator[EmbeddingProgress]:
-    """Embed by every part on its own, so that none is computed twice, and keep them joined."""
-    total, done, found, n_rose = len(parts) * len(keys), 0, 0, 0
-    finished = []
-    for part in parts:
-        progress = EmbeddingProgress(kept, 0, 0, 0)
-        for progress in part:
-            so_far = (done + progress.done, total + 1, found + progress.found)
-            yield EmbeddingProgress(kept, *so_far, n_rose + progress.n_rose)
-        if not progress.is_complete:
-            return
-        finished.append(progress.embedder)
-        done, found = done + progress.done, found + progress.found
-        n_rose += progress.n_rose
-    keys = np.unique(keys)
-    keys = keys[~vectors.has(kept, keys)]
-    for start in range(0, len(keys), JOINED_AT_ONCE):
-        some = keys[start : start + JOINED_AT_ONCE]
-        loss = np.full((len(some), 2), np.nan)
-        for one in finished:
-            loss = np.where(np.isnan(loss[:, :1]), vectors.losses(one, some), loss)
-        joined = join([vectors.get(one, some) for one in finished])
-        vectors.put(kept, some, joined, loss)
-    yield EmbeddingProgress(kept, total + 1, total + 1, found, n_rose)
+class _Tally:
+    """Counts what is done, and says so."""
 
+    def __init__(self, kept: KeptEmbedder, different: DifferentTexts, with_vectors: bool) -> None:
+        self.found = 0
+        self._kept = kept
+        self._different = different
+        self._with_vectors = with_vectors
+        self._done = self._n_rose = 0
 
-def _of_one(
-    embedder: Embedder,
-    texts: Sequence[str],
-    explain: Callable[[str, Embedder, TextError], TextError],
-) -> TextError | None:
-    """The error of the text that an embedder cannot read."""
-    for text in texts:
-        try:
-            next(embedder.embed_in_batches([text]))
-        except TextError as error:
-            return explain(text, embedder, error)
-    return None
-
-
-def _of_corpus(
-    store: CorpusStore, corpus: Corpus, text: str, embedder: Embedder, error: TextError
-) -> TextError:
-    """The error of a text with the place that it has in the corpus."""
-    row = store.texts(corpus).index(text)
-    (its_id,) = store.ids(corpus, [row])
-    return TextError(
-        f"Text {row + 1:,} of “{corpus.name}” (id {its_id}) cannot be embedded by "
-        f"{embedder.name}: {error} Leave it out and add the corpus again; what is "
-        "embedded already is found again."
-    )
-
-
-def _longest_first(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """The different texts and their keys."""
-    different = list(dict.fromkeys(texts))
-    keys = text_keys(different)
-    order = sorted(range(len(different)), key=lambda i: (-len(different[i]), keys[i]))
-    return [different[i] for i in order], keys[order]
+    def event(self, at: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray) -> EmbeddingEvent:
+        """Some of the different texts are done."""
+        self._done += len(at)
+        self._n_rose += int(rose(loss).sum())
+        places, of = self._different.places(at)
+        return EmbeddingEvent(
+            self._kept,
+            places,
+            vectors[of] if vectors is not None and self._with_vectors else None,
+            loss[of],
+            self._done,
+            len(self._different),
+            self.found,
+            self._n_rose,
+        )

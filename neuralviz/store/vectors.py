@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
+from neuralviz.store.old_ids import ID_LENGTH, old_id
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from neuralviz.embedders import Embedder
 
-VERSION = 1  # of how vectors are computed: another one makes all of them anew
 KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
+_LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 1000  # keys in one condition
 
 
@@ -30,7 +30,7 @@ class KeptEmbedder:
     """A way to embed of which vectors are kept.
 
     Attributes:
-        id: hash of all that the vectors depend on besides the text.
+        id: hash of the embedder's `cache_key`, or what versions before had in its place.
         spec: how to make the embedder again, as `EmbedderSpec.to_json` writes it; empty for one
             that was made by hand.
         dim: values of a vector.
@@ -39,6 +39,45 @@ class KeptEmbedder:
     id: str
     spec: str
     dim: int
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is kept of some texts.
+
+    Attributes:
+        mask: [text] whether there is a vector.
+        vectors: [found, dim] float32, those of ``mask``; None when they were not asked for.
+        loss: [found, 2] as of `EmbeddedBatch`.
+    """
+
+    mask: np.ndarray
+    vectors: np.ndarray | None
+    loss: np.ndarray
+
+
+class VectorStore(Protocol):
+    """Where `neuralviz.store.embedding.embed` keeps vectors, by embedder and key of a text.
+
+    Any thread may call any method. `KeptVectors` keeps them on disk, `MemoryVectors` in memory.
+    """
+
+    def register(self, embedder: Embedder) -> KeptEmbedder:
+        """Make a place for an embedder's vectors, if there is none yet."""
+
+    def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+        """[text] whether there is a vector."""
+
+    def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
+        """What is kept of these texts, all of it as of one moment."""
+
+    def put(
+        self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
+    ) -> None:
+        """Keep the [text, dim] vectors and [text, 2] losses of some texts, no two alike."""
+
+    def compact(self, embedder: KeptEmbedder) -> None:
+        """Put what came in many small pieces together."""
 
 
 class KeptVectors:
@@ -53,14 +92,21 @@ class KeptVectors:
         found = {row["id"]: KeptEmbedder(row["id"], row["spec"], row["dim"]) for row in rows}
         return tuple(found.values())
 
-    def register(self, embedder: Embedder, spec: str = "") -> KeptEmbedder:
+    def of(self, embedder: Embedder) -> KeptEmbedder | None:
+        """The place of an embedder's vectors, also one that a version before made; None without."""
+        known = {kept.id: kept for kept in self.embedders()}
+        return next((known[one] for one in embedder_ids(embedder) if one in known), None)
+
+    def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
-        return self.restore(embedder_id(embedder), spec, embedder.dim)
+        kept = self.of(embedder)
+        if kept is not None:
+            return kept
+        spec = embedder.spec.to_json() if embedder.spec else ""
+        return self.restore(embedder_ids(embedder)[0], spec, embedder.dim)
 
     def restore(self, embedder_id: str, spec: str, dim: int) -> KeptEmbedder:
         """`register` for vectors that were computed elsewhere, by an embedder of this id."""
-        import pyarrow as pa
-
         kept = KeptEmbedder(embedder_id, spec, dim)
         if kept.id in {known.id for known in self.embedders()}:
             return kept
@@ -100,8 +146,6 @@ class KeptVectors:
         Raises:
             StoreError: they cannot be written; what was there is still there.
         """
-        import pyarrow as pa
-
         rows = pa.table(
             {
                 "key": key_array(keys),
@@ -126,8 +170,7 @@ class KeptVectors:
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.empty((len(distinct), embedder.dim), dtype=np.float32)
         found = np.zeros(len(distinct), dtype=bool)
-        for batch in self._database.batches(_table(embedder), ["key", "vector"]):
-            at, known = _match(distinct, keys_of(batch["key"]))
+        for at, batch, known in self._matches(embedder, distinct, ["vector"]):
             out[at] = rows_of(batch["vector"])[known]
             found[at] = True
         if not found.all():
@@ -141,12 +184,32 @@ class KeptVectors:
         """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.full((len(distinct), 2), np.nan)
-        columns = ["first_loss", "last_loss"]
+        for at, batch, known in self._matches(embedder, distinct, _LOSSES):
+            out[at] = _losses_of(batch)[known]
+        return out[places]
+
+    def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
+        """What is kept of some texts, read in one go."""
+        distinct, places = np.unique(keys, return_inverse=True)
+        mask = np.zeros(len(distinct), dtype=bool)
+        loss = np.full((len(distinct), 2), np.nan)
+        vectors = np.empty((len(distinct) * with_vectors, embedder.dim), dtype=np.float32)
+        columns = [*_LOSSES, *["vector"] * with_vectors]
+        for at, batch, known in self._matches(embedder, distinct, columns):
+            mask[at] = True
+            loss[at] = _losses_of(batch)[known]
+            if with_vectors:
+                vectors[at] = rows_of(batch["vector"])[known]
+        found = places[mask[places]]
+        return Found(mask[places], vectors[found] if with_vectors else None, loss[found])
+
+    def _matches(
+        self, embedder: KeptEmbedder, distinct: np.ndarray, columns: Sequence[str]
+    ) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray]]:
+        """Piece by piece: places among the keys, some columns, and which of their rows it is."""
         for batch in self._database.batches(_table(embedder), ["key", *columns]):
             at, known = _match(distinct, keys_of(batch["key"]))
-            for place, column in enumerate(columns):
-                out[at, place] = batch[column].to_numpy(zero_copy_only=False)[known]
-        return out[places]
+            yield at, batch, known
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
@@ -187,16 +250,15 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
     return np.frombuffer(b"".join(keys), dtype=_KEY)
 
 
-def embedder_id(embedder: Embedder) -> str:
-    """Hash of all that an embedder's vectors depend on besides the text."""
-    whole = embedder.identity if VERSION == 1 else (VERSION, embedder.identity)
-    return hashlib.sha256(repr(whole).encode()).hexdigest()[:24]
+def embedder_ids(embedder: Embedder) -> tuple[str, ...]:
+    """Ids of an embedder's vectors: that of its cache key, and the one of versions before."""
+    key_id = hashlib.sha256(embedder.cache_key().encode()).hexdigest()[:ID_LENGTH]
+    before = old_id(embedder.depends_on)
+    return (key_id,) if before is None else (key_id, before)
 
 
 def key_array(keys: np.ndarray) -> pa.Array:
     """Keys as a column."""
-    import pyarrow as pa
-
     buffers = [None, pa.py_buffer(keys.tobytes())]
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(KEY_BYTES), len(keys), buffers)
 
@@ -206,6 +268,11 @@ def keys_of(column: pa.Array) -> np.ndarray:
     start = column.offset * KEY_BYTES
     content = memoryview(column.buffers()[1] or b"")[start : start + len(column) * KEY_BYTES]
     return np.frombuffer(content, dtype=_KEY)
+
+
+def _losses_of(batch: pa.RecordBatch) -> np.ndarray:
+    """[row, 2] the first and the last loss."""
+    return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in _LOSSES], axis=1)
 
 
 def _table(embedder: KeptEmbedder) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neuralviz.embedders import EmbedderSpec
-    from neuralviz.embedders.registry import Option
+    from neuralviz.embedders.methods import Option
 
 NOTHING = "nothing"
 JOINED = ("neural+mean", "neural+sbert-wk")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import FOR_CORPORA, embedder_spec, make_embedder
+from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.example import NAME
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.models import shared
@@ -144,7 +144,7 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: Cor
 def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):
     corpus = kept.add("mine", ReadTexts(TEXTS))
     spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)
-    for _ in embed_corpus(kept, corpus, make_embedder(spec), spec):
+    for _ in embed_corpus(kept, corpus, spec):
         pass
     page = opened()
     page.selectbox(key="map-a").set_value("neural").run()

@@ -721,22 +721,22 @@ def test_what_was_measured_comes_back_at_once(page: AppTest) -> None:
 def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embed, began_with = lab.embed_texts, []
+    embed, began_with = lab.embed, []
 
-    def held(vectors, texts, embedder, *more, should_stop, **others):
-        for progress in embed(vectors, texts, embedder, *more, should_stop=should_stop, **others):
+    def held(texts, embedder, *more, should_stop, **others):
+        for progress in embed(texts, embedder, *more, should_stop=should_stop, **others):
             yield progress
             end = time.monotonic() + 60
             while embedder.name == "cls" and progress.done == 32 and not should_stop():
                 assert time.monotonic() < end
                 time.sleep(0.01)
 
-    def watched(vectors, texts, embedder, *more, **others):
-        for progress in embed(vectors, texts, embedder, *more, **others):
+    def watched(texts, embedder, *more, **others):
+        for progress in embed(texts, embedder, *more, **others):
             began_with.append((embedder.name, progress.found))
             yield progress
 
-    monkeypatch.setattr(lab, "embed_texts", held)
+    monkeypatch.setattr(lab, "embed", held)
     upload(page, "text,group\n" + "".join(f"Dog number {i}.,{i % 8}\n" for i in range(40)))
     button(page).click().run()
     (run,) = runs(page)
@@ -757,7 +757,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     (bars,) = drawn(page)
     assert bars["data"][0]["y"] == ["mean"]
 
-    monkeypatch.setattr(lab, "embed_texts", watched)
+    monkeypatch.setattr(lab, "embed", watched)
     button(page, "Start again").click().run()
     finish(page)
     assert not page.info
@@ -770,7 +770,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
 def test_other_settings_take_the_place_of_what_is_not_finished(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embed = lab.embed_texts
+    embed = lab.embed
 
     def held(*given, should_stop, **others):
         end = time.monotonic() + 60
@@ -779,12 +779,12 @@ def test_other_settings_take_the_place_of_what_is_not_finished(
             time.sleep(0.01)
         yield from embed(*given, should_stop=should_stop, **others)
 
-    monkeypatch.setattr(lab, "embed_texts", held)
+    monkeypatch.setattr(lab, "embed", held)
     upload(page, GROUPS)
     button(page).click().run()
     (first,) = runs(page)
     assert not first.is_over
-    monkeypatch.setattr(lab, "embed_texts", embed)
+    monkeypatch.setattr(lab, "embed", embed)
     page.multiselect(key="methods").set_value(["mean"]).run()
     evaluate(page)
     assert first.status == "stopped"

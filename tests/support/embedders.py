@@ -20,7 +20,7 @@ class HashEmbedder(Embedder):
     Args:
         dim: values of a vector.
         seconds: that a batch takes.
-        name: part of the identity.
+        name: part of the cache key.
     """
 
     def __init__(self, dim: int = 8, seconds: float = 0.0, name: str = "hash") -> None:
@@ -34,8 +34,8 @@ class HashEmbedder(Embedder):
         return self._dim
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        return self.name, self._dim
+    def depends_on(self) -> dict[str, Any]:
+        return {"method": self.name, "dim": self._dim}
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         return texts

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +17,9 @@ from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
+from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import METHODS, NeuralEmbedder
-from neuralviz.embedders.registry import LOADERS
+from neuralviz.embedders.registry import LOADERS, makers
 from neuralviz.micro_tuning.settings import PRECISION_LINES, TuningOptions
 from neuralviz.models import bfloat16
 
@@ -34,9 +37,6 @@ def run(
 ) -> Callable[..., Result]:
     """Run a command in an empty folder, on the bundled model that all tests share."""
     real = neuralviz.models.load_model
-    monkeypatch.setattr(
-        "neuralviz.models.load_model", lambda name: bundled if name == "bundled" else real(name)
-    )
     monkeypatch.setitem(
         LOADERS, "masked", lambda name: bundled if name == "bundled" else real(name)
     )
@@ -460,8 +460,59 @@ def test_the_app_is_started_from_anywhere(
 def test_every_option_is_an_argument_of_its_embedder():
     import inspect
 
-    for method in METHODS.values():
-        arguments = set(inspect.signature(method.make).parameters) - {"model"}
-        if "options" in arguments:  # they are those of micro-tuning
+    assert makers().keys() == METHODS.keys()
+    for name, method in METHODS.items():
+        arguments = set(inspect.signature(makers()[name]).parameters) - {"model"}
+        if "options" in arguments:  # it hands the others on
             arguments |= TuningOptions.__annotations__.keys()
         assert {option.name for option in method.options} <= arguments
+
+
+HEAVY = ("torch", "transformers", "streamlit", "pandas", "lancedb", "umap", "scipy", "sklearn")
+
+
+def loaded_by(words: str, tmp_path: Path) -> tuple[str, set[str]]:
+    """What a command prints, and the modules that are loaded behind it."""
+    script = (
+        "import sys; from neuralviz.cli import app; app(standalone_mode=False); "
+        "print('modules', *sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, *words.split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *printed, modules = result.stdout.splitlines()
+    return "\n".join(printed), set(modules.split()[1:])
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "methods", "app --help"])
+def test_the_command_answers_at_once(words: str, tmp_path: Path):
+    printed, modules = loaded_by(words, tmp_path)
+    assert not {*HEAVY, "plotly", "pyarrow"} & modules
+    if words == "--version":
+        assert printed == f"neuralviz {neuralviz.__version__}"
+    if words == "--help":
+        assert all(f" {name} " in printed for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "app"])
+def test_the_help_of_a_command_loads_nothing_heavy(name: str, tmp_path: Path):
+    printed, modules = loaded_by(f"{name} --help", tmp_path)
+    assert f"neuralviz {name}" in printed or "Usage:" in printed
+    assert not set(HEAVY) & modules
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_lines_of_the_commands_are_their_own(name: str):
+    command = load_command(name)
+    assert command.help.split("\n\n")[0].replace("\n", " ").strip() == COMMANDS[name][1]
+
+
+def test_a_command_that_there_is_not(run: Callable[..., Result]):
+    result = run("emed", "texts.txt")
+    assert result.exit_code == 2
+    assert "Did you mean 'embed'" in result.output

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +33,8 @@ from neuralviz.embedders import (
 )
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
-from neuralviz.micro_tuning import learning, micro_tune
+from neuralviz.micro_tuning import TuningSettings, learning, micro_tune
+from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS
 from neuralviz.models import (
     BUNDLED,
@@ -43,12 +48,14 @@ from neuralviz.models import (
     tokenize,
 )
 from neuralviz.plots.theme import method_colour
-from neuralviz.store.vectors import embedder_id
+from neuralviz.store.vectors import embedder_ids
+from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, TEXTS, save_family, save_sentence_transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+ROOT = Path(__file__).parents[2]
 MANY = [*TEXTS.values(), *SENTENCES[4:7], "b"]
 EVERY = [*METHODS, "neural+mean", "cls-diff+sbert-wk"]
 LEARNING = ("neural", "neural-1", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff")
@@ -319,35 +326,110 @@ def test_the_product_of_joined_vectors_is_the_mean_of_the_parts(make) -> None:
 
 
 @pytest.mark.parametrize("method", EVERY)
-def test_equal_settings_have_equal_identities(method: str, make) -> None:
+def test_equal_settings_have_equal_keys(method: str, make) -> None:
     if "sentence-transformer" not in method:
-        assert make(method).identity == make(method).identity
-    assert hash(make(method).identity) is not None
+        assert make(method).cache_key() == make(method).cache_key()
+    assert make(method).cache_key().startswith("neuralviz-vectors/2:{")
 
 
-def test_any_other_setting_is_another_identity(make, tiny, small_model) -> None:
+def test_any_other_setting_is_another_key(make, tiny, small_model) -> None:
     wk = ("sbert-wk", {}), ("sbert-wk", {"variant": "paper"}), ("sbert-wk", {"window": "1"}), \
-        ("sbert-wk", {"omega": "0.4"}), ("sbert-wk", {"layer_start": "0"})  # fmt: skip
+        ("sbert-wk", {"omega": "0.4"}), ("sbert-wk", {"layer_start": "0"}), \
+        ("sbert-wk", {"part": "novelty"})  # fmt: skip
     names = ("neural", "neural-1", "cls-tuned", "avg-tuned", "cls-diff", "avg-diff")
     settings = ({}, {"epochs": "3"}, {"learning_rate": "0.1"}, {"weight_decay": "0"},
-                {"blueprints": "(1, 1)"})  # fmt: skip
+                {"blueprints": "(1, 1)"}, {"blueprints": "(1, 1), (2, 1)"},
+                {"blueprints": "(2, 1), (1, 1)"})  # fmt: skip
     tuned = [(m, o) for m in names for o in settings]
-    pooled = [(m, o) for m in ("mean", "cls", "sep", "last") for o in ({}, {"layer": "0"})]
+    pooled = [(m, o) for m in ("mean", "cls", "sep", "last")
+              for o in ({}, {"layer": "0"}, {"layer": "0,1"})]  # fmt: skip
     rest = [("mean", {"special_tokens": "no"}), ("neural", {"layers": "last_block"}),
             ("neural", {"predict_unmasked": "yes"}), ("neural+mean", {}), ("mean+neural", {}),
             ("neural+mean", {"mean.layer": "0"}), ("sentence-transformer", {})]  # fmt: skip
     everything = [*wk, *tuned, *pooled, *rest]
-    identities = [make(method, **typed).identity for method, typed in everything]
-    assert len(set(identities)) == len(everything)
-    ids = {embedder_id(make(method, **typed)) for method, typed in everything}
-    assert len(ids) == len(everything)
-    other = PooledEmbedder(small_model("roberta"))
-    assert other.identity != PooledEmbedder(tiny).identity
-    assert PooledEmbedder(replace(tiny, fingerprint="x")).identity != PooledEmbedder(tiny).identity
+    embedders = [make(method, **typed) for method, typed in everything]
+    assert len({embedder.cache_key() for embedder in embedders}) == len(everything)
+    ids = [set(embedder_ids(embedder)) for embedder in embedders]
+    assert len(set().union(*ids)) == sum(map(len, ids)), "two embedders share a table"
+    key = PooledEmbedder(tiny).cache_key()
+    for other in (small_model("roberta"), replace(tiny, fingerprint="x"), replace(tiny, id="x")):
+        assert PooledEmbedder(other).cache_key() != key
+
+
+def test_every_field_of_the_settings_is_in_the_key(tiny: LanguageModel) -> None:
+    values = {
+        "layers": tiny.head_layers[:1], "blueprints": (Blueprint(1, 1),), "epochs": 3,
+        "learning_rate": 0.02, "weight_decay": 0.0, "betas": (0.8, 0.999), "eps": 1e-7,
+        "predict_unmasked": True, "precision": "bf16", "tolerance": 0.01,
+    }  # fmt: skip
+    assert list(values) == [field.name for field in fields(TuningSettings)]
+    for make_one in (NeuralEmbedder, partial(TunedOutputEmbedder, pooling="cls", difference=False)):
+        for name, value in values.items():
+            keys = set()
+            for changes in ({}, {name: value}):
+                embedder = make_one(tiny)
+                fast = {"precision": "fast"} if name == "tolerance" else {}
+                embedder.settings = replace(embedder.settings, **(fast | changes))
+                keys.add(embedder.cache_key())
+            assert len(keys) == 2, name
+    wk = SbertWkEmbedder(tiny)
+    keys = {wk.cache_key()}
+    changes = {"variant": "paper", "layer_start": 2, "window": 1, "omega": 0.1}
+    assert set(changes) == {field.name for field in fields(wk.settings)}
+    for name, value in changes.items():
+        wk.settings = replace(SbertWkEmbedder(tiny).settings, **{name: value})
+        keys.add(wk.cache_key())
+    assert len(keys) == 5
+
+
+def test_a_key_is_canonical_and_written_down(tiny: LanguageModel) -> None:
+    name = tiny.last_block_layers[-1]
+    exact = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3)
+    assert exact.cache_key() == (
+        f'neuralviz-vectors/2:{{"fingerprint":"{tiny.fingerprint}","method":"neural",'
+        f'"model":"{tiny.id}","tuning":{{"betas":[0.9,0.999],"blueprints":[[1,1]],"epochs":3,'
+        f'"eps":1e-08,"layers":["{name}"],"learning_rate":0.01,"precision":"exact",'
+        '"predict_unmasked":false,"weight_decay":0.01}}'
+    )
+
+    class ByHand(HashEmbedder):
+        @property
+        def depends_on(self):
+            return self.given
+
+    keys, embedder = set(), ByHand()
+    for embedder.given in (
+        {"method": "x", "many": {1, 3, 2}, "n": 2, "rate": 0.5, "flag": True, "at": (1, 2)},
+        {"at": np.array([1, 2]), "flag": np.True_, "rate": np.float64(0.5), "n": np.int64(2),
+         "many": frozenset({3, 2, 1}), "method": "x"},
+        {"at": [1, 2], "many": {np.int64(2), 1, 3}, "method": np.str_("x"), "n": np.int32(2),
+         "flag": True, "rate": np.float32(0.5)},
+    ):  # fmt: skip
+        keys.add(embedder.cache_key())
+    assert keys == {
+        'neuralviz-vectors/2:{"at":[1,2],"flag":true,"many":[1,2,3],"method":"x","n":2,"rate":0.5}'
+    }
+
+
+def test_a_key_is_the_same_in_another_process() -> None:
+    code = (
+        "from tests.support.embedders import HashEmbedder\n"
+        "HashEmbedder.depends_on = property(lambda self: {'of': set('neural embeddings')})\n"
+        "print(HashEmbedder().cache_key())"
+    )
+    keys = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed}, cwd=ROOT,
+        ).stdout.strip()
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    letters = ",".join(f'"{letter}"' for letter in sorted(set("neural embeddings")))
+    assert keys == {f'neuralviz-vectors/2:{{"of":[{letters}]}}'}
 
 
 @pytest.mark.parametrize("method", LEARNING)
-def test_the_precision_is_part_of_the_identity_and_the_tolerance_of_fast(method: str, make) -> None:
+def test_the_precision_is_part_of_the_key_and_the_tolerance_of_fast(method: str, make) -> None:
     typed: tuple[dict[str, str], ...] = (
         {},
         {"precision": "fast"},
@@ -356,8 +438,7 @@ def test_the_precision_is_part_of_the_identity_and_the_tolerance_of_fast(method:
         {"precision": "fast+bf16"},
     )
     embedders = [make(method, **options) for options in typed]
-    assert len({embedder.identity for embedder in embedders}) == len(typed)
-    assert len({embedder_id(embedder) for embedder in embedders}) == len(typed)
+    assert len({embedder.cache_key() for embedder in embedders}) == len(typed)
     settings = [embedder.settings for embedder in embedders]
     assert [(s.precision, s.tolerance) for s in settings] == [
         ("exact", DEFAULT_TOLERANCE),
@@ -368,10 +449,8 @@ def test_the_precision_is_part_of_the_identity_and_the_tolerance_of_fast(method:
     ]
     for options in ({"tolerance": "0.01"}, {"precision": "exact", "tolerance": "0.01"}):
         same = make(method, **options)
-        assert (same.identity, embedder_id(same)) == (
-            embedders[0].identity,
-            embedder_id(embedders[0]),
-        )
+        assert same.cache_key() == embedders[0].cache_key()
+        assert embedder_ids(same) == embedder_ids(embedders[0])
 
 
 def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypatch) -> None:
@@ -388,27 +467,6 @@ def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypa
     with pytest.raises(Stopped):
         embedder._embed(tokenize(tiny, MANY[:3]), lambda: bool(learnt))
     assert learnt == [True]
-
-
-def test_exact_settings_are_written_as_when_there_were_no_others(tiny: LanguageModel) -> None:
-    name = tiny.last_block_layers[-1]
-    told = (
-        f"TuningSettings(layers=('{name}',), blueprints=(Blueprint(keep=1, mask=1),), epochs=3, "
-        "learning_rate=0.01, weight_decay=0.01, betas=(0.9, 0.999), eps=1e-08, "
-        "predict_unmasked=False)"
-    )
-    exact = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3)
-    assert repr(exact.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(told)))
-    fast = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3, precision="fast")
-    fast_told = told[:-1] + ", precision='fast', tolerance=0.005)"
-    assert repr(fast.identity) == repr(("neural", tiny.id, tiny.fingerprint, Told(fast_told)))
-
-
-class Told(str):
-    """Text whose representation is itself."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
 
 
 @pytest.mark.parametrize("method", LEARNING)
@@ -440,10 +498,10 @@ def test_a_sentence_transformer_without_a_fingerprint_is_told_from_every_other(
     st_folder: Path,
 ) -> None:
     encoder, fingerprint = load_sentence_transformer(st_folder, device="cpu")
-    assert SentenceTransformerEmbedder(encoder, fingerprint).identity == (
-        SentenceTransformerEmbedder(encoder, fingerprint).identity
+    assert SentenceTransformerEmbedder(encoder, fingerprint).cache_key() == (
+        SentenceTransformerEmbedder(encoder, fingerprint).cache_key()
     )
-    assert len({SentenceTransformerEmbedder(encoder).identity for _ in range(3)}) == 3
+    assert len({SentenceTransformerEmbedder(encoder).cache_key() for _ in range(3)}) == 3
 
 
 # --- broken models, zeros ----------------------------------------------------------------------

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from neuralviz.embedders import make_embedder
+from neuralviz.errors import Stopped
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.store import embedding
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import BATCH_SIZE, embed_corpus
 from tests.support.embedders import HashEmbedder
@@ -30,15 +30,14 @@ TEXTS = ReadTexts(tuple(f"text {i} " + "word " * (i % 17) for i in range(400)))
 RUN = """
 import sys
 from pathlib import Path
-from neuralviz.store import embedding
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.embedders import make_embedder
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 from tests.support.embedders import HashEmbedder
 
-embedding.KEPT_EVERY = float(sys.argv[3])
 store = CorpusStore(Path(sys.argv[1]))
 embedder = HashEmbedder(seconds=0.004) if sys.argv[2] == "hash" else make_embedder(sys.argv[2])
-for progress in embedding.embed_corpus(store, store.corpora()[0], embedder):
+for progress in embed_corpus(store, store.corpora()[0], embedder, keep_every=float(sys.argv[3])):
     print(progress.done, flush=True)
 print("finished", flush=True)
 """
@@ -130,8 +129,7 @@ def test_two_processes_embed_one_corpus_at_once(store: CorpusStore):
     assert store.vectors._database.open(f"vectors-{kept.id}").count_rows() == corpus.n_distinct
 
 
-def test_stop_keeps_what_is_finished(store: CorpusStore, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embedding, "KEPT_EVERY", 60.0)
+def test_stop_keeps_what_is_finished(store: CorpusStore):
     corpus = store.add("c", TEXTS)
     asked = 0
 
@@ -140,18 +138,20 @@ def test_stop_keeps_what_is_finished(store: CorpusStore, monkeypatch: pytest.Mon
         asked += 1
         return asked > 5
 
-    *_, last = embed_corpus(store, corpus, HashEmbedder(), should_stop=should_stop)
+    events = []
+    with pytest.raises(Stopped):
+        events.extend(
+            embed_corpus(store, corpus, HashEmbedder(), keep_every=60.0, should_stop=should_stop)
+        )
+    *_, last = events
     assert 0 < last.done < last.total
     has = store.vectors.has(last.embedder, store.keys(corpus))
     assert has.sum() == last.done
 
 
-def test_leaving_the_loop_keeps_what_is_finished(
-    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(embedding, "KEPT_EVERY", 60.0)
+def test_leaving_the_loop_keeps_what_is_finished(store: CorpusStore):
     corpus = store.add("c", TEXTS)
-    for progress in embed_corpus(store, corpus, HashEmbedder()):
+    for progress in embed_corpus(store, corpus, HashEmbedder(), keep_every=60.0):
         if progress.done >= 96:
             break
     del progress

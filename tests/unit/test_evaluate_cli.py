@@ -277,7 +277,7 @@ def test_wrong_input_is_refused_before_anything_is_embedded(run, words, said, mo
     def never(*_: object, **__: object) -> None:
         raise AssertionError("something was embedded")
 
-    monkeypatch.setattr("neuralviz.evaluation.lab.embed_texts", never)
+    monkeypatch.setattr("neuralviz.evaluation.lab.embed", never)
     result = run(*words, "--json")
     assert result.exit_code == 2, result.output
     assert said in result.stderr.replace("\n", " ")

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
+from neuralviz.embedders.registry import LOADERS
 from neuralviz.models import LanguageModel
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 @pytest.fixture(autouse=True)
 def _load_once(bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neuralviz.models.load_model", lambda _: bundled)
+    monkeypatch.setitem(LOADERS, "masked", lambda _: bundled)
 
 
 def blocks(language: str) -> list[str]:

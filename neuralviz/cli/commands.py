@@ -1,0 +1,96 @@
+"""The command ``neuralviz``: names and lines of its commands, each imported only when it is used.
+
+``--help`` answers at once, and a command's module imports what it needs at its top.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from neuralviz import __version__
+from neuralviz.cli.common import Commands
+
+COMMANDS = {
+    "embed": ("embed", "Embed the texts of a file: columns `id`, `text` and `vector`."),
+    "evaluate": (
+        "evaluate",
+        "Measure embeddings on labelled data: correlations, triplets, pairs, neighbours.",
+    ),
+    "methods": ("methods", "List the ways to embed texts, each with its model and its options."),
+    "app": ("open_app", "Open the app in the browser."),
+    "project": (
+        "project",
+        "Make a map of a kept corpus; one that was made before is opened again.",
+    ),
+    "similarity": (
+        "similarity",
+        "Compare all pairs of a file's texts by several methods: a table and a figure.",
+    ),
+    "tune": (
+        "tune",
+        "Micro-tune on a text: watch the loss fall, and see which words wrote the embedding.",
+    ),
+    "corpus": ("corpus", "Keep corpora with their vectors and maps."),
+    "models": ("models", "List, look into and export language models."),
+}
+"""By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""
+
+
+def load_command(name: str) -> Any:
+    """The command, or the group of commands, of a name; imports its module."""
+    module, _ = COMMANDS[name]
+    return get_command(import_module(f"neuralviz.cli.{module}").commands)
+
+
+class LazyCommands(Commands):
+    """The commands of `COMMANDS`; until one is used, all that is there of it is its line."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, line) in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=line))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name else None, rest
+
+
+app = typer.Typer(
+    cls=LazyCommands,
+    help="See what a language model learns from a text, and compare embeddings of texts.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Entry point of the command ``neuralviz``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # terminals that cannot show every character
+    app(prog_name="neuralviz")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"neuralviz {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    pass

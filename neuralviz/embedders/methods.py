@@ -1,0 +1,201 @@
+"""The ways to embed texts, each with the options that it declares: values, no code that runs them.
+
+`neuralviz.embedders.registry` makes embedders of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from neuralviz.layers.settings import PARTS, VARIANTS
+from neuralviz.micro_tuning import parse_blueprints
+from neuralviz.micro_tuning.settings import (
+    DEFAULT_TOLERANCE,
+    PRECISIONS,
+    check_precision,
+    check_tolerance,
+)
+from neuralviz.models import BUNDLED, MINILM
+
+ModelKind = Literal["masked", "text", "sentence-transformer"]
+FOR_CORPORA = {"precision": "fast"}
+"""What stands in for options that are not given when many texts are embedded to be kept."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A setting of a method.
+
+    Attributes:
+        name: the argument of the embedder.
+        expects: what a person has to type, e.g. ``a whole number``.
+        read: the value from what was typed; raises ValueError or `SettingsError`.
+        default: what is typed by default.
+        choices: the values, where they can be listed.
+    """
+
+    name: str
+    expects: str
+    read: Callable[[str], Any]
+    default: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to embed texts.
+
+    Attributes:
+        line: what it does, in a line.
+        kind: the models that it takes.
+        model_id: the one it takes by default.
+        options: those it takes.
+    """
+
+    line: str
+    kind: ModelKind
+    model_id: str
+    options: tuple[Option, ...] = ()
+
+
+def read_layers(text: str) -> str | tuple[str, ...]:
+    """``head``, ``last_block``, or names of layers with commas between them."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    return names[0] if names in {("head",), ("last_block",)} else names
+
+
+def _read_layer_numbers(text: str) -> str | tuple[int, ...]:
+    return text if text in ("last", "all") else tuple(int(part) for part in text.split(","))
+
+
+def _read_yes_or_no(text: str) -> bool:
+    return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}[
+        text.lower()
+    ]
+
+
+def _read_choice(text: str, choices: tuple[str, ...]) -> str:
+    if text not in choices:
+        raise ValueError(text)
+    return text
+
+
+def _read_layer_start(text: str) -> int | None:
+    return None if text == "default" else int(text)
+
+
+def _read_window(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_share(text: str) -> float:
+    if not 0 <= float(text) <= 1:
+        raise ValueError(text)
+    return float(text)
+
+
+def _read_tolerance(text: str) -> float:
+    check_tolerance(float(text))
+    return float(text)
+
+
+YES_OR_NO = ("yes", "no")
+_layer = Option(
+    "layer", "numbers with commas between them, last or all", _read_layer_numbers, "last"
+)
+_blueprints = Option(
+    "blueprints", "pairs like (2, 1), (1, 3)", parse_blueprints, "(2, 1), (1, 1), (1, 2), (1, 3)"
+)
+_learning_rate = Option("learning_rate", "a number", float, "0.01")
+_weight_decay = Option("weight_decay", "a number", float, "0.01")
+_how_exactly = (
+    Option("precision", "exact, fast, bf16 or fast+bf16", check_precision, "exact", PRECISIONS),
+    Option(
+        "tolerance", "a number above 0 and below 1", _read_tolerance, f"{DEFAULT_TOLERANCE:g}"
+    ),
+)  # fmt: skip
+
+
+def _special_tokens(default: str) -> Option:
+    return Option("special_tokens", "yes or no", _read_yes_or_no, default, YES_OR_NO)
+
+
+def _epochs(default: str) -> Option:
+    return Option("epochs", "a whole number", int, default)
+
+
+def _pooled(line: str, *more: Option) -> Method:
+    return Method(line, "text", MINILM, (_layer, *more))
+
+
+def _tuned(line: str) -> Method:
+    options = (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay)
+    return Method(line, "masked", BUNDLED, options)
+
+
+METHODS: dict[str, Method] = {
+    "mean": _pooled(
+        "Mean of the token vectors, special tokens included.", _special_tokens("yes")
+    ),
+    "cls": _pooled("The vector of the first special token."),
+    "sep": _pooled("The vector of the special token behind the text."),
+    "last": _pooled("The vector of the text's own last token."),
+    "sbert-wk": Method(
+        "Token vectors weighed by how they move through the layers.",
+        "text",
+        MINILM,
+        (
+            Option(
+                "variant", "authors or paper", partial(_read_choice, choices=VARIANTS),
+                "authors", VARIANTS,
+            ),
+            Option("layer_start", "a whole number or default", _read_layer_start, "default"),
+            Option("window", "a whole number of at least 1", _read_window, "2"),
+            Option("omega", "a number from 0 to 1", _read_share, "0.5"),
+            Option(
+                "part", f"one of {', '.join(PARTS)}",
+                partial(_read_choice, choices=tuple(PARTS)), "all", tuple(PARTS),
+            ),
+        ),
+    ),
+    "neural": Method(
+        "The change of weights that learning the text causes.",
+        "masked",
+        BUNDLED,
+        (
+            Option("layers", "head, last_block or names of layers", read_layers, "head"),
+            *_how_exactly,
+            _blueprints,
+            _epochs("10"),
+            _learning_rate,
+            _weight_decay,
+            Option("predict_unmasked", "yes or no", _read_yes_or_no, "no", YES_OR_NO),
+        ),
+    ),
+    "neural-1": Method(
+        "The neural embedding of the last block's output bias alone.",
+        "masked",
+        BUNDLED,
+        (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
+    ),
+    "avg": Method(
+        "Mean of the masked model's vectors of the text's own tokens, untuned.",
+        "text",
+        BUNDLED,
+        (_layer,),
+    ),
+    "cls-tuned": _tuned("The first special token's vector after micro-tuning."),
+    "avg-tuned": _tuned("Mean of the own tokens' vectors after micro-tuning."),
+    "cls-diff": _tuned("How micro-tuning changes the first special token's vector."),
+    "avg-diff": _tuned("How micro-tuning changes the mean of the own tokens."),
+    "sentence-transformer": Method(
+        "Any model of sentence-transformers, with its own pooling.",
+        "sentence-transformer",
+        MINILM,
+    ),
+}  # fmt: skip

@@ -1,0 +1,221 @@
+"""What has to be said to make an embedder, and how it is typed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neuralviz.embedders.methods import METHODS, Option
+from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import TuningSettings
+from neuralviz.micro_tuning.settings import check_numbers, is_fast
+
+JOIN = "+"
+
+
+@dataclass(frozen=True)
+class EmbedderSpec:
+    """All that has to be said to make an embedder.
+
+    Attributes:
+        method: its name; of a concatenation, the parts' names joined by ``+``.
+        model_id: the model; empty for a concatenation.
+        options: pairs of name and value, in the order of the names.
+        parts: of a concatenation.
+    """
+
+    method: str
+    model_id: str
+    options: tuple[tuple[str, Any], ...] = ()
+    parts: tuple[EmbedderSpec, ...] = ()
+
+    @property
+    def learns(self) -> bool:
+        """Whether a model is tuned on every text, which takes long."""
+        return bool(self.precisions)
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """How exactly its parts learn texts, each once; empty where nothing is learnt.
+
+        A tolerance is named where it is not the one that fast has by default.
+        """
+        found = []
+        for part in self.parts or (self,):
+            if METHODS[part.method].kind == "masked":
+                options = dict(part.options)
+                tolerance = options.get("tolerance")
+                told = "" if tolerance is None else f" (tolerance {tolerance:g})"
+                found.append(options.get("precision", "exact") + told)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def all_options(self) -> dict[str, str | int | float | bool | None]:
+        """Of one method: its options by name, those left at their defaults included, as typed."""
+        given = dict(self.options)
+        found: dict[str, str | int | float | bool | None] = {}
+        for option in METHODS[self.method].options:
+            value = given.get(option.name, option.default)
+            if option.name != "tolerance" or is_fast(str(found.get("precision", ""))):
+                known = isinstance(value, str | int | float | bool | None)
+                found[option.name] = value if known else str(value)
+        return found
+
+    def to_json(self) -> str:
+        """The spec as text, to be kept."""
+        return json.dumps(self._as_list())
+
+    @classmethod
+    def from_json(cls, text: str) -> EmbedderSpec:
+        """The spec that `to_json` wrote.
+
+        Raises:
+            SettingsError: it is none, or of a method that there is not.
+        """
+        try:
+            spec = cls._from_list(json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise SettingsError("What was kept of a method cannot be read.") from error
+        for part in spec.parts or (spec,):
+            if part.method not in METHODS:
+                raise SettingsError(f"There is no method “{part.method[:40]}”.")
+        return spec
+
+    def _as_list(self) -> list[Any]:
+        parts = [part._as_list() for part in self.parts]
+        return [self.method, self.model_id, self.options, parts]
+
+    @classmethod
+    def _from_list(cls, entry: list[Any]) -> EmbedderSpec:
+        method, model_id, options, parts = entry
+        read = tuple((str(name), _as_tuple(value)) for name, value in options)
+        return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+
+
+def split_options(options: Sequence[str]) -> dict[str, str]:
+    """``name=value`` pairs as a mapping.
+
+    Raises:
+        SettingsError: one is no pair, or a name comes twice.
+    """
+    values: dict[str, str] = {}
+    for entry in options:
+        name, sign, value = entry.partition("=")
+        if not sign:
+            raise SettingsError(f"“{entry[:40]}” is not an option; write NAME=VALUE.")
+        if name.strip() in values:
+            raise SettingsError(f"The option {name.strip()} is given twice.")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def embedder_spec(
+    method: str,
+    typed: Mapping[str, str] | None = None,
+    model_id: str | None = None,
+    *,
+    defaults: Mapping[str, str] | None = None,
+) -> EmbedderSpec:
+    """What to make, from a method's name and what was typed for its options.
+
+    Args:
+        method: one of `METHODS`, or several joined by ``+``.
+        typed: option to value. ``NAME`` goes to every part of a concatenation that has such an
+            option, ``METHOD.NAME`` to one of them. ``model`` is an option of every method.
+        model_id: the model for all parts; by default each method's own.
+        defaults: values of options that are not typed, for the methods that have them;
+            `FOR_CORPORA` where vectors are kept.
+
+    Raises:
+        SettingsError: there is no such method, it has no such option, or a value cannot be read.
+    """
+    return embedder_specs([method], typed, model_id, defaults=defaults)[0]
+
+
+def embedder_specs(
+    methods: Sequence[str],
+    typed: Mapping[str, str] | None = None,
+    model_id: str | None = None,
+    *,
+    defaults: Mapping[str, str] | None = None,
+) -> tuple[EmbedderSpec, ...]:
+    """As `embedder_spec` for several methods, each of which takes the options that it has.
+
+    Raises:
+        SettingsError: as of `embedder_spec`, when no method has an option, or when a method is
+            given twice.
+    """
+    names_of = [tuple(name.strip() for name in method.split(JOIN)) for method in methods]
+    names = list(dict.fromkeys(name for names in names_of for name in names))
+    for name in names:
+        if name not in METHODS:
+            raise SettingsError(
+                f"There is no method “{name[:40]}”; there is {', '.join(METHODS)}, and several "
+                f"joined by {JOIN}."
+            )
+    if any(len(set(names)) != len(names) for names in names_of):
+        raise SettingsError("A method is named twice; joining it with itself adds nothing.")
+    if len(set(names_of)) != len(names_of):
+        raise SettingsError("A method is given twice; name each once.")
+    values: dict[str, dict[str, str]] = {
+        name: {key: value for key, value in (defaults or {}).items() if key in _options(name)}
+        for name in names
+    }
+    typed = typed or {}
+    for key in sorted(typed, key=lambda key: "." in key):  # what is for one method comes last
+        name, dot, option = key.rpartition(".")
+        if dot and name not in names:
+            raise SettingsError(f"The option {key} is for the method “{name}”, which is not used.")
+        candidates = [name] if dot else names
+        takers = [taker for taker in candidates if option == "model" or option in _options(taker)]
+        if not takers:
+            raise SettingsError(_no_such_option(candidates, option))
+        for taker in takers:
+            values[taker][option] = typed[key]
+    out = []
+    for method_names in names_of:
+        parts = tuple(_single_spec(name, values[name], model_id) for name in method_names)
+        joined = EmbedderSpec(JOIN.join(method_names), "", parts=parts)
+        out.append(parts[0] if len(parts) == 1 else joined)
+    return tuple(out)
+
+
+def _options(method: str) -> dict[str, Option]:
+    return {option.name: option for option in METHODS[method].options}
+
+
+def _no_such_option(methods: Sequence[str], name: str) -> str:
+    has = ", ".join(dict.fromkeys([*(one for m in methods for one in _options(m)), "model"]))
+    if len(methods) > 1:
+        all_of = ", ".join(methods)
+        return f"None of the methods {all_of} has an option “{name[:40]}”; they have {has}."
+    return f"The method {methods[0]} has no option “{name[:40]}”; it has {has}."
+
+
+def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
+    values = {}
+    options = _options(method)
+    for name, text in typed.items():
+        if name == "model":
+            continue
+        try:
+            values[name] = options[name].read(text)
+            if values[name] == options[name].read(options[name].default):
+                del values[name]  # one way to say one thing
+        except (ValueError, KeyError) as error:
+            raise SettingsError(
+                f"The option {name} has to be {options[name].expects}, and “{text[:40]}” is not."
+            ) from error
+    if not is_fast(str(values.get("precision", "exact"))):
+        values.pop("tolerance", None)  # it changes nothing
+    numbers = ("epochs", "learning_rate", "weight_decay")  # looked at before a download
+    if "epochs" in options:
+        check_numbers(*(values.get(name, getattr(TuningSettings, name)) for name in numbers))
+    chosen = typed.get("model") or model_id or METHODS[method].model_id
+    return EmbedderSpec(method, chosen, tuple(sorted(values.items())))

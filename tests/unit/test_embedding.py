@@ -1,0 +1,291 @@
+"""`embed`: what its events bring, by stores on disk and in memory, by single and joined methods."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.embedders import ConcatenatedEmbedder, NeuralEmbedder, embedder_spec
+from neuralviz.embedders.base import nothing_learnt
+from neuralviz.errors import ModelError, SettingsError, Stopped, StoreError, UnreadableTextError
+from neuralviz.models import LanguageModel
+from neuralviz.store import batches, embedding
+from neuralviz.store.database import Database
+from neuralviz.store.embedding import EmbeddingEvent, embed
+from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import KeptVectors, VectorStore, text_keys
+from tests.support.embedders import HashEmbedder
+
+TEXTS = [f"text {i % 50} " + "word " * (i % 7) for i in range(120)]  # some are there twice
+
+
+@pytest.fixture(params=["disk", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
+    on_disk = request.param == "disk"
+    return KeptVectors(Database(tmp_path / "kept")) if on_disk else MemoryVectors()
+
+
+def fold(events: list[EmbeddingEvent], n_texts: int) -> np.ndarray:
+    """[text, dim] the vectors of all events, each text brought once."""
+    out = np.full((n_texts, events[0].embedder.dim), np.nan, dtype=np.float32)
+    for event in events:
+        assert np.isnan(out[event.at]).all(), "a text was brought twice"
+        assert len(event.vectors) == len(event.loss) == len(event.at)
+        out[event.at] = event.vectors
+    return out
+
+
+def same(vectors: np.ndarray, expected: np.ndarray) -> None:
+    """But for the last bit: parts are kept in float32 before they are joined."""
+    np.testing.assert_allclose(vectors, expected, atol=2e-7)
+
+
+class Pair(ConcatenatedEmbedder):
+    """Two methods of known vectors, joined."""
+
+    def __init__(self) -> None:
+        super().__init__([HashEmbedder(), HashEmbedder(dim=3, name="other")])
+
+
+@pytest.mark.parametrize("kind", [HashEmbedder, Pair])
+def test_events_bring_every_text_once(kind: type, store: VectorStore) -> None:
+    events = list(embed(TEXTS, kind(), store, batch_size=16))
+    n = len(set(TEXTS))
+    assert [event.done for event in events] == [0, *range(16, n, 16), n]
+    assert {(event.total, event.found, event.n_rose) for event in events} == {(n, 0, 0)}
+    assert [event.is_complete for event in events] == [False] * (len(events) - 1) + [True]
+    same(fold(events, len(TEXTS)), kind().encode(TEXTS))
+
+
+@pytest.mark.parametrize("kind", [HashEmbedder, Pair])
+def test_what_is_kept_comes_at_once(kind: type, store: VectorStore) -> None:
+    list(embed(TEXTS[:60], kind(), store, batch_size=16))
+    embedder = kind()
+    first, *rest = embed(TEXTS, embedder, store, batch_size=16)
+    assert first.found == first.done == len(set(TEXTS[:60]))
+    assert {event.found for event in rest} == {first.found}
+    same(fold([first, *rest], len(TEXTS)), kind().encode(TEXTS))
+    for part in embedder.parts:
+        computed = [text for call in part.calls for text in call]
+        assert sorted(computed) == sorted(set(TEXTS) - set(TEXTS[:60]))
+
+
+def test_parts_and_their_concatenation_share_vectors(store: VectorStore) -> None:
+    pair = Pair()
+    first, second = pair.parts
+    list(embed(TEXTS, HashEmbedder(), store))
+    list(embed(TEXTS, pair, store))
+    assert first.calls == [] != second.calls
+    alone = HashEmbedder(dim=3, name="other")
+    (event,) = embed(TEXTS, alone, store)
+    assert event.is_complete and alone.calls == []
+
+
+def test_progress_without_vectors(store: VectorStore) -> None:
+    list(embed(TEXTS[:60], HashEmbedder(), store))
+    events = list(embed(TEXTS, HashEmbedder(), store, with_vectors=False))
+    assert all(event.vectors is None for event in events)
+    assert sorted(np.concatenate([event.at for event in events])) == list(range(len(TEXTS)))
+
+
+def test_no_texts(store: VectorStore) -> None:
+    (event,) = embed([], HashEmbedder(), store)
+    assert event.is_complete and len(event.at) == 0
+
+
+@pytest.mark.parametrize("kind", [HashEmbedder, Pair])
+def test_stop_is_raised_and_loses_nothing(kind: type, store: VectorStore) -> None:
+    done = []
+    run = embed(
+        TEXTS, kind(), store, batch_size=8, keep_every=60.0, should_stop=lambda: done[-1:] == [16]
+    )
+    with pytest.raises(Stopped):
+        for event in run:
+            done.append(event.done)
+    assert done == [0, 8, 16]
+    first, *_ = embed(TEXTS, kind(), store, batch_size=8)
+    assert first.found == 16
+
+
+class Readable(HashEmbedder):
+    """Reads no text with a question mark."""
+
+    def _read(self, texts):
+        for place, text in enumerate(texts):
+            if "?" in text:
+                raise UnreadableTextError("is a question.", place, len(texts))
+        return texts
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("Why?", "Text 4 is a question."), (" ", "Text 4 is empty; give it at least one word.")],
+)
+def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
+    text: str, said: str, store: VectorStore
+) -> None:
+    embedder = Readable()
+    with pytest.raises(UnreadableTextError) as raised:
+        list(embed(["One.", "One.", "Two words.", text, text], embedder, store))
+    assert str(raised.value) == said
+    assert raised.value.place == 3
+    assert embedder.calls == []
+
+
+def test_what_is_no_string_is_named(store: VectorStore) -> None:
+    with pytest.raises(UnreadableTextError, match="Text 2 is not a string but float"):
+        next(embed(["One.", float("nan")], HashEmbedder(), store))
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 2.5, True])
+def test_batch_sizes_that_are_none(batch_size, store: VectorStore) -> None:
+    with pytest.raises(SettingsError, match="batch size"):
+        next(embed(TEXTS, HashEmbedder(), store, batch_size=batch_size))
+
+
+def test_a_vector_that_is_no_number_names_its_text(store: VectorStore) -> None:
+    class Broken(HashEmbedder):
+        def _embed(self, read, should_stop):
+            vectors, loss = super()._embed(read, should_stop)
+            vectors[[text == "bad" for text in read]] = np.nan
+            return vectors, loss
+
+    with pytest.raises(ModelError, match="The vector of text 3"):
+        list(embed(["the longest text", "short text", "bad", "x"], Broken(), store))
+
+
+class Learning(HashEmbedder):
+    """The loss of texts with an exclamation mark rises."""
+
+    def _embed(self, read, should_stop):
+        vectors, _ = super()._embed(read, should_stop)
+        return vectors, np.array([[2.0, 3.0 if "!" in text else 1.0] for text in read])
+
+
+def test_losses_come_with_kept_vectors_too(store: VectorStore) -> None:
+    texts = ["Rain!", "Snow.", "Rain!", "Wind."]
+    for _ in range(2):
+        events = list(embed(texts, Learning(), store))
+        assert events[-1].n_rose == 1
+        rose = np.zeros(4, dtype=bool)
+        for event in events:
+            rose[event.at] = event.loss_rose
+        assert rose.tolist() == [True, False, True, False]
+    joined = ConcatenatedEmbedder([HashEmbedder(), Learning()])
+    *_, last = embed(texts, joined, store)
+    assert last.n_rose == 1
+
+
+def test_the_longest_come_first_in_batches_of_the_texts_alone(store: VectorStore) -> None:
+    whole, resumed = HashEmbedder(), HashEmbedder()
+    list(embed(TEXTS, whole, MemoryVectors(), batch_size=8))
+    lengths = [len(text) for call in whole.calls for text in call]
+    assert lengths == sorted(lengths, reverse=True)
+    run = embed(TEXTS, resumed, store, batch_size=8)
+    for event in run:
+        if event.done >= 24:
+            run.close()
+    list(embed(TEXTS, resumed, store, batch_size=8))
+    assert resumed.calls == whole.calls
+
+
+def test_what_another_deletes_meanwhile_is_computed_again(tmp_path: Path) -> None:
+    class Forgetful(MemoryVectors):
+        def find(self, embedder, keys, *, with_vectors=True):
+            self.__init__()
+            return super().find(embedder, keys, with_vectors=with_vectors)
+
+    store = Forgetful()
+    list(embed(TEXTS, HashEmbedder(), store))
+    events = list(embed(TEXTS, HashEmbedder(), store))
+    assert events[-1].found == 0
+    np.testing.assert_array_equal(fold(events, len(TEXTS)), HashEmbedder().encode(TEXTS))
+
+
+def test_more_texts_than_are_in_memory_at_once(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "BLOCK", 20)
+    monkeypatch.setattr(batches, "BLOCK", 20)
+    monkeypatch.setattr(batches, "READ_AT_ONCE", 7)
+    list(embed(TEXTS[:70], HashEmbedder(), store, batch_size=8))
+    events = list(embed(TEXTS, Pair(), store, batch_size=8))
+    same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
+    again = list(embed(TEXTS, Pair(), store, batch_size=8))
+    same(fold(again, len(TEXTS)), Pair().encode(TEXTS))
+
+
+def test_a_spec_is_made_and_written_down(store: VectorStore, tiny: LanguageModel) -> None:
+    spec = embedder_spec("neural+avg", {"epochs": "1"})
+    loaders = {"masked": lambda _: tiny, "text": lambda _: tiny}
+    events = list(embed(["A dog runs.", "Rain."], spec, store, loaders=loaders))
+    assert events[-1].embedder.spec == spec.to_json()
+    alone = NeuralEmbedder(tiny, epochs=1).encode(["A dog runs.", "Rain."])
+    vectors = fold(events, 2)[:, : alone.shape[1]] * np.sqrt(2)
+    np.testing.assert_allclose(vectors, alone, atol=1e-6)
+
+
+# --- in memory -----------------------------------------------------------------------------------
+
+
+def test_vectors_used_longest_ago_are_forgotten() -> None:
+    store = MemoryVectors(max_bytes=4 * 8 * 3)  # three vectors
+    kept = store.register(HashEmbedder())
+    keys = text_keys("abcde")
+    rows = np.eye(5, 8, dtype=np.float32)
+    store.put(kept, keys[:3], rows[:3], nothing_learnt(3))
+    store.find(kept, keys[:1])
+    store.put(kept, keys[3:], rows[3:], nothing_learnt(2))
+    assert store.has(kept, keys).tolist() == [True, False, False, True, True]
+    np.testing.assert_array_equal(store.find(kept, keys).vectors, rows[[0, 3, 4]])
+
+
+def test_what_is_put_in_and_given_out_is_a_copy() -> None:
+    store = MemoryVectors()
+    kept, keys = store.register(HashEmbedder()), text_keys("ab")
+    rows = np.ones((2, 8), dtype=np.float32)
+    store.put(kept, keys, rows, nothing_learnt(2))
+    rows[:] = 0
+    store.find(kept, keys).vectors[:] = 5
+    np.testing.assert_array_equal(store.find(kept, keys).vectors, np.ones((2, 8)))
+
+
+def test_nothing_is_kept_in_no_room() -> None:
+    store = MemoryVectors(0)
+    events = list(embed(TEXTS, Pair(), store, batch_size=8, keep_every=0.0))
+    same(fold(events, len(TEXTS)), Pair().encode(TEXTS))
+    assert not store.has(events[0].embedder, text_keys(TEXTS)).any()
+
+
+def test_threads_share_a_small_store() -> None:
+    store = MemoryVectors(max_bytes=4 * 8 * 40)
+    expected, failed = Pair().encode(TEXTS), []
+
+    def run(shift: int) -> None:
+        for _ in range(5):
+            texts = TEXTS[shift:] + TEXTS[:shift]
+            events = list(embed(texts, Pair(), store, batch_size=8, keep_every=0.0))
+            if not np.allclose(np.roll(fold(events, len(texts)), shift, axis=0), expected):
+                failed.append(shift)
+
+    threads = [threading.Thread(target=run, args=(shift,)) for shift in (0, 17, 40, 80)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert 0 < store._bytes <= store.max_bytes
+    assert store._bytes == sum(vector.nbytes for vector, _ in store._vectors.values())
+
+
+def test_disk_full_is_said_at_the_end_too(tmp_path: Path) -> None:
+    store = KeptVectors(Database(tmp_path / "kept"))
+
+    def full() -> None:
+        raise StoreError("No room.")
+
+    with pytest.raises(StoreError, match="No room"):
+        list(embed(TEXTS, HashEmbedder(), store, before_keeping=full, keep_every=60.0))

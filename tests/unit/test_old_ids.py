@@ -1,0 +1,107 @@
+"""What versions before cache keys kept is still found."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.embedders import EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.old_ids import old_id
+from neuralviz.store.vectors import embedder_ids
+
+SUPPORT = Path(__file__).parents[1] / "support"
+
+# By method and options, the id under which the last such version kept vectors of its models.
+IDS = [
+    ("mean", {}, "bb0792977134e412d95f14c1"),
+    ("cls", {}, "8fd4d0d8b3c869b652b1518b"),
+    ("sep", {}, "a08c161f1d99f7df234cd036"),
+    ("last", {}, "fa9836c74681cb02dd1fd77b"),
+    ("sbert-wk", {}, "6d7812f2d1bb484def86a631"),
+    ("neural", {}, "d74a3ff2d1501f2cb166dfe4"),
+    ("neural-1", {}, "99a65148e644414e5c6801f5"),
+    ("avg", {}, "01d1cec0fc8500b5afbac338"),
+    ("cls-tuned", {}, "51f54061dc9ee90716a32d01"),
+    ("avg-tuned", {}, "b78bdee1b07e089eba7432d2"),
+    ("cls-diff", {}, "1f498036aec7bb8dda56c8c1"),
+    ("avg-diff", {}, "c181e96000e3e1db24727834"),
+    ("sentence-transformer", {}, "0ccf344dcf8e531807f9f566"),
+    ("neural", {"precision": "fast"}, "694bd2e3ff082506ce244be3"),
+    (
+        "neural",
+        {"epochs": "3", "precision": "fast+bf16", "tolerance": "0.01"},
+        "564deee768bedd9e8ebddc12",
+    ),
+    (
+        "neural",
+        {
+            "blueprints": "(1, 1)",
+            "layers": "last_block",
+            "learning_rate": "1e-05",
+            "precision": "bf16",
+            "weight_decay": "0.0",
+        },
+        "70e740651c6eefee40ad84ab",
+    ),
+    ("neural", {"predict_unmasked": "yes"}, "0fa413134a551509b9643b4a"),
+    ("cls-diff", {"epochs": "2", "precision": "fast"}, "62e1af8efcef3c1b9641c9b1"),
+    ("mean", {"layer": "1,2", "special_tokens": "no"}, "cd1ac26d4fdd3d1857c84870"),
+    ("cls", {"layer": "all"}, "60c54db7fc2559eb2c09ed30"),
+    (
+        "sbert-wk",
+        {"layer_start": "3", "omega": "0.25", "variant": "paper", "window": "1"},
+        "4755f3a722b62616435f875c",
+    ),
+    ("sbert-wk", {"part": "novelty"}, "8846dcc6591860edff7c606f"),
+    ("neural+mean", {}, "fc0da459f5c6fa0dc6741e52"),
+    ("mean+sbert-wk+neural-1", {"sbert-wk.part": "last"}, "89413d8fdc7f89064506b1ae"),
+]
+
+
+@pytest.fixture
+def old_store(tmp_path: Path) -> CorpusStore:
+    """Five texts by mean (with a map by PCA), neural-1 and both concatenated."""
+    with zipfile.ZipFile(SUPPORT / "kept_before_cache_keys.zip") as kept:
+        kept.extractall(tmp_path / "kept")
+    return CorpusStore(tmp_path / "kept")
+
+
+@pytest.mark.parametrize(("method", "typed", "kept_as"), IDS)
+@pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
+def test_ids_are_those_of_the_version_before(method: str, typed: dict, kept_as: str) -> None:
+    new, old = embedder_ids(make_embedder(embedder_spec(method, typed)))
+    assert old == kept_as
+    assert new not in {one for _, _, one in IDS}
+
+
+def test_what_came_later_has_no_old_id() -> None:
+    assert old_id({"method": "hash", "dim": 8}) is None
+    assert old_id({"method": "concatenated", "parts": [{"method": "hash"}]}) is None
+    assert old_id({"method": "pooled", "model": "m", "fingerprint": "f"}) is None
+
+
+def test_vectors_and_maps_of_a_version_before_are_used(old_store: CorpusStore) -> None:
+    (corpus,) = old_store.corpora()
+    before = old_store.vectors.embedders()
+    assert [EmbedderSpec.from_json(one.spec).method for one in before] == [
+        "mean", "neural-1", "mean+neural-1",
+    ]  # fmt: skip
+    for kept in before:
+        embedder = make_embedder(EmbedderSpec.from_json(kept.spec))
+        assert old_store.vectors.of(embedder) == kept
+        (event,) = embed_corpus(old_store, corpus, embedder)
+        assert (event.found, event.done, event.total) == (5, 5, 5)
+        assert event.embedder == kept
+        vectors = old_store.vectors.get(kept, old_store.keys(corpus))
+        np.testing.assert_allclose(vectors, embedder.encode(old_store.texts(corpus)), atol=1e-5)
+    assert old_store.vectors.embedders() == before, "a table was made beside an old one"
+    (kept_map,) = old_store.maps.of(corpus)
+    found = make_map(old_store, corpus, before[0], ProjectionSettings("pca"))
+    assert found == kept_map
