@@ -23,6 +23,7 @@ _NUMBER = re.compile(r"[0-9]{1,10}")
 _AT_ONCE = 1 << 20  # bytes
 _SHEET = b"sheetData"  # the element that the reader takes cells from; in every sheet
 _STRINGS = "xl/sharedstrings.xml"  # the reader passes over upper and lower case
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _OTHER_KINDS = ("mimetype", "xl/workbook.bin")  # OpenDocument, and Excel's binary workbook
 
 
@@ -86,6 +87,8 @@ def _look_through(archive: zipfile.ZipFile, limits: WorkbookLimits) -> Mapping[s
         raise DamagedWorkbookError("two parts have one name")
     if any(kind in parts for kind in _OTHER_KINDS):
         raise DamagedWorkbookError("another kind of workbook")
+    if any(part.compress_type not in _PACKED for part in parts.values()):
+        raise DamagedWorkbookError("a part is packed as no program does it")
     unpacked = 0
     strings = _SharedStrings(limits)
     found: dict[str, str] = {}
