@@ -21,7 +21,8 @@ from neuralviz.ui.page import show_error
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
-    from neuralviz.models import TokenizedText
+    from neuralviz.models import TextModel, TokenizedText
+    from neuralviz.models.bundled import TextReader
 
 PAGE = "grid"
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
@@ -95,13 +96,13 @@ def _grid(text: str, typed: str) -> Grid | None:
     except NeuralvizError as error:
         show_error(error, "Below is the last grid that worked." if last else "")
         return last
-    grid = Grid(tokens, blueprints, reader.encoder.id_to_token(reader.mask_id))
+    grid = Grid(tokens, blueprints, reader.encoder.id_to_token(reader.mask_id) or "[MASK]")
     st.session_state[f"{PAGE}-last"] = grid
     return grid
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the text …")
-def _tokenize(fingerprint: str, text: str, _reader: object) -> TokenizedText:
+def _tokenize(fingerprint: str, text: str, _reader: TextModel | TextReader) -> TokenizedText:
     return tokenize(_reader, [text])[0]
 
 

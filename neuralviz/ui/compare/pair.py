@@ -64,8 +64,8 @@ def show_pair(
         key="compare-pair-table",
         column_config={"product": st.column_config.NumberColumn(format="%.3f")},
     )
-    for number, (spec, one) in enumerate(zip(specs, comparison, strict=True)):
-        vectors = one.vectors
+    for number, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
+        vectors = embedded.vectors
         if (
             spec.method in ("neural", "neural-1")
             and vectors is not None
@@ -77,7 +77,7 @@ def show_pair(
             run_panel(
                 runs,
                 run,
-                partial(_neural_pair, number, one.method, (a, b)),
+                partial(_neural_pair, number, embedded.method, (a, b)),
                 words=Words(begins="Following the words …", done=lambda _: ""),
                 patience=PATIENCE,
             )

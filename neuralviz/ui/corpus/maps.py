@@ -36,6 +36,7 @@ WORDS, MEANING = "By words", "By meaning"
 MOST_SENT = 5_000  # texts that go to the browser with their points
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
+WAIT = 90.0  # seconds for another map to be done
 PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
 HEIGHTS = {1: 620, 2: 540}
 
@@ -113,7 +114,7 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
 
 def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     """Where the sentence that is searched for lands, by map; panels for what is under way."""
-    sentence = st.session_state.get(SENTENCE)
+    sentence: str = st.session_state.get(SENTENCE, "")
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
         if needs_asking((shown.spec,)):
@@ -122,7 +123,7 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
             )
             continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence))
+        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT))
         run_panel(
             runs,
             run,
@@ -178,7 +179,7 @@ def _show_map(
     whole_title = f"{corpus.corpus.name} · {title}"
     if len(drawn) < n:
         whole_title += f", a sample of {len(drawn):,} of {n:,}"
-    sentence = st.session_state.get(SENTENCE)
+    sentence: str = st.session_state.get(SENTENCE, "")
     lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
     row = st.session_state.get(ROW)
     figure = map_figure(

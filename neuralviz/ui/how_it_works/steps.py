@@ -135,7 +135,7 @@ def _show_loss(walk: Walkthrough) -> None:
             "after": [now.get(word, np.nan) for word in words],
         }
     )
-    figure = plots.words_figure(words, table["before"], table["after"], label)
+    figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
     _draw(figure, "predictions", table[::-1], 520)
     st.markdown(
         f"The loss here is $-\\ln {before.probability[position]:.4f} = "
@@ -159,7 +159,7 @@ def _choose_layer(walk: Walkthrough) -> int:
     key = f"{PAGE}-layer"
     if st.session_state.get(key) not in range(len(layers)):
         st.session_state[key] = 0
-    return st.segmented_control(
+    chosen = st.segmented_control(
         "Layer",
         range(len(layers)),
         format_func=lambda i: plots.layer_label(layers[i]),
@@ -168,6 +168,7 @@ def _choose_layer(walk: Walkthrough) -> int:
         label_visibility="collapsed",
         persist_state="page",
     )
+    return chosen or 0
 
 
 def _show_weights(walk: Walkthrough) -> None:
