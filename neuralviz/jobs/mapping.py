@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are held in memory
-WAIT = 90.0  # seconds for another map to be done
 _STAGES = {
     "waiting": "Waiting for another map to be made",
     "neighbours": "Finding the nearest texts of every text",
@@ -181,7 +180,7 @@ class PlaceSentence(LatestTask[Placed]):
     map_id: str
     spec: EmbedderSpec
     sentence: str
-    wait: float = WAIT
+    wait: float = 90.0
 
     @property
     def label(self) -> str:

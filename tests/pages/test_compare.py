@@ -336,6 +336,16 @@ def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception
+    (pair,) = page.session_state["compare-pair-0-runs"][-1:]
+    assert pair.wait(60)
+    page.run()
+    assert pair.status == "done"
+    words = [words for words, _ in pair.result.words]
+    assert words[0][:3] == ("<", "b", ">")
+    assert words[1] == ("quiet", "words")
+    assert pair.result.products.mean() == pytest.approx(
+        comparison(page).result[0].similarity.products[0, 1], abs=1e-6
+    )
     table = next(frame.value for frame in page.dataframe if "place among the pairs" in frame.value)
     products = comparison(page).result[0].similarity.products
     assert table["product"][0] == pytest.approx(products[0, 1])

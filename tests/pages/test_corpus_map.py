@@ -193,6 +193,49 @@ def test_words_select_and_colours_change(kept: CorpusStore):
     assert "corpus-selected" not in page.session_state
 
 
+def place(page: AppTest, sentence: str) -> list:
+    """Search by meaning, and wait until the sentence is on the map; its runs."""
+    page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    page.text_input(key="corpus-search").set_value(sentence).run()
+    (example,) = CorpusStore().corpora()
+    keys = [f"corpus-placing-{one.id}-runs" for one in CorpusStore().maps.of(example)]
+    (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
+    assert runs[-1].wait(120)
+    page.run()
+    assert not page.exception
+    return runs
+
+
+def test_a_sentence_is_placed_beside_the_page(kept: CorpusStore, bundled):
+    page = opened()
+    (run,) = place(page, "The telescope showed a distant planet.")
+    assert run.status == "done"
+    assert run.result.at.shape == (1, 2)
+    assert run.result.near.indices.shape == (1, 15)
+    assert any("Nearest to “The telescope" in caption.value for caption in page.caption)
+    near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
+    assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
+    assert place(page, run.task.sentence) == [run]  # not placed again
+
+
+def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled, monkeypatch):
+    from neuralviz.errors import Stopped
+    from neuralviz.maps.mapping import Placer
+
+    def never_its_turn(self, vectors, *, should_stop):
+        while not should_stop():
+            time.sleep(0.01)
+        raise Stopped
+
+    monkeypatch.setattr(Placer, "land", never_its_turn)
+    monkeypatch.setattr("neuralviz.ui.corpus.maps.WAIT", 0.1)
+    page = opened()
+    (run,) = place(page, "A sentence that nobody has placed.")
+    assert run.status == "failed"
+    assert "Another map is being made" in said(page)
+    assert run.result.near.indices.shape == (1, 15)  # what is near is known all the same
+
+
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):
     n = 60
     corpus = kept.add(

@@ -36,14 +36,14 @@ def show_heatmaps(
     shown = [n for n, one in enumerate(comparison) if one.similarity or not one.error]
     columns = st.columns(2 if len(shown) != 3 else 3)
     for column, number in zip(itertools.cycle(columns), shown, strict=False):
-        matrix = comparison[number].similarity
+        found = comparison[number].similarity
         with column:
-            if matrix is None:
+            if found is None:
                 when = "comes next" if live else "was not reached"
                 st.caption(plain(f"{comparison[number].method} {when}."))
                 continue
-            figure = similarity_heatmap(matrix, names, places, limits, pair)
-            key, name = f"compare-{number}", f"products {comparison[number].method}"
+            figure = similarity_heatmap(found, names, places, limits, pair)
+            key, name = f"compare-{number}", f"products {found.method}"
             height = 520 if len(columns) == 2 else 420
             if live:
                 live_figure(figure, key=key, height=height, name=name)
@@ -51,7 +51,7 @@ def show_heatmaps(
                 show_figure(
                     figure,
                     key=key,
-                    numbers=partial(as_table, matrix),
+                    numbers=partial(as_table, found),
                     name=name,
                     height=height,
                     on_click=choose_cell,

@@ -36,6 +36,7 @@ WORDS, MEANING = "By words", "By meaning"
 MOST_SENT = 5_000  # texts that go to the browser with their points
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
+WAIT = 90.0  # seconds for another map to be done
 PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
 HEIGHTS = {1: 620, 2: 540}
 
@@ -122,7 +123,7 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
             )
             continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence))
+        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT))
         run_panel(
             runs,
             run,

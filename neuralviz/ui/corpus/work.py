@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
 from neuralviz.maps import projecting
@@ -31,7 +31,11 @@ def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
 def current_run(corpus: Corpus) -> Run[Mapped] | None:
     """The session's last run, where it is on this corpus."""
     run = RUNS.last()
-    return run if run is not None and run.task.corpus_id == corpus.id else None
+    return run if run is not None and _task(run).corpus_id == corpus.id else None
+
+
+def _task(run: Run[Mapped]) -> MakeMaps:
+    return cast("MakeMaps", run.task)
 
 
 def show_run(run: Run[Mapped]) -> None:
@@ -41,7 +45,7 @@ def show_run(run: Run[Mapped]) -> None:
         embedding = result.embedding
         if embedding is None or result.projecting is not None:
             return "Stopped. The vectors are kept; the map was not finished."
-        method = run.task.methods[result.place]
+        method = _task(run).methods[result.place]
         return (
             f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
             f"{method} and kept; “Make the map” goes on from there."

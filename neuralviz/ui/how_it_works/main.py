@@ -108,7 +108,7 @@ def _navigation() -> tuple[int, bool]:
             "Stage", key="stage", bind="query-params", help="Only the figure, and large."
         )
         st.session_state.setdefault("step", 1)
-        number: int | None = st.pills(
+        chosen = st.pills(
             "Step",
             range(1, len(STEPS) + 1),
             required=True,
@@ -117,6 +117,7 @@ def _navigation() -> tuple[int, bool]:
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
+    number = chosen or 1
     buttons.button(
         "Back",
         icon=":material/arrow_back:",
@@ -136,7 +137,7 @@ def _navigation() -> tuple[int, bool]:
         disabled=number == len(STEPS),
         key=f"{PAGE}-next",
     )
-    return number or 1, on_stage
+    return number, on_stage
 
 
 def _go(by: int) -> None:

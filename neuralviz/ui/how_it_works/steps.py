@@ -159,7 +159,7 @@ def _choose_layer(walk: Walkthrough) -> int:
     key = f"{PAGE}-layer"
     if st.session_state.get(key) not in range(len(layers)):
         st.session_state[key] = 0
-    layer: int | None = st.segmented_control(
+    chosen = st.segmented_control(
         "Layer",
         range(len(layers)),
         format_func=lambda i: plots.layer_label(layers[i]),
@@ -168,7 +168,7 @@ def _choose_layer(walk: Walkthrough) -> int:
         label_visibility="collapsed",
         persist_state="page",
     )
-    return layer or 0
+    return chosen or 0
 
 
 def _show_weights(walk: Walkthrough) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pandas as pd
@@ -55,8 +55,10 @@ def show() -> None:
 
 def _last_result(task: FollowText) -> FollowedText | None:
     """What is shown while a text is read, or cannot be: the last one that this model has read."""
-    same = [run for run in RUNS.all() if run.task.model == task.model and run.result is not None]
-    return same[-1].result if same else None
+    for run in reversed(RUNS.all()):
+        if run.result is not None and cast("FollowText", run.task).model == task.model:
+            return run.result
+    return None
 
 
 def _show(last: FollowedText | None, result: FollowedText | None, live: bool) -> None:
