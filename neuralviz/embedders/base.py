@@ -190,7 +190,6 @@ class Embedder(ABC):
         batch_size: int = BATCH_SIZE,
         *,
         normalize: bool = True,
-        only: Sequence[int] | None = None,
         should_stop: ShouldStop = never,
     ) -> Iterator[EmbeddedBatch]:
         """Embed texts batch by batch, the longest first: memory and time show early.
@@ -201,7 +200,6 @@ class Embedder(ABC):
             texts: to embed.
             batch_size: texts that go together.
             normalize: vectors of length 1; those of zeros stay so.
-            only: places of the texts to embed; by default all.
             should_stop: asked again and again, also within a batch; true ends the work.
 
         Raises:
@@ -212,7 +210,6 @@ class Embedder(ABC):
         check_batch_size(batch_size)
         read = self.read(texts)
         order = np.argsort([-self._length(entry) for entry in read], kind="stable")
-        order = order if only is None else order[np.isin(order, only)]
         for start in range(0, len(order), int(batch_size)):
             at = order[start : start + int(batch_size)]
             some = [read[i] for i in at]
