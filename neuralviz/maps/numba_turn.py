@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,9 +37,14 @@ def numba_turn(
         import numba
 
         n_threads = numba.get_num_threads()  # UMAP leaves another number behind when it is stopped
+        # numba's OpenMP layer changes the number that torch's kernels use on this thread
+        torch = sys.modules.get("torch")
+        n_torch_threads = torch.get_num_threads() if torch is not None else 0
         try:
             yield
         finally:
             numba.set_num_threads(n_threads)
+            if torch is not None:
+                torch.set_num_threads(n_torch_threads)
     finally:
         _numba.release()

@@ -15,6 +15,7 @@ import pytest
 
 from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
+from neuralviz.maps.numba_turn import numba_turn
 from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import Projection, ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
@@ -352,3 +353,11 @@ def test_twenty_maps_at_once_all_get_done_and_none_ends_the_process():
         check=False,
     )
     assert (done.returncode, done.stdout.split()) == (0, ["20", "2", "True"]), done.stderr
+
+
+def test_numba_leaves_the_threads_of_torch_as_they_were() -> None:
+    import torch
+
+    with numba_turn():
+        torch.set_num_threads(3)  # as numba's OpenMP layer does on this thread
+    assert torch.get_num_threads() == 1
