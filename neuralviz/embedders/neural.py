@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning
     from neuralviz.models import LanguageModel, TokenizedText
 
+REVISIONS = {"fast+bf16": 2}
+"""By precision, how often the way it is computed has changed what comes out."""
 APPENDIX_G_EPOCHS = 5
 
 
@@ -149,6 +151,8 @@ def tuning_key(settings: TuningSettings) -> dict[str, Any]:
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     if not settings.is_fast:
         del values["tolerance"]
+    if settings.precision in REVISIONS:
+        values["revision"] = REVISIONS[settings.precision]
     return values
 
 

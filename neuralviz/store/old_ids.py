@@ -17,7 +17,7 @@ def old_id(depends_on: Mapping[str, Any]) -> str | None:
     """The id of vectors that depend on this, as of `Embedder.depends_on`; None where none was."""
     try:
         identity = _IDENTITIES[depends_on["method"]](depends_on)
-    except KeyError:  # a method, or a setting, that came later
+    except KeyError:  # a method, a setting or a revision that came later
         return None
     return hashlib.sha256(identity.encode()).hexdigest()[:ID_LENGTH]
 
@@ -32,7 +32,13 @@ def _of_model(method: str, depends_on: Mapping[str, Any], *settings: str) -> str
 
 
 def _tuning(tuning: Mapping[str, Any]) -> str:
-    """Exact settings are written as they were before there was another precision."""
+    """Exact settings are written as they were before there was another precision.
+
+    Raises:
+        KeyError: vectors with these settings are computed in another way since.
+    """
+    if "revision" in tuning:
+        raise KeyError("revision")
     blueprints = (f"Blueprint(keep={keep}, mask={mask})" for keep, mask in tuning["blueprints"])
     values = {
         "layers": _tuple(map(repr, tuning["layers"])),

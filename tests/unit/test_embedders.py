@@ -30,6 +30,7 @@ from neuralviz.embedders import (
     embedder_spec,
     embedder_specs,
     make_embedder,
+    tuned,
 )
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError, Stopped, TextError
@@ -384,7 +385,7 @@ def test_every_field_of_the_settings_is_in_the_key(tiny: LanguageModel) -> None:
 
 def test_a_key_is_canonical_and_written_down(tiny: LanguageModel) -> None:
     name = tiny.last_block_layers[-1]
-    exact = NeuralEmbedder(tiny, [name], [(1, 1)], epochs=3)
+    exact = NeuralEmbedder(tiny, layers=[name], blueprints=[(1, 1)], epochs=3)
     assert exact.cache_key() == (
         f'neuralviz-vectors/2:{{"fingerprint":"{tiny.fingerprint}","method":"neural",'
         f'"model":"{tiny.id}","tuning":{{"betas":[0.9,0.999],"blueprints":[[1,1]],"epochs":3,'
@@ -462,7 +463,7 @@ def test_stop_is_heard_while_tuned_models_are_read(tiny: LanguageModel, monkeypa
         learnt.append(True)
         return result[args[2].epochs]
 
-    monkeypatch.setattr(learning, "learn", learn_and_tell)
+    monkeypatch.setattr(tuned, "learn", learn_and_tell)
     embedder = TunedOutputEmbedder(tiny, "cls", True, epochs=1)
     with pytest.raises(Stopped):
         embedder._embed(tokenize(tiny, MANY[:3]), lambda: bool(learnt))
