@@ -142,7 +142,7 @@ class Compare(Task[Step, Comparison]):
         done = sum(n if one.error else one.n_done for one in result)
         started = any(one.n_done for one in result)
         doing = f"Texts embedded: {missing(result)}" if started else ""
-        return Progress(done, n * len(result), "texts", doing)
+        return Progress(done, n * len(result), doing=doing)
 
 
 def missing(result: Comparison) -> str:
