@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from huggingface_hub import errors, scan_cache_dir
 
+import neuralviz.models
 from neuralviz.cli.common import say
 from neuralviz.cli.loading import load
-from neuralviz.models import export_model
 
 commands = typer.Typer(
     help="List, look into and export language models.", no_args_is_help=True, add_completion=False
@@ -87,5 +87,6 @@ def export(
 ) -> None:
     """Write a model as a plain folder in float32 that `transformers` loads."""
 
-    written = export_model(load(model), folder)
+    loaded = load(model)
+    written = neuralviz.models.export_model(loaded, folder)
     say(f"{model} is in {written}.")

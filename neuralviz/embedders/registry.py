@@ -6,20 +6,21 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import neuralviz.models
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.methods import METHODS, ModelKind
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec
-from neuralviz.models import load_model, load_sentence_transformer, load_text_model
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
 
 Loaders = Mapping[ModelKind, Callable[[str], Any]]
 
+# looked up when they are called: they load torch
 LOADERS: Loaders = {
-    "masked": load_model,
-    "text": load_text_model,
-    "sentence-transformer": load_sentence_transformer,
+    "masked": lambda model_id: neuralviz.models.load_model(model_id),
+    "text": lambda model_id: neuralviz.models.load_text_model(model_id),
+    "sentence-transformer": lambda model_id: neuralviz.models.load_sentence_transformer(model_id),
 }
 
 

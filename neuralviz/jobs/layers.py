@@ -43,10 +43,7 @@ class FollowWords(LatestTask["WordVariances"]):
         from neuralviz.layers.words import word_variances
 
         model = shared_text_model(self.model.id)
-        for result in word_variances(model, tokenize(model, self.texts)):
-            yield result
-            if should_stop():
-                raise Stopped
+        yield from word_variances(model, tokenize(model, self.texts), should_stop=should_stop)
 
     def progress(self, result: WordVariances | None) -> Progress:
         if result is None:
@@ -83,10 +80,8 @@ class MeasureLayers(LatestTask["LayerPairs"]):
 
         first, second, scores = zip(*self.pairs, strict=True)
         pairs = ScoredPairs(first, second, np.array(scores), labels=dict(self.labels))
-        for result in layer_pairs.measure_layers(shared_text_model(self.model.id), pairs):
-            yield result
-            if should_stop():
-                raise Stopped
+        model = shared_text_model(self.model.id)
+        yield from layer_pairs.measure_layers(model, pairs, should_stop=should_stop)
 
     def progress(self, result: LayerPairs | None) -> Progress:
         if result is None:

@@ -198,7 +198,7 @@ def place(page: AppTest, sentence: str) -> list:
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value(sentence).run()
     (example,) = CorpusStore().corpora()
-    keys = [f"corpus-placing-{one.id}-runs" for one in CorpusStore().maps.of(example)]
+    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(example)]
     (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
     assert runs[-1].wait(120)
     page.run()

@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.ui.how_it_works import main
+from neuralviz.ui.page import plain
 
 PAGE = Path(__file__).parents[2] / "pages" / "how_it_works.py"
 
@@ -90,9 +91,9 @@ def test_an_error_is_shown_as_it_is(page, monkeypatch):
 
     monkeypatch.setattr(walkthrough, "walk_through", refuse)
     page.text_area[0].set_value("Never walked before.").run()
-    assert page.error[0].value == (
-        "!\\[a\\]\\(http\\://e.co/x.png\\) cannot be walked. Below is the last walk that worked."
-    )
+    refused = plain("![a](http://e.co/x.png) cannot be walked.")
+    assert page.error[0].value.startswith(refused)
+    assert "\\[a\\]\\(" in refused
 
 
 @pytest.mark.parametrize(

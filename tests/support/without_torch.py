@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (
-    "lancedb", "pandas", "plotly", "scipy", "sklearn", "streamlit", "torch", "transformers", "umap"
+    "lancedb", "pandas", "plotly", "scipy.stats", "sklearn", "streamlit", "torch",
+    "transformers", "umap",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def load(model_id):
     raise ImportError("cannot import once Python has begun to end")
 
 model_choice.WARM_UP_AFTER = 0
-model_choice.load_for_app = load
+model_choice.shared_model = load
 model_choice._start_warm_up()
 time.sleep(0.3)
 """

@@ -76,7 +76,7 @@ def test_a_run_and_an_embedder_take_settings_or_options(tiny: LanguageModel) -> 
     assert by_value.result.settings == by_name.result.settings == settings
     np.testing.assert_array_equal(by_value.result.embeddings, by_name.result.embeddings)
     embedder = NeuralEmbedder(tiny, settings)
-    assert embedder.identity == NeuralEmbedder(tiny, layers="last_block", epochs=2).identity
+    assert embedder.cache_key() == NeuralEmbedder(tiny, layers="last_block", epochs=2).cache_key()
     np.testing.assert_allclose(embedder.encode([TEXT]), by_value.result.embeddings, rtol=1e-5)
 
 
