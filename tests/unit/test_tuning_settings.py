@@ -111,7 +111,7 @@ def test_value_modules_load_no_torch() -> None:
     modules = ("settings", "blueprints", "events", "record", "record_file", "watching", "workload")
     imports = ", ".join(f"neuralviz.micro_tuning.{name}" for name in modules)
     script = (
-        f"import sys, {imports}, neuralviz.embedders.neural, neuralviz.embedders.tuned; "
+        f"import sys, {imports}, neuralviz.embedders.specs, neuralviz.jobs.micro_tuning; "
         "assert not {'torch', 'transformers', 'pandas'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
