@@ -105,9 +105,7 @@ def _read_tolerance(text: str) -> float:
 
 
 YES_OR_NO = ("yes", "no")
-_layer = Option(
-    "layer", "numbers with commas between them, last or all", _read_layer_numbers, "last"
-)
+_layer = Option("layer", "numbers separated by commas, last or all", _read_layer_numbers, "last")
 _blueprints = Option(
     "blueprints", "pairs like (2, 1), (1, 3)", parse_blueprints, "(2, 1), (1, 1), (1, 2), (1, 3)"
 )
@@ -140,13 +138,14 @@ def _tuned(line: str) -> Method:
 
 METHODS: dict[str, Method] = {
     "mean": _pooled(
-        "Mean of the token vectors, special tokens included.", _special_tokens("yes")
+        "Mean of the token vectors, including special tokens.", _special_tokens("yes")
     ),
-    "cls": _pooled("The vector of the first special token."),
-    "sep": _pooled("The vector of the special token behind the text."),
-    "last": _pooled("The vector of the text's own last token."),
+    "cls": _pooled("Vector of [CLS], the special token before the text."),
+    "sep": _pooled("Vector of [SEP], the special token after the text."),
+    "last": _pooled("Vector of the text's last token."),
     "sbert-wk": Method(
-        "Token vectors weighed by how they move through the layers.",
+        ("Weighted mean of token vectors; the weights come from how the vectors change "
+"across the layers."),
         "text",
         MINILM,
         (
@@ -164,11 +163,11 @@ METHODS: dict[str, Method] = {
         ),
     ),
     "neural": Method(
-        "The change of weights that learning the text causes.",
+        "Change of the model's weights after micro-tuning on the text.",
         "masked",
         BUNDLED,
         (
-            Option("layers", "head, last_block or names of layers", read_layers, "head"),
+            Option("layers", "head, last_block or layer names", read_layers, "head"),
             *_how_exactly,
             _blueprints,
             _epochs("10"),
@@ -178,21 +177,24 @@ METHODS: dict[str, Method] = {
         ),
     ),
     "neural-1": Method(
-        "The neural embedding of the last block's output bias alone.",
+        "Neural embedding of the last block's output bias alone.",
         "masked",
         BUNDLED,
         (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
     ),
     "avg": Method(
-        "Mean of the masked model's vectors of the text's own tokens, untuned.",
+        ("Mean of the masked language model's token vectors, without special tokens or "
+"micro-tuning."),
         "text",
         BUNDLED,
         (_layer,),
     ),
-    "cls-tuned": _tuned("The first special token's vector after micro-tuning."),
-    "avg-tuned": _tuned("Mean of the own tokens' vectors after micro-tuning."),
-    "cls-diff": _tuned("How micro-tuning changes the first special token's vector."),
-    "avg-diff": _tuned("How micro-tuning changes the mean of the own tokens."),
+    "cls-tuned": _tuned("Vector of [CLS] after micro-tuning."),
+    "avg-tuned": _tuned("Mean of the token vectors after micro-tuning, without special "
+"tokens."),
+    "cls-diff": _tuned("Change of the [CLS] vector caused by micro-tuning."),
+    "avg-diff": _tuned("Change of the mean token vector caused by micro-tuning, without "
+"special tokens."),
     "sentence-transformer": Method(
         "Any model of sentence-transformers, with its own pooling.",
         "sentence-transformer",

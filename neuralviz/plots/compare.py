@@ -104,7 +104,7 @@ def similarity_heatmaps(
         )
     low, high = colour_range(similarities)
     figure.update_layout(
-        title=f"Products of {len(texts):,} texts",
+        title=f"Cosine similarity of {len(texts):,} texts",
         coloraxis={"cmin": low, "cmax": high, "colorscale": "Cividis"},
         height=140 + 560 * rows,
         margin={"t": 110},
@@ -151,9 +151,9 @@ def products_scatter(
             showlegend=False,
         )
     figure.update_layout(
-        title="Every pair of texts",
-        xaxis={"title": f"product, {escape(first.method)}"},
-        yaxis={"title": f"product, {escape(second.method)}"},
+        title="All pairs of texts",
+        xaxis={"title": f"cosine similarity, {escape(first.method)}"},
+        yaxis={"title": f"cosine similarity, {escape(second.method)}"},
     )
     return figure
 
@@ -180,9 +180,9 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
         )
         used.append(colour)
     figure.update_layout(
-        title="How far products spread",
+        title="Distribution of cosine similarities",
         xaxis={"title": "product"},
-        yaxis={"title": "share of pairs, %", "rangemode": "tozero"},
+        yaxis={"title": "pairs, %", "rangemode": "tozero"},
         showlegend=True,
     )
     return figure

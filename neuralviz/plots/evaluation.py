@@ -119,7 +119,7 @@ def published_trace(
         customdata=names,
         mode="markers",
         marker={"size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}},
-        name=f"as published, with {', '.join(dict.fromkeys(names))}",
+        name=f"published, {', '.join(dict.fromkeys(names))}",
         hovertemplate=f"published: %{{{value}:.3f}}<br>%{{customdata}}<extra></extra>",
     )
 
@@ -155,7 +155,7 @@ def error_figure(
     )
     figure.update_layout(
         title=title,
-        xaxis={"title": "broken, %", "rangemode": "tozero", "nticks": 6},
+        xaxis={"title": "error, %", "rangemode": "tozero", "nticks": 6},
         yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
         bargap=0.3,
     )
@@ -178,12 +178,10 @@ def accuracy_figure(
         baseline: share of the most frequent label.
         k: neighbours that voted.
     """
-    figure = interval_figure(
-        labels, accuracies, intervals, f"Accuracy of the {k} nearest texts", "accuracy"
-    )
+    figure = interval_figure(labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy")
     figure.add_vline(
         x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},
-        annotation={"text": "most frequent label", "yanchor": "bottom"},
+        annotation={"text": "majority baseline", "yanchor": "bottom"},
     )  # fmt: skip
     figure.update_layout(margin={"t": 80})
     return figure
@@ -217,7 +215,7 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
         barmode="overlay",
         bargap=0,
         xaxis={"title": "product", "nticks": 8},
-        yaxis={"title": "share, %"},
+        yaxis={"title": "pairs, %"},
     )
     return figure
 
@@ -246,7 +244,7 @@ def overlap_figure(
             texttemplate="%{text}",
             textfont={"size": SMALL_FONT_SIZE},
             customdata=shared,
-            hovertemplate="%{y}<br>%{x}<br>I %{z:.3f}, %{customdata:,} in common<extra></extra>",
+            hovertemplate=("%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared<extra></extra>"),
         )
     )
     figure.update_layout(
@@ -290,7 +288,7 @@ def quality_figure(
                 coloraxis="coloraxis",
                 text=[[f"{v:.2f}" if np.isfinite(v) else "" for v in line] for line in matrix],
                 texttemplate="%{text}",
-                hovertemplate="others at %{y} and %{x}: %{text}<extra></extra>",
+                hovertemplate="others fixed at %{y} and %{x}: %{text}<extra></extra>",
             ),
             row=1,
             col=column,

@@ -49,7 +49,7 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = f"{NAMES[name]} of products and scores"
+    title = f"{NAMES[name]} correlation of cosine similarity and human score"
     return _swept_figure(
         results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
@@ -70,7 +70,7 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     title = f"{name.capitalize()} broken, of {measured[0][2].total:,}"
     return _swept_figure(
         results, [at for at, _, _ in measured], [100 * error for error in errors],
-        [None] * len(measured), title, "broken, %",
+        [None] * len(measured), title, "error, %",
     ) or (
         error_figure(
             [label for _, label, _ in measured],
@@ -93,7 +93,7 @@ def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | No
     k, baseline = measured[0][2].k, measured[0][2].baseline
     return _swept_figure(
         results, [at for at, _, _ in measured], accuracies, intervals,
-        f"Accuracy of the {k} nearest texts", "accuracy",
+        f"{k}-NN accuracy", "accuracy",
     ) or (
         accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
         len(measured),
@@ -133,7 +133,7 @@ def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     """Row and its products of what is alike and what is not."""
     for at, label, one in results.finished(data):
         if len(one.same) and len(one.diff):
-            title = f"Products by {escape(label)}"
+            title = f"Cosine similarity by {escape(label)}"
             yield at, product_histogram(one.same, one.diff, title)
 
 
@@ -146,7 +146,7 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
     for name, one in compared.overlaps.items():
         if np.isfinite(one.share).sum() < 2 * 2:  # fewer than two rows break anything
             continue
-        title = f"{name.capitalize()} broken in common"
+        title = f"Shared errors: {name}"
         yield name, overlap_figure(labels, one.share, one.shared, title), len(labels)
 
 
@@ -165,5 +165,5 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
             first = (label, maps)
             continue
         ratios = [ratio(a, b) for a, b in zip(first[1], maps, strict=True)]
-        title = f"tau-c by {escape(first[0])}, over that by {escape(label)}"
+        title = f"tau-c: {escape(first[0])} divided by {escape(label)}"
         yield at, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)

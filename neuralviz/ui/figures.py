@@ -90,7 +90,7 @@ def show_figure(
             )
         for one in more:
             _download(one.label, one.make, f"{name} vectors.{one.ending}", None, key)
-        st.caption("PNG and SVG: the buttons at the figure's top right.")
+        st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
 
 

@@ -24,8 +24,10 @@ _HELP = "\n".join(
     [
         *(f"- **{name}**: {method.line}" for name, method in METHODS.items()),
         "",
-        "Type names with a plus between them to join methods: neural+mean. The same method can be "
-        "chosen twice, with different settings.",
+        (
+            "To concatenate methods, type their names with a plus: neural+mean. You can choose "
+            "a method twice with different settings."
+        ),
     ]
 )
 
@@ -93,7 +95,7 @@ def choose_method(
                 placeholder=default,
                 key=f"{key}-{part.method}-model",
                 bind="query-params",
-                help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
+                help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
             )
             typed[f"{part.method}.model"] = (model or "").strip() or default
     return embedder_spec(method, typed)

@@ -27,8 +27,8 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
     if asked not in offered:
         st.toast(
             plain(
-                f"The link asks for the precision “{asked[:40]}”, which there is not here. "
-                f"It is {first} instead."
+                f"The precision “{asked[:40]}” in this link is not available here. Using "
+                f"{first} instead."
             ),
             icon=":material/warning:",
             duration="long",

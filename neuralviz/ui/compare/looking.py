@@ -30,7 +30,7 @@ def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
     ]
     return (
         st.selectbox(
-            "Order of the texts",
+            "Order of texts",
             [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable)],
             key="order",
             bind="query-params",
@@ -104,6 +104,6 @@ def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
         "text2": [texts[k] for k in j],
     }
     for one in done:
-        table[f"{one.method} product"] = one.products[i, j]
-        table[f"{one.method} place"] = one.ranks[i, j]
+        table[f"{one.method} cosine similarity"] = one.products[i, j]
+        table[f"{one.method} rank"] = one.ranks[i, j]
     return pd.DataFrame(table)

@@ -35,7 +35,7 @@ def show_pair(
     st.subheader("A pair of texts", anchor=False)
     if chosen_pair(len(texts)) is None:
         choose_pair(0, 1)
-    for place, key, label in zip(st.columns(2), PAIR, ("One text", "Other text"), strict=True):
+    for place, key, label in zip(st.columns(2), PAIR, ("Text A", "Text B"), strict=True):
         place.selectbox(
             label,
             range(len(texts)),
@@ -45,7 +45,7 @@ def show_pair(
         place.text(texts[st.session_state[key]])
     a, b = chosen_pair(len(texts)) or (0, 1)
     if a == b:
-        st.caption("This is one text twice; choose another one to see a pair.")
+        st.caption("Choose two different texts.")
         return
     rows = []
     for one in done:
@@ -55,7 +55,7 @@ def show_pair(
             {
                 "method": one.method,
                 "product": one.products[a, b] if known else None,
-                "place among the pairs": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if known else "",
+                "rank": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if known else "",
             }
         )
     st.dataframe(
@@ -78,7 +78,7 @@ def show_pair(
                 runs,
                 run,
                 partial(_neural_pair, number, embedded.method, (a, b)),
-                words=Words(begins="Following the words …", done=lambda _: ""),
+                words=Words(begins="Computing word shares …", done=lambda _: ""),
                 patience=PATIENCE,
             )
 
@@ -97,18 +97,21 @@ def _neural_pair(
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
-    st.caption("The pair's product is their mean, when every layer has moved.")
+    st.caption(
+        "The pair's cosine similarity is the mean over the layers, provided that "
+        "every layer changed."
+    )
     if found.words is None:
         st.caption(
-            "Which words wrote an embedding is followed for shorter texts alone: it would take "
-            "too long here. The page “Micro-tuning” shows it as far as it can."
+            "Word shares are shown here for shorter texts only. See the Micro-tuning page "
+            "for longer ones."
         )
         return
     for place, text, (spelt, shares) in zip(st.columns(2), pair, found.words, strict=True):
         side = "one" if text == pair[0] else "other"
         with place, swiped(f"compare-words-wide-{number}-{side}", shares_width(spelt)):
             show_figure(
-                shares_figure(spelt, shares, f"Words that wrote text {text + 1}, {method}"),
+                shares_figure(spelt, shares, f"Words that shaped text {text + 1}, {method}"),
                 key=f"compare-words-{number}-{side}",
                 numbers=pd.DataFrame({"word": spelt, "share": shares}),
                 name=f"word-shares-{text + 1}",

@@ -67,7 +67,7 @@ def show() -> None:
 
 
 def _offer_example(store: CorpusStore) -> None:
-    st.info("No corpus is kept. Add one of yours, or open the example.")
+    st.info("No corpora yet. Add one, or open the example.")
     if st.button("Open the example", type="primary"):
         try:
             add_example(store)
@@ -109,10 +109,10 @@ def _to_do(corpus: Corpus, choice: MapChoice) -> str:
     done = n_embedded(corpus, choice)
     counts = f"{method}: {n:,} different texts"
     if done == n:
-        return f"{counts}, all of them embedded"
+        return f"{counts}, all embedded"
     if done:
-        counts = f"{method}: {done:,} of {n:,} different texts are embedded"
-    return counts + ", each of which is learnt: this takes a while" * choice.spec.learns
+        counts = f"{method}: {done:,} of {n:,} different texts embedded"
+    return counts + "; micro-tuning on each text takes a while" * choice.spec.learns
 
 
 @st.fragment

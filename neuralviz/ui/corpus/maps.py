@@ -82,7 +82,7 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
         bind="query-params",
     )
     how = right.segmented_control(
-        "How", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
+        "Search mode", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
         label_visibility="collapsed",
     )  # fmt: skip
 
@@ -94,17 +94,17 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
             st.session_state[SENTENCE] = query
         elif query:
             found = find_words(corpus.folded, query)
-            select(found, f"with “{shorten(query, 40)}”")
+            select(found, f"containing “{shorten(query, 40)}”")
             if not len(found):
-                st.session_state[SELECTED_BY] = f"no text with “{shorten(query, 40)}”"
+                st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
 
     middle.text_input(
         "Search",
         key=SEARCH,
         on_change=search,
         max_chars=MOST_SEARCHED,
-        placeholder="Words to find in the texts" if how == WORDS else
-        "A sentence of yours: where does it land, and next to what?",
+        placeholder="Find words in the texts" if how == WORDS else
+        "Enter a sentence to place it on the map",
     )  # fmt: skip
     if how != st.session_state.get("corpus-searched-how", how):
         search()
@@ -119,7 +119,7 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     for shown in maps if sentence else ():
         if needs_asking((shown.spec,)):
             st.info(
-                plain(f"The model of “{shown.label}” is not loaded; press “Make the map” first.")
+                plain(f"The model of “{shown.label}” is not loaded. Press “Make the map” first.")
             )
             continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
@@ -178,7 +178,7 @@ def _show_map(
     title = f"{shown.label} · {_describe(shown)}"
     whole_title = f"{corpus.corpus.name} · {title}"
     if len(drawn) < n:
-        whole_title += f", a sample of {len(drawn):,} of {n:,}"
+        whole_title += f", sample of {len(drawn):,} of {n:,}"
     sentence: str = st.session_state.get(SENTENCE, "")
     lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
     row = st.session_state.get(ROW)
@@ -217,14 +217,16 @@ def _show_map(
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
         on_click=clicked,
-        on_select=lambda rows: select(rows, "within the lasso"),
+        on_select=lambda rows: select(rows, "in the lasso"),
         on_hover=hovered if n > MOST_SENT else "ignore",
         page=lambda: map_page(
             shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title
         ),
         more=[
-            Download("Points and vectors (parquet)", lambda: points(".parquet", True), "parquet"),
-            Download("Points and vectors (CSV)", lambda: points(".csv", True), "csv"),
+            Download(
+                "Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"
+            ),
+            Download("Points and embeddings (CSV)", lambda: points(".csv", True), "csv"),
         ],
     )
     for note in shown.kept.notes:

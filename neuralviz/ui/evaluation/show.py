@@ -45,7 +45,7 @@ def offer_to_stop() -> None:
     if not going_on:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("What was asked for before is still being measured.")
+        st.caption("The previous evaluation is still running.")
         if st.button("Stop", icon=":material/stop:", key="evaluation-stop-before"):
             for run in going_on:
                 run.stop()
@@ -58,7 +58,7 @@ def _show(filling: Filling, live: bool) -> None:
     if not results.cells:
         return
     if live:
-        st.caption("Figures come when all methods are measured.")
+        st.caption("Figures appear when all methods are finished.")
         return
     if not results.finished(0):
         return
@@ -67,7 +67,7 @@ def _show(filling: Filling, live: bool) -> None:
     if not views:
         return
     view = st.segmented_control(
-        "Look at",
+        "View",
         views,
         default=views[0],
         required=True,
@@ -82,7 +82,7 @@ def _table(results: Results) -> None:
     heads, lines = results.table(0)
     frame = pd.DataFrame(lines, columns=["method", *heads[1:]])
     brief = [head for head in frame.columns if not head.endswith(DETAILS)]
-    if len(frame.columns) > WIDE and not st.toggle("All numbers", key="all-numbers"):
+    if len(frame.columns) > WIDE and not st.toggle("Show all columns", key="all-numbers"):
         frame = frame[brief]
     pinned = {"method": st.column_config.TextColumn(pinned=True)}
     st.dataframe(frame, hide_index=True, key="evaluation-table", column_config=pinned)
@@ -90,7 +90,7 @@ def _table(results: Results) -> None:
         st.warning(plain(sentence))
     heads, theirs = results.published_table(0)
     if theirs:
-        st.caption("As published for the same data, with the model that was measured there:")
+        st.caption("Published results on the same data, with the model used in the paper:")
         st.dataframe(
             pd.DataFrame(theirs, columns=heads),
             hide_index=True,
@@ -101,13 +101,13 @@ def _table(results: Results) -> None:
     said = [f"Embedded by {plain(results.models())}."]
     if any(one.pairs or one.triplets for one in found):
         said.append(
-            "Products that differ by less than 1e-7 are ties, and a tie counts as broken; *without "
-            "ties* leaves them out."
+            "Cosine similarities that differ by less than 1e-7 are ties. Ties count as "
+            "broken, except in *without ties*."
         )
     if any(one.intervals for one in found):
-        said.append("Intervals hold 95 % of bootstrap samples.")
+        said.append("Intervals: 95 % bootstrap.")
     if any(one.neighbours for one in found):
-        said.append("Intervals are Wilson's, of 95 %.")
+        said.append("Intervals: 95 % Wilson.")
     if found:
         st.caption(" ".join(said))
 
@@ -130,4 +130,4 @@ def _take_away(results: Results) -> None:
             "results.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
-        st.caption(f"The report has every setting in it. {NONE} stands for what is undefined.")
+        st.caption(f"The report lists all settings. {NONE} means undefined.")
