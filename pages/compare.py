@@ -7,7 +7,7 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Compare",
-    ("How similar are these texts? Each method gives its own answer: **see where they disagree**."),
+    "How similar are these texts? Each method gives its own answer: **see where they disagree**.",
     (
         "$$P(A,B)=E_A\\cdot E_B,\\qquad |E|=1$$\n\nThe cosine similarity of two texts is the "
         "dot product of their embeddings, which have length 1."

@@ -20,7 +20,7 @@ page_header(
     ),
     (
         "Each **point** is a text. With UMAP and t-SNE, **only closeness has a meaning**; "
-        "directions, empty space and the size of a group do not. **Colours** show a label, a "
+        "directions, empty space and the size of a cluster do not. **Colours** show a label, a "
         "number or the clusters. Hover over a point to read its text, click it to see its "
         "neighbours, or use the **lasso** to select several; all maps share the selection. "
         "Search **by meaning** to place your own sentence on the map."

@@ -52,7 +52,7 @@ def similarity_heatmap(
         limits: of the colours, from `colour_range`.
         pair: two texts whose cells are framed.
     """
-    figure = go.Figure(_heatmap(similarity.products, names, order, "product"))
+    figure = go.Figure(_heatmap(similarity.products, names, order, "cosine similarity"))
     figure.update_traces(zmin=limits[0], zmax=limits[1], colorscale="Cividis", autocolorscale=False)
     figure.update_layout(title=escape(similarity.method), **_square_axes(order))
     _frame(figure, order, pair)
@@ -98,7 +98,7 @@ def similarity_heatmaps(
     )  # fmt: skip
     for place, one in enumerate(similarities):
         figure.add_trace(
-            _heatmap(one.products, names, order, "product").update(coloraxis="coloraxis"),
+            _heatmap(one.products, names, order, "cosine similarity").update(coloraxis="coloraxis"),
             place // columns + 1,
             place % columns + 1,
         )
@@ -181,7 +181,7 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
         used.append(colour)
     figure.update_layout(
         title="Distribution of cosine similarities",
-        xaxis={"title": "product"},
+        xaxis={"title": "cosine similarity"},
         yaxis={"title": "pairs, %", "rangemode": "tozero"},
         showlegend=True,
     )
@@ -205,7 +205,7 @@ def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarra
     figure.update_layout(
         title=escape(title),
         xaxis={
-            "title": "product",
+            "title": "cosine similarity",
             "range": [min(0.0, products.min()) - room, max(0.0, products.max()) + room],
             "zeroline": True,
             "nticks": 6,

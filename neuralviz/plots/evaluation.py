@@ -169,7 +169,8 @@ def accuracy_figure(
     baseline: float,
     k: int,
 ) -> go.Figure:
-    """How often the nearest texts vote for a text's label, with intervals; a line for guessing.
+    """How often the nearest texts vote for a text's label, with intervals; a line for the
+    majority baseline.
 
     Args:
         labels: of the rows.
@@ -188,10 +189,10 @@ def accuracy_figure(
 
 
 def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figure:
-    """How products of what is alike and of what is not are spread.
+    """How the cosine similarities of similar and of dissimilar texts are distributed.
 
     Args:
-        same, diff: products, -1 … 1.
+        same, diff: cosine similarities, -1 … 1.
         title: of the figure.
     """
     both = np.concatenate([same, diff])
@@ -200,7 +201,7 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     figure = go.Figure()
-    for values, name, colour in ((diff, "different", BLUE), (same, "alike", VERMILLION)):
+    for values, name, colour in ((diff, "dissimilar", BLUE), (same, "similar", VERMILLION)):
         counts, _ = np.histogram(values, edges)
         figure.add_bar(
             x=(edges[:-1] + edges[1:]) / 2,
@@ -214,7 +215,7 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
         title=title,
         barmode="overlay",
         bargap=0,
-        xaxis={"title": "product", "nticks": 8},
+        xaxis={"title": "cosine similarity", "nticks": 8},
         yaxis={"title": "pairs, %"},
     )
     return figure

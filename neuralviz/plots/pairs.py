@@ -80,7 +80,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
             y=[name.replace(", ", ",<br>") for name in names],
             orientation="h",
             marker={"color": colours[: len(names)]},
-            text=["none" if np.isnan(number) else f"{number:.3f}" for number in numbers],
+            text=["undefined" if np.isnan(number) else f"{number:.3f}" for number in numbers],
             textposition="auto",
             textfont={"size": SMALL_FONT_SIZE},
             insidetextfont={"color": "white"},
@@ -188,7 +188,7 @@ def scatter_figure(
     figure.update_layout(
         title=title,
         xaxis={"title": "cosine similarity", "nticks": 8},
-        yaxis={"title": "score"},
+        yaxis={"title": "human score"},
         showlegend=len(groups) > 1,
     )
     return figure

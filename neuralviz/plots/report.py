@@ -23,6 +23,7 @@ from neuralviz.plots.results import (
     quality_figures,
 )
 from neuralviz.plots.theme import style
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -49,12 +50,10 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     Raises:
         Stopped: ``should_stop`` said so.
     """
-    done = f"{len(results.cells)} of {results.plan.n_cells} results are finished."
+    finished = f"{len(results.cells)} of {many(results.plan.n_cells, 'result')} finished."
     parts = [
-        (
-            f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}. {done} Models: "
-            f"{escape(results.models())}. All settings are listed at the end.</p>"
-        )
+        f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}. {finished} "
+        f"Models: {escape(results.models())}. All settings are listed at the end.</p>"
     ]
     figures_drawn = 0
     for number, data in enumerate(results.data):
@@ -125,10 +124,11 @@ def _settings(results: Results) -> str:
     measures = settings["measures"]
     asked = measures if isinstance(measures, str) else ", ".join(measures)
     return (
-        f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; {settings['neighbours']} "
-        f"neighbours; {settings['bootstrap resamples']} bootstrap resamples, seed "
-        f"{settings['bootstrap seed']}. Products that differ by less than {TIE:g} are "
-        "ties, and a tie counts as broken.</p>"
+        f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; "
+        f"{many(settings['neighbours'], 'neighbour')}; "
+        f"{many(settings['bootstrap resamples'], 'bootstrap resample')}, seed "
+        f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
+        "ties, and ties count as broken.</p>"
         + _table(["method", "model", "precision", "options"], rows, "settings")
     )
 

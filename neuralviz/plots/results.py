@@ -27,8 +27,15 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
 
+COEFFICIENT_NAMES = {
+    "spearman": "Spearman correlation",
+    "kendall_c": "Kendall tau-c",
+    "kendall_b": "Kendall tau-b",
+    "pearson": "Pearson correlation",
+}
+BROKEN_NAMES = {"pairs": "Broken comparisons of pairs", "triplets": "Broken triplets"}
 LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
-IN_WORDS = {"layer_start": "first layer"}  # options that are called otherwise in figures
+OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
 
 
 def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
@@ -49,7 +56,7 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = f"{NAMES[name]} correlation of cosine similarity and human score"
+    title = f"{COEFFICIENT_NAMES[name]} of cosine similarity and human score"
     return _swept_figure(
         results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
@@ -67,7 +74,7 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     if not measured:
         return None
     errors = [one.error for _, _, one in measured]
-    title = f"{name.capitalize()} broken, of {measured[0][2].total:,}"
+    title = f"{BROKEN_NAMES[name]} (of {measured[0][2].total:,})"
     return _swept_figure(
         results, [at for at, _, _ in measured], [100 * error for error in errors],
         [None] * len(measured), title, "error, %",
@@ -114,7 +121,7 @@ def _swept_figure(
     None where they are no sweep. Rows that are missing leave a gap.
     """
     options = swept(results.rows)
-    names = [IN_WORDS.get(name, name.replace("_", " ")) for name in options]
+    names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (of_all,) = options.values()
         of_option = [of_all[at] for at in rows]
@@ -130,7 +137,7 @@ def _swept_figure(
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
-    """Row and its products of what is alike and what is not."""
+    """Row and its cosine similarities of similar and of dissimilar texts."""
     for at, label, one in results.finished(data):
         if len(one.same) and len(one.diff):
             title = f"Cosine similarity by {escape(label)}"
@@ -138,7 +145,7 @@ def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
 
 
 def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure, int]]:
-    """Measure, what rows break in common, and how many rows."""
+    """Measure, the shared errors of the rows, and how many rows."""
     compared = results.compared.get(data)
     if compared is None:
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.methods import Option
 
-NOTHING = "nothing"
+NOTHING = "none"
 JOINED = ("neural+mean", "neural+sbert-wk")
 _HELP = "\n".join(
     [
@@ -30,6 +30,24 @@ _HELP = "\n".join(
         ),
     ]
 )
+
+
+_OPTION_LINES = {
+    "layer": "Layer or layers to pool",
+    "special_tokens": "Whether special tokens count",
+    "variant": "How alignment and novelty weights are computed",
+    "layer_start": "First layer to use",
+    "window": "Layers on each side to compare with",
+    "omega": "Weight of alignment; the rest is the weight of novelty",
+    "part": "Part of SBERT-WK to use",
+    "layers": "Layers to micro-tune",
+    "blueprints": "Masking patterns (keep, mask)",
+    "epochs": "Passes over all masked inputs of a text",
+    "learning_rate": "Learning rate of AdamW",
+    "weight_decay": "Weight decay of AdamW",
+    "predict_unmasked": "Whether unmasked tokens are predicted as well",
+    "tolerance": "How far the cosine similarity to the exact embedding may fall below 1",
+}
 
 
 def choose_method(
@@ -46,11 +64,11 @@ def choose_method(
         key: begins the keys of all its widgets.
         label: of the method.
         first: the method at the start.
-        optional: whether ``nothing`` can be chosen.
+        optional: whether ``none`` can be chosen.
         defaults: what options begin with, where that is not their own default.
 
     Returns:
-        What was chosen; None for nothing.
+        What was chosen; None for ``none``.
 
     Raises:
         SettingsError: a method or a value that was typed makes no sense.
@@ -91,7 +109,7 @@ def choose_method(
                     typed[f"{part.method}.{option.name}"] = value
             default = chosen_model_id() if part.model_id == BUNDLED else part.model_id
             model = st.text_input(
-                "model",
+                "Model",
                 placeholder=default,
                 key=f"{key}-{part.method}-model",
                 bind="query-params",
@@ -102,12 +120,13 @@ def choose_method(
 
 
 def _ask(key: str, option: Option) -> str:
-    label = option.name.replace("_", " ")
+    label = option.name.replace("_", " ").capitalize()
+    line = f"{_OPTION_LINES[option.name]}: {option.expects}."
     if option.choices:
         place = option.choices.index(option.default)
-        chosen = st.selectbox(label, option.choices, index=place, key=key, bind="query-params")
+        chosen = st.selectbox(
+            label, option.choices, index=place, key=key, bind="query-params", help=line
+        )
         return chosen or option.default
-    typed = st.text_input(
-        label, option.default, key=key, bind="query-params", help=f"{option.expects.capitalize()}."
-    )
+    typed = st.text_input(label, option.default, key=key, bind="query-params", help=line)
     return (typed or "").strip() or option.default

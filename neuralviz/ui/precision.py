@@ -1,4 +1,4 @@
-"""The widget that says how exactly texts are learnt."""
+"""The widget for the precision of micro-tuning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def choose_precision(label: str, key: str, first: str) -> Precision:
-    """How exactly to learn; what the machine has to imitate is not offered.
+    """Ask for the precision; what the machine would have to emulate is not offered.
 
     Args:
         label, key: of the widget; a link brings its value back.

@@ -12,6 +12,7 @@ from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import load_texts, save_texts
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ SHOWN_TEXTS = 40
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
     "blank line": "Blank line between texts",
-    "one": "Everything is one text",
+    "one": "All of it is one text",
 }
 
 _read = st.cache_data(
@@ -171,7 +172,7 @@ def _uploaded(key: str) -> ReadTexts:
         "File",
         type=["txt", "md", *(ending[1:] for ending in TABLES)],
         key=f"{key}-file",
-        help=("Plain text, or a table with a column of texts. The file stays on this machine."),
+        help="Plain text, or a table with a column of texts. The file stays on this machine.",
     )
     kept = f"{key}-kept-file"
     if file is not None:
@@ -193,5 +194,5 @@ def _uploaded(key: str) -> ReadTexts:
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
-    st.caption(plain(f"{len(read.texts):,} texts from {source.name}."))
+    st.caption(plain(f"{many(len(read.texts), 'text')} from {source.name}."))
     return read

@@ -82,14 +82,14 @@ def show() -> None:
         st.caption("Showing the last comparison.")
     run = RUNS.last()
     if run is not None:
-        many = len(run.result[0].texts) > MANY_TEXTS
+        has_many = len(run.result[0].texts) > MANY_TEXTS
         run_panel(
             RUNS,
             run,
             partial(_show, run, st.session_state[LABELS], order),
             words=Words(begins="Loading the models …", stopped=_stopped),
             bar_stays=True,
-            every=LIVE_SECONDS_OF_MANY if many else LIVE_SECONDS,
+            every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
 
 
@@ -116,7 +116,7 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
 
 
 def _stopped(comparison: Comparison) -> str:
-    return f"Stopped. Finished embeddings are kept: {missing(comparison)}."
+    return f"Stopped. Texts embedded so far: {missing(comparison)}."
 
 
 def _show(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 LISTED_PAIRS = 500
+NAMED_TEXTS = 5  # in a warning
 TEXT_COLUMNS = ("text A", "text B")
 
 
@@ -39,26 +40,27 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
         if one.zeros.any():
             st.warning(
                 plain(
-                    f"{one.method}: the embedding of text {_numbers(one.zeros)} is all zeros; its "
+                    f"{one.method}: for {_texts(one.zeros)}, the embedding is all zeros and every "
                 )
-                + "cosine similarities are 0."
+                + "cosine similarity is 0."
             )
     for each in comparison:
         if each.loss_rose.any():
-            rose = _numbers(each.loss_rose)
             st.warning(
-                plain(f"{each.method}: the loss of text {rose} rose. ")
+                plain(f"{each.method}: the loss rose for {_texts(each.loss_rose)}. ")
                 + "Lower the learning rate (the paper uses 0.01)."
             )
     texts = comparison[0].texts
     if len(set(texts)) < len(texts):
         n = len(texts) - len(set(texts))
-        st.caption(f"{many(n, 'text')} duplicated.")
+        st.caption(f"{many(n, 'duplicate text')}.")
 
 
-def _numbers(which: np.ndarray) -> str:
-    first = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:5])
-    return first + (" and others" if which.sum() > 5 else "")
+def _texts(which: np.ndarray) -> str:
+    """``text 3``, ``texts 1, 4``: the first few of those marked."""
+    numbers = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:NAMED_TEXTS])
+    noun = "text" if which.sum() == 1 else "texts"
+    return f"{noun} {numbers}" + " and others" * (which.sum() > NAMED_TEXTS)
 
 
 def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreements) -> None:
@@ -73,7 +75,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         "pair. Select a row to see its texts below."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
-    table: dict[str, Any] = {"apart": 100 * found.spread[listed]}
+    table: dict[str, Any] = {"difference": 100 * found.spread[listed]}
     for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True):
         table[name] = [f"{i + 1}. {shorten(done[0].texts[i], 80)}" for i in which[listed]]
     for m, one in enumerate(done):
@@ -93,7 +95,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         on_select=choose,
         selection_mode="single-row",
         column_config={
-            "apart": st.column_config.NumberColumn(format="%.0f %%", width=70),
+            "difference": st.column_config.NumberColumn(format="%.0f %%", width=85),
             **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
             **{one.method: st.column_config.NumberColumn(format="%.3f") for one in done},
         },
@@ -179,12 +181,13 @@ def _differences(a: Similarity, b: Similarity) -> pd.DataFrame:
 def _correlation_in_words(a: Similarity, b: Similarity) -> str:
     from neuralviz.evaluation.correlation import correlate  # loads scipy
 
-    known = np.isfinite(a.of_pairs) & np.isfinite(b.of_pairs)
-    found = correlate(a.of_pairs[known], b.of_pairs[known])
+    measured = np.isfinite(a.of_pairs) & np.isfinite(b.of_pairs)
+    found = correlate(a.of_pairs[measured], b.of_pairs[measured])
     if not np.isfinite(found.spearman):
         return "Too few distinct cosine similarities for a rank correlation."
+    n_pairs = many(int(measured.sum()), "pair")
     return (
-        f"Rank correlation over {known.sum():,} pairs: Spearman {found.spearman:.2f}, "
+        f"Rank correlation over {n_pairs}: Spearman {found.spearman:.2f}, "
         f"Kendall tau-b {found.kendall_b:.2f}."
     )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.jobs.comparing import Comparison, NeuralPair
 
+COSINE = "cosine similarity"
 PATIENCE = 0.5  # seconds: most pairs are followed by then
 
 
@@ -49,20 +50,20 @@ def show_pair(
         return
     rows = []
     for one in done:
-        known = np.isfinite(one.products[a, b])
+        is_measured = np.isfinite(one.products[a, b])
         n_pairs = int(np.isfinite(one.of_pairs).sum())
         rows.append(
             {
                 "method": one.method,
-                "product": one.products[a, b] if known else None,
-                "rank": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if known else "",
+                COSINE: one.products[a, b] if is_measured else None,
+                "rank": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if is_measured else "",
             }
         )
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
         key="compare-pair-table",
-        column_config={"product": st.column_config.NumberColumn(format="%.3f")},
+        column_config={COSINE: st.column_config.NumberColumn(format="%.3f")},
     )
     for number, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
         vectors = embedded.vectors
@@ -86,12 +87,12 @@ def show_pair(
 def _neural_pair(
     number: int, method: str, pair: tuple[int, int], found: NeuralPair | None, live: bool
 ) -> None:
-    """Products layer by layer, and the words that wrote each side."""
+    """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
     if found is None:
         return
     names = short_layer_names(found.layers)
     show_figure(
-        layer_products_figure(f"Product by layer, {method}", names, found.products),
+        layer_products_figure(f"Cosine similarity by layer: {method}", names, found.products),
         key=f"compare-layers-{number}",
         numbers=pd.DataFrame({"layer": names, "product": found.products}),
         name="product-by-layer",
@@ -103,15 +104,15 @@ def _neural_pair(
     )
     if found.words is None:
         st.caption(
-            "Word shares are shown here for shorter texts only. See the Micro-tuning page "
-            "for longer ones."
+            "Word shares are shown here for short texts only. For longer texts, see the "
+            "Micro-tuning page."
         )
         return
     for place, text, (spelt, shares) in zip(st.columns(2), pair, found.words, strict=True):
         side = "one" if text == pair[0] else "other"
         with place, swiped(f"compare-words-wide-{number}-{side}", shares_width(spelt)):
             show_figure(
-                shares_figure(spelt, shares, f"Words that shaped text {text + 1}, {method}"),
+                shares_figure(spelt, shares, f"Word shares in text {text + 1}: {method}"),
                 key=f"compare-words-{number}-{side}",
                 numbers=pd.DataFrame({"word": spelt, "share": shares}),
                 name=f"word-shares-{text + 1}",

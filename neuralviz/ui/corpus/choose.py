@@ -1,4 +1,4 @@
-"""Which corpus is looked at: chosen, added, renamed, deleted, taken away."""
+"""Which corpus is looked at: chosen, added, renamed, downloaded, deleted."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     chosen = row.selectbox(
         "Corpus",
         list(by_id),
-        format_func=lambda one: f"{by_id[one].name} · {by_id[one].n_texts:,} texts",
+        format_func=lambda one: f"{by_id[one].name} · {many(by_id[one].n_texts, 'text')}",
         key=CORPUS,
         persist_state="session",
         placeholder="No corpora yet",
@@ -106,7 +106,7 @@ def _follow_address(known: Collection[str]) -> None:
 
 @st.dialog("Add a corpus", width="large")
 def _add_dialog() -> None:
-    """Upload or paste, look at what was read, keep it."""
+    """Upload or paste, look at what was read, save it."""
     source = st.segmented_control(
         "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
     )
@@ -116,7 +116,7 @@ def _add_dialog() -> None:
         show_error(error)
         return
     if read is None:
-        st.caption("Your texts stay on this machine. The file is not changed.")
+        st.caption("Your texts stay on this machine. Your files are not changed.")
         return
     for note in read.notes:
         st.caption(plain(note))
@@ -211,7 +211,7 @@ def _preview(read: ReadTexts) -> None:
 
 
 def _manage(corpus: Corpus) -> None:
-    """Rename, take away, delete."""
+    """Rename, download, delete."""
     key = f"corpus-name-{corpus.id}"
     name = st.text_input(
         "Name", corpus.name, max_chars=MAX_NAME, key=key, help="Press Enter to rename the corpus."
@@ -224,9 +224,9 @@ def _manage(corpus: Corpus) -> None:
         else:
             st.session_state[_RENAMED] = corpus.id
             st.rerun()
-    for ending in (".csv", ".parquet"):
+    for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
         st.download_button(
-            f"Texts and labels ({ending[1:]})",
+            f"Texts and labels ({label})",
             partial(_whole_corpus, corpus, ending),
             f"{file_name(corpus)}{ending}",
             key=f"corpus-take{ending}",

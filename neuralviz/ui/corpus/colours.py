@@ -54,13 +54,13 @@ def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMa
         return by_number(name, corpus.labels(name))
     if kind == "agreement":
         shares = label_agreement(shown.neighbours, list(corpus.categories[name]), K)
-        return by_number(f"same {name}", shares)
+        return by_number(f"neighbours with the same {name}", shares)
     if kind == LENGTH:
-        return by_number("characters", corpus.lengths)
+        return by_number("length, characters", corpus.lengths)
     if kind in LOSSES:
-        return by_number("nats", shown.losses[:, list(LOSSES).index(kind)])
+        return by_number("loss, nats", shown.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON:
-        return by_number("common", common_share(maps))
+        return by_number("shared neighbours", common_share(maps))
     names = cluster_names(shown.kept.cluster_words)
     labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
     return by_category("cluster", labels, missing="no cluster")

@@ -1,4 +1,4 @@
-"""What stands beside and below the maps: the text looked at, and lists of texts."""
+"""What is below the maps: the text that is looked at, and lists of texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LIST_HEIGHT = 390  # px
 CARD_HEIGHT = 260
 MOST_LABELS = 4  # columns of labels in one figure
 
-THIS, CHOSEN, NEAREST = "Selected", "Text", "Nearest to your sentence"
+THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS, ACCURACY = "Where the maps disagree", "Clusters", "k-NN accuracy"
 
 
@@ -90,8 +90,8 @@ def _follow(options: list[str], n_maps: int) -> None:
     before = st.session_state.get("corpus-done")
     st.session_state["corpus-done"] = now
     wanted = st.session_state.get("corpus-list")
-    own = st.session_state.pop("corpus-list-stays", False)
-    if before is not None and not own:
+    stays = st.session_state.pop("corpus-list-stays", False)
+    if before is not None and not stays:
         changed = [name for name in now if now[name] != before[name] and name in options]
         if changed:
             wanted = changed[-1]
@@ -145,13 +145,13 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         return
     with st.container(height=CARD_HEIGHT if len(corpus.texts[row]) > 700 else "content"):
         st.text(corpus.texts[row])
-        told = [f"ID {corpus.ids[row]}"]
+        details = [f"ID {corpus.ids[row]}"]
         for label in corpus.corpus.columns:
             value = corpus.labels(label.name)[row]
             value = f"{value:g}" if isinstance(value, float) else str(value)
             if value and value != "nan":
-                told.append(f"{label.name}: {shorten(value, 60)}")
-        st.caption(plain(" · ".join(told)))
+                details.append(f"{label.name}: {shorten(value, 60)}")
+        st.caption(plain(" · ".join(details)))
     for column, shown in zip(st.columns(len(maps)), maps, strict=True):
         with column:
             st.caption(plain(f"Neighbours by {shown.label}"))
@@ -167,7 +167,7 @@ def _nearest(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, P
             if found is None:
                 continue
             near = found.near
-            st.caption(plain(f"Nearest to “{shorten(sentence, 80)}” by {shown.label}"))
+            st.caption(plain(f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"))
             _near_table(corpus, shown, near.indices[0], near.distances[0], "sentence")
 
 
@@ -189,8 +189,8 @@ def _near_table(
 def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     rows = selected_rows(corpus.corpus.n_texts)
     if rows is None:
-        said = st.session_state.get(SELECTED_BY, "")
-        why = f"Found {said}. " if said.startswith("no text") else "Nothing is selected. "
+        searched = st.session_state.get(SELECTED_BY, "")
+        why = f"Found {searched}. " if searched.startswith("no text") else "Nothing is selected. "
         st.caption(
             plain(why)
             + (
@@ -202,9 +202,7 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     n = len(rows)
     listed = f", showing the first {LISTED:,}" if n > LISTED else ""
-    row.markdown(
-        plain(f"{n:,} text{'s' * (n != 1)} {st.session_state.get(SELECTED_BY, '')}{listed}.")
-    )
+    row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=forget_selection, key="corpus-clear")
     row.download_button(
         "Download (CSV)",
@@ -227,7 +225,7 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     order = np.argsort(shares, kind="stable")
     k = min(K, first.k, second.k)
     where = (
-        "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else ("by their embeddings")
+        "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by their embeddings"
     )
     st.markdown(
         plain(
@@ -262,8 +260,8 @@ def _side_by_side(
                 corpus,
                 indices,
                 f"corpus-beside-{shown.kept.id}-{row}",
-                {"both": np.where(np.isin(indices, list(common)), "●", "")},
-                {"both": st.column_config.TextColumn(width=50)},
+                {"shared": np.where(np.isin(indices, list(common)), "●", "")},
+                {"shared": st.column_config.TextColumn(width=70)},
             )
 
 
@@ -318,7 +316,7 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
 def _accuracy(corpus: OpenCorpus) -> None:
     if not corpus.categories:
         st.caption(
-            "This corpus has no labels. With a label column, this shows how often "
+            "This corpus has no column of labels. With one, this list shows how often "
             "neighbours have the same label."
         )
         return

@@ -18,6 +18,7 @@ from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, sh
 from neuralviz.ui.corpus.settings import choose_maps
 from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def _to_do(corpus: Corpus, choice: MapChoice) -> str:
     """What there is to do for a map."""
     n, method = corpus.n_distinct, method_label(choice.spec)
     done = n_embedded(corpus, choice)
-    counts = f"{method}: {n:,} different texts"
+    counts = f"{method}: {many(n, 'different text')}"
     if done == n:
         return f"{counts}, all embedded"
     if done:

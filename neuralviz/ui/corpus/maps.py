@@ -117,18 +117,18 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     sentence: str = st.session_state.get(SENTENCE, "")
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
-        if needs_asking((shown.spec,)):
-            st.info(
-                plain(f"The model of “{shown.label}” is not loaded. Press “Make the map” first.")
-            )
-            continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT))
+        task = PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT)
+        if runs.of(task) is None and needs_asking((shown.spec,)):
+            st.info(plain(f"The model of “{shown.label}” is not loaded."))
+            if not st.button("Load the model", key=f"corpus-load-{shown.kept.id}"):
+                continue
+        run = runs.start(task)
         run_panel(
             runs,
             run,
             lambda _result, _live: None,
-            words=Words(f"Placing the sentence by {shown.label} …", done=lambda _: ""),
+            words=Words(f"Placing the sentence on the map by {shown.label} …", done=lambda _: ""),
             patience=PATIENCE,
         )
         if run.result is not None:
@@ -151,11 +151,13 @@ def show_maps(
     drawn = drawn_rows(n)
     if len(drawn) < n:
         st.caption(
-            f"Drawn is a random sample of {len(drawn):,} of the {n:,} texts; lists and searches "
-            "cover all of them."
+            f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "
+            "searches cover all of them."
         )
         if st.toggle(
-            f"Draw all {n:,} points", key="corpus-all", help="It takes the browser longer."
+            f"Draw all {n:,} points",
+            key="corpus-all",
+            help="The browser takes longer to draw them.",
         ):
             drawn = np.arange(n)
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):

@@ -1,4 +1,4 @@
-"""The widgets that say which maps are wanted."""
+"""The widgets for the maps: methods and projections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))
 
 
 def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapChoice, ...] | None:
-    """One map or two; None where what was typed makes no sense, which has been said."""
+    """One map or two; None where a setting is not valid, which is shown."""
     choices: list[MapChoice] = []
     sound = True
     for column, (key, label, first) in zip(st.columns(len(places)), places, strict=True):
@@ -80,8 +80,8 @@ def _choose_settings(key: str) -> ProjectionSettings:
         if reducer == "umap":
             values["n_neighbors"] = st.number_input(
                 "Number of neighbours", 2, MOST_NEIGHBORS, 15, key=f"map-{key}-neighbors",
-                bind="query-params", help=("Low values show local detail, high values the "
-"overall structure."),
+                bind="query-params",
+                help="Low values show local detail, high values the overall structure.",
             )  # fmt: skip
             values["min_dist"] = st.number_input(
                 "Minimum distance", 0.0, 0.99, 0.1, 0.05, key=f"map-{key}-distance",
@@ -90,8 +90,8 @@ def _choose_settings(key: str) -> ProjectionSettings:
         if reducer == "tsne":
             values["perplexity"] = st.number_input(
                 "Perplexity", 1.0, 100.0, 30.0, 5.0, key=f"map-{key}-perplexity",
-                bind="query-params", help=("Roughly the number of neighbours that count for "
-"each text."),
+                bind="query-params",
+                help="Roughly the number of neighbours that count for each text.",
             )  # fmt: skip
         values["metric"] = st.selectbox(
             "Distance", METRICS, key=f"map-{key}-metric", bind="query-params"

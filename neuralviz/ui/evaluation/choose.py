@@ -1,4 +1,4 @@
-"""The widgets that say what is measured, on what."""
+"""The widgets for the data set, the methods and their settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXAMPLES = {
-    "Groups that mean the same": "triplet_groups.csv",
+    "Texts in groups": "triplet_groups.csv",
     "Scored pairs": "scored_pairs.csv",
     "Topics": "topics.csv",
 }
@@ -96,7 +96,7 @@ class Chosen:
 
 
 def choose() -> Chosen | None:
-    """Data and methods; None where something is missing or makes no sense, which is said."""
+    """Data and methods; None where something is missing or not valid, which is shown."""
     left, right = st.columns(2, gap="large")
     data, is_example, k = None, False, K
     with left:
@@ -149,7 +149,7 @@ def _choose_data() -> tuple[DataSet | None, bool]:
             label_visibility="collapsed",
         )
         name = EXAMPLES[example or next(iter(EXAMPLES))]
-        return _bounded(_read(name, (sample_data() / name).read_bytes(), {})), True
+        return _with_thresholds(_read(name, (sample_data() / name).read_bytes(), {})), True
     if source == "Hub":
         return _from_hub(), False
     file = st.file_uploader(
@@ -171,7 +171,7 @@ def _choose_data() -> tuple[DataSet | None, bool]:
     roles = _choose_columns(name, content)
     if roles is None:
         return None, False
-    return _bounded(_read(name, content, roles)), False
+    return _with_thresholds(_read(name, content, roles)), False
 
 
 def _likely_kind(columns: Sequence[str]) -> Kind:
@@ -203,7 +203,7 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
         if not is_clear:
             st.caption(plain(f"Could not recognise the columns of {name}. Assign them below."))
         kind = st.selectbox(
-            "Each row is", list(KINDS), index=list(KINDS).index(kind),
+            "The table contains", list(KINDS), index=list(KINDS).index(kind),
             format_func=KINDS.__getitem__, key=f"evaluation-kind-{which}", persist_state="session",
         )  # fmt: skip
         found = columns_of(kind, columns)
@@ -233,7 +233,7 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
 
 
 def _from_hub() -> DataSet | None:
-    """A data set of the hub; None when none is named."""
+    """A data set on the Hub; None when none is named."""
     name = st.text_input(
         "Data set",
         key="evaluation-hub",
@@ -246,11 +246,11 @@ def _from_hub() -> DataSet | None:
         label_visibility="collapsed",
     )
     if not (name or "").strip():
-        st.caption("Enter a data set. This needs an internet connection.")
+        st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
         return None
     with st.spinner("Downloading …"):
         data = _load_hub_data(name.strip(), max_rows=MAX_ROWS)
-    return _bounded(data)
+    return _with_thresholds(data)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -260,19 +260,21 @@ def _load_hub_data(name: str, max_rows: int) -> DataSet:
     return load_hub_data(name, max_rows=max_rows)
 
 
-def _bounded(data: DataSet) -> DataSet:
-    """Scored pairs with the bounds that are asked for."""
+def _with_thresholds(data: DataSet) -> DataSet:
+    """Scored pairs with the thresholds that are asked for."""
     if not isinstance(data, ScoredData):
         return data
     row = st.container(horizontal=True)
     scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
     similar = row.number_input(
         "Similar: score at least", value=data.similar, step=step, format="%g",
-        key=f"similar{scale}", bind="query-params", help="Pairs with this score or higher count as similar.",
+        key=f"similar{scale}", bind="query-params",
+        help="Pairs with this score or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
         "Dissimilar: score at most", value=data.dissimilar, step=step, format="%g",
-        key=f"dissimilar{scale}", bind="query-params", help="Pairs with this score or lower count as dissimilar.",
+        key=f"dissimilar{scale}", bind="query-params",
+        help="Pairs with this score or lower count as dissimilar.",
     )  # fmt: skip
     return replace(data, similar=similar, dissimilar=dissimilar)
 

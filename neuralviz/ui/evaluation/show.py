@@ -1,4 +1,4 @@
-"""What the evaluation page shows: a table that fills, and what of it can be taken away."""
+"""What the evaluation page shows: a table that fills, and its downloads."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _show(filling: Filling, live: bool) -> None:
         return
     if not results.finished(0):
         return
-    _take_away(results)
+    _downloads(results)
     views = views_of(results)
     if not views:
         return
@@ -98,21 +98,21 @@ def _table(results: Results) -> None:
             column_config=pinned,
         )
     found = [one for _, _, one in results.finished(0)]
-    said = [f"Embedded by {plain(results.models())}."]
+    notes = [f"Models: {plain(results.models())}."]
     if any(one.pairs or one.triplets for one in found):
-        said.append(
+        notes.append(
             "Cosine similarities that differ by less than 1e-7 are ties. Ties count as "
             "broken, except in *without ties*."
         )
     if any(one.intervals for one in found):
-        said.append("Intervals: 95 % bootstrap.")
+        notes.append("Intervals: 95 % bootstrap.")
     if any(one.neighbours for one in found):
-        said.append("Intervals: 95 % Wilson.")
+        notes.append("Intervals: 95 % Wilson.")
     if found:
-        st.caption(" ".join(said))
+        st.caption(" ".join(notes))
 
 
-def _take_away(results: Results) -> None:
+def _downloads(results: Results) -> None:
     with st.popover(
         "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"
     ):
@@ -130,4 +130,4 @@ def _take_away(results: Results) -> None:
             "results.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
-        st.caption(f"The report lists all settings. {NONE} means undefined.")
+        st.caption(f"The report lists all settings. In tables, {NONE} means undefined.")

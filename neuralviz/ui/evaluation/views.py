@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
 SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
+PAIR_HEADS = {
+    "text1": "text 1",
+    "text2": "text 2",
+    "score": "human score",
+    "product": "cosine similarity",
+}
 MANY = 6  # methods: more are looked at one by one
 
 
@@ -55,7 +61,7 @@ def _has(results: Results, view: str) -> bool:
     return {
         "Correlations": any(one.correlations is not None for one in found),
         "Errors": any(one.pairs or one.triplets for one in found),
-        "Nearest neighbours": any(one.neighbours for one in found),
+        "k-NN accuracy": any(one.neighbours for one in found),
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
         "Similar and dissimilar": any(len(one.same) and len(one.diff) for one in found),
         "Shared errors": any(True for _ in common_figures(results, 0)),
@@ -124,8 +130,8 @@ def _worst_triplets(results: Results) -> None:
     _in_words(
         {
             "anchor": [texts[at] for at in worst.anchor],
-            "alike": [texts[at] for at in worst.positive],
-            "product": worst.alike,
+            "positive": [texts[at] for at in worst.positive],
+            "cosine similarity (positive)": worst.alike,
             "negative": [texts[at] for at in worst.negative],
             "cosine similarity (negative)": worst.unlike,
         },
@@ -218,7 +224,7 @@ def _pair_by_pair(results: Results) -> None:
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
     spearman = one.correlations.spearman if one.correlations else np.nan
-    told = f"Spearman {spearman:.3f}" if np.isfinite(spearman) else "correlation undefined"
+    correlation = f"Spearman {spearman:.3f}" if np.isfinite(spearman) else "correlation undefined"
     table = pd.DataFrame(
         {
             "text1": [first for first, _ in sentences],
@@ -233,7 +239,7 @@ def _pair_by_pair(results: Results) -> None:
             data.scores,
             sentences,
             None,
-            f"Human score and cosine similarity, {escape(label)}: {told}",
+            f"Human score and cosine similarity by {escape(label)}: {correlation}",
         ),
         key="evaluation-scatter",
         numbers=table,
@@ -244,10 +250,10 @@ def _pair_by_pair(results: Results) -> None:
     apart = (ranks["product"] - ranks["score"]).abs()
     worst = table.loc[apart.sort_values(ascending=False).index[:WORST]]
     st.markdown("**Pairs with the largest disagreement between human score and cosine similarity**")
-    _in_words(worst, "evaluation-worst", {"score": "%.3g"})
+    _in_words(worst.rename(columns=PAIR_HEADS), "evaluation-worst", {"human score": "%.3g"})
 
 
-def _alike_and_different(results: Results) -> None:
+def _similar_and_dissimilar(results: Results) -> None:
     places = (place for _ in results.rows for place in st.columns(2))
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
@@ -271,11 +277,11 @@ def _alike_and_different(results: Results) -> None:
 def _products(results: Results, row: int) -> pd.DataFrame:
     one = results.measured(0, row)
     same, diff = (np.zeros(0), np.zeros(0)) if one is None else (one.same, one.diff)
-    kinds = ["alike"] * len(same) + ["different"] * len(diff)
+    kinds = ["similar"] * len(same) + ["dissimilar"] * len(diff)
     return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
-def _in_common(results: Results) -> None:
+def _shared_errors(results: Results) -> None:
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):
@@ -290,9 +296,9 @@ def _in_common(results: Results) -> None:
                 height=220 + 64 * n_rows,
             )
     st.caption(
-        "The triplets or comparisons that both methods break, divided by the smaller number "
-        "of the two (Eq. 3). Low values mean that the methods make different errors, so "
-        "combining them may help. Empty: one of the methods makes no errors."
+        "The number of triplets or comparisons that both methods break, divided by the number "
+        "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
+        "different errors, so combining them may help. Empty: one of the two makes no errors."
     )
     if left_out := results.left_out(0):
         st.caption(left_out)
@@ -325,9 +331,9 @@ def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
 _DRAW = {
     "Correlations": _correlations,
     "Errors": _errors,
-    "Nearest neighbours": _neighbours,
+    "k-NN accuracy": _neighbours,
     "Pair by pair": _pair_by_pair,
-    "Similar and dissimilar": _alike_and_different,
-    "Shared errors": _in_common,
+    "Similar and dissimilar": _similar_and_dissimilar,
+    "Shared errors": _shared_errors,
     "Controlled paraphrases": _paraphrases,
 }
