@@ -117,7 +117,7 @@ def test_a_line_for_each_pooling_over_the_layers():
     figure = layer_figure({"mean": [0.1, 0.2, 0.3], "cls": [np.nan, 0.2, 0.1]}, "Spearman")
     assert [trace.name for trace in figure.data] == [
         "mean of all tokens",
-        "first special token (CLS)",
+        "[CLS]",
     ]
     assert list(figure.data[0].x) == [0, 1, 2]
     assert list(figure.data[0].y) == [0.1, 0.2, 0.3]
@@ -126,7 +126,7 @@ def test_a_line_for_each_pooling_over_the_layers():
 
 def test_bars_carry_their_numbers():
     figure = ablation_figure({"Last layer, mean": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson")
-    assert list(figure.data[0].text) == ["0.500", "none", "-0.250"]
+    assert list(figure.data[0].text) == ["0.500", "undefined", "-0.250"]
     colours = figure.data[0].marker.color
     assert colours[0] != colours[1] == colours[2]
 
