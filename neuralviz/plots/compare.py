@@ -180,7 +180,7 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
         )
         used.append(colour)
     figure.update_layout(
-        title="Distribution of cosine similarities",
+        title="Pairs of texts by cosine similarity",
         xaxis={"title": "cosine similarity"},
         yaxis={"title": "pairs, %", "rangemode": "tozero"},
         showlegend=True,

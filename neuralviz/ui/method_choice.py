@@ -99,7 +99,7 @@ def choose_method(
                 option_key = f"{key}-{part.method}-{option.name}"
                 if option.name == "precision":
                     begins = (defaults or {}).get(option.name, option.default)
-                    value: str = choose_precision(option.name, option_key, begins)
+                    value: str = choose_precision("Precision", option_key, begins)
                     has_tolerance = is_fast(value)
                 elif option.name == "tolerance" and not has_tolerance:
                     continue

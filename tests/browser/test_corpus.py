@@ -115,7 +115,7 @@ def test_the_page_opens_with_two_maps_of_one_corpus(page: Page, address: str) ->
     for figure in (MEAN, NEURAL):
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
     expect(
-        page.get_by_text(re.compile(r"mean and neural, fast share \d+% of a text"))
+        page.get_by_text(re.compile(r"“mean” and “neural, fast” share \d+% of a text"))
     ).to_be_visible()
 
 

@@ -82,7 +82,7 @@ def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
 
 
 def test_an_order_by_label_and_by_cluster(page: AppTest) -> None:
-    for order in ("By group", "Clustered by the first method", "Original order"):
+    for order in ("By group", "Clustered by the first method", "Original"):
         page.selectbox(key="order").set_value(order).run()
         assert not page.exception
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
-AS_GIVEN, CLUSTERED = "Original order", "Clustered by the first method"
+AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"
 MOST_LABELS = 40
 
 

@@ -87,7 +87,11 @@ def show() -> None:
             RUNS,
             run,
             partial(_show, run, st.session_state[LABELS], order),
-            words=Words(begins="Loading the models …", stopped=_stopped),
+            words=Words(
+                begins="Loading the models …",
+                stopped=_stopped,
+                done=lambda _: f"Done in {run.seconds:.1f} s.",
+            ),
             bar_stays=True,
             every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )

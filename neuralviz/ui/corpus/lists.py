@@ -229,7 +229,7 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     )
     st.markdown(
         plain(
-            f"On average, {maps[0].label} and {maps[1].label} share {shares.mean():.0%} of a "
+            f"On average, “{maps[0].label}” and “{maps[1].label}” share {shares.mean():.0%} of a "
             f"text's {k} neighbours ({where}). Texts with the fewest shared neighbours come "
             "first."
         )
