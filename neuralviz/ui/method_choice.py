@@ -32,24 +32,6 @@ _HELP = "\n".join(
 )
 
 
-_OPTION_LINES = {
-    "layer": "Layer or layers to pool",
-    "special_tokens": "Whether special tokens count",
-    "variant": "How alignment and novelty weights are computed",
-    "layer_start": "First layer to use",
-    "window": "Layers on each side to compare with",
-    "omega": "Weight of alignment; the rest is the weight of novelty",
-    "part": "Part of SBERT-WK to use",
-    "layers": "Layers to micro-tune",
-    "blueprints": "Masking patterns (keep, mask)",
-    "epochs": "Passes over all masked inputs of a text",
-    "learning_rate": "Learning rate of AdamW",
-    "weight_decay": "Weight decay of AdamW",
-    "predict_unmasked": "Whether unmasked tokens are predicted as well",
-    "tolerance": "How far the cosine similarity to the exact embedding may fall below 1",
-}
-
-
 def choose_method(
     key: str,
     label: str,
@@ -121,12 +103,22 @@ def choose_method(
 
 def _ask(key: str, option: Option) -> str:
     label = option.name.replace("_", " ").capitalize()
-    line = f"{_OPTION_LINES[option.name]}: {option.expects}."
     if option.choices:
         place = option.choices.index(option.default)
         chosen = st.selectbox(
-            label, option.choices, index=place, key=key, bind="query-params", help=line
+            label,
+            option.choices,
+            index=place,
+            key=key,
+            bind="query-params",
+            help=f"{option.line}.",
         )
         return chosen or option.default
-    typed = st.text_input(label, option.default, key=key, bind="query-params", help=line)
+    typed = st.text_input(
+        label,
+        option.default,
+        key=key,
+        bind="query-params",
+        help=f"{option.line}: {option.expects}.",
+    )
     return (typed or "").strip() or option.default

@@ -173,8 +173,8 @@ def test_joined_methods(page: AppTest) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("m2-neural-epochs", "0", "Epochs has to be a whole number"),
-        ("m2-neural-epochs", "many", "epochs has to be a whole number"),
+        ("m2-neural-epochs", "0", "a whole number from 1 to 1000"),
+        ("m2-neural-epochs", "many", "epochs must be a whole number"),
         ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
     ],
 )
@@ -196,7 +196,7 @@ def test_an_address_with_a_method_that_there_is_not(bundled) -> None:
 def test_a_method_that_fails_leaves_the_others(page: AppTest) -> None:
     page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
     finish(page)
-    assert "cannot start at 40" in said(page)
+    assert "the first layer cannot be 40" in said(page)
     assert comparison(page).result[0].similarity is not None
     assert comparison(page).result[2].similarity is None
 
@@ -289,7 +289,7 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
     assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
     assert dict(done.task.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
-    assert "tolerance has to be a number above 0 and below 1" in said(page).replace("\\", "")
+    assert "tolerance must be a number above 0 and below 1" in said(page).replace("\\", "")
 
 
 def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
@@ -328,7 +328,7 @@ def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:
     lines = ["A cat.", "A dog.", "Rain again."]
     paste(page, "\n".join(lines))
     paste(page, "\n".join([*lines, "\ufffd"]), "cls", "mean")
-    assert "Text 4 is without a character" in said(page)
+    assert "Text 4 is without any character" in said(page)
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:

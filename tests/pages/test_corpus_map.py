@@ -124,7 +124,7 @@ def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
     assert not page.exception
-    assert "The option epochs has to be a whole number" in said(page).replace("\\", "")
+    assert "The option epochs must be a whole number" in said(page).replace("\\", "")
 
 
 def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: CorpusStore):
@@ -177,7 +177,7 @@ def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):
     (kept.folder / "format.json").write_text('{"format": 99}')
     page = opened()
     assert not page.exception
-    assert "a newer neuralviz" in said(page)
+    assert "a newer version of neuralviz" in said(page)
 
 
 def test_words_select_and_colours_change(kept: CorpusStore):
@@ -198,7 +198,7 @@ def place(page: AppTest, sentence: str) -> list:
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value(sentence).run()
     (example,) = CorpusStore().corpora()
-    keys = [f"corpus-placing-{one.id}-runs" for one in CorpusStore().maps.of(example)]
+    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(example)]
     (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
     assert runs[-1].wait(120)
     page.run()
@@ -234,6 +234,23 @@ def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled
     assert run.status == "failed"
     assert "The sentence can be placed when the map in progress is finished" in said(page)
     assert run.result.near.indices.shape == (1, 15)  # what is near is known all the same
+
+
+def test_a_model_that_is_not_loaded_waits_for_a_button(kept: CorpusStore, bundled, monkeypatch):
+    monkeypatch.setattr("neuralviz.ui.corpus.maps.needs_asking", lambda _: True)
+    page = opened()
+    page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()
+    assert "The model of “mean” is not loaded." in said(page)
+    (key,) = (one.key for one in page.button if one.label == "Load the model")
+    runs = key.replace("corpus-load", "corpus-placing") + "-runs"
+    assert runs not in page.session_state
+    page.button(key=key).click().run()
+    (run,) = page.session_state[runs]
+    assert run.wait(120)
+    page.run()
+    assert run.status == "done"
+    assert "not loaded" not in said(page)
 
 
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):

@@ -231,7 +231,7 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
          ["Errors", "Similar and dissimilar"]),
         (LABELS, "24 texts with 2 labels", "10-NN accuracy",
          ["k-NN accuracy", "Similar and dissimilar"]),
-        (PARAPHRASES, "24 generated phrases, varied in form, meaning", "mean tau-c form varied",
+        (PARAPHRASES, "24 generated phrases, varying in form, meaning", "mean tau-c form varies",
          ["Controlled paraphrases"]),
     ],
     ids=["scored pairs", "groups", "anchors", "labels", "paraphrases"],
@@ -279,10 +279,10 @@ def test_the_worst_triplets_are_told_in_words(page: AppTest) -> None:
         assert 0 < len(told) <= 4  # one for each anchor
         assert told["anchor"].is_unique
         for row in told.to_dict("records"):
-            assert row["cosine similarity (positive)"] <= row["cosine similarity (negative)"]
+            assert row["cosine (positive)"] <= row["cosine (negative)"]
             for text in ("positive", "negative"):
                 expected = units[row["anchor"]] @ units[row[text]]
-                assert row[f"cosine similarity ({text})"] == pytest.approx(expected, abs=1e-5)
+                assert row[f"cosine ({text})"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_texts_with_another_label_than_their_neighbours_are_told(page: AppTest) -> None:
@@ -426,8 +426,8 @@ def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
         ("a,b,score\n", "at least 3 are needed"),
         ("a,b,score\nA,B,much\nC,D,little\nE,F,none\n", "“score” is not a number"),
         ("text,group\nA,x\n", "a triplet needs three"),
-        ("text,topic\nA,x\n", "at least 2 are needed"),
-        (bytes(range(256)) * 4, "not text"),
+        ("text,topic\nA,x\n", "at least two are needed"),
+        (bytes(range(256)) * 4, "not a text file"),
     ],
 )
 def test_a_file_that_cannot_be_used_gets_a_sentence(
@@ -454,8 +454,8 @@ def test_an_upload_that_is_not_there_yet_is_asked_for(page: AppTest) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("text,group\nA b.,x\nC d.,x\nE f.,x\n", "All texts are of one group"),
-        ("text,group\nA b.,x\nC d.,y\nE f.,z\n", "3 groups has one text only"),
+        ("text,group\nA b.,x\nC d.,x\nE f.,x\n", "All texts are in one group"),
+        ("text,group\nA b.,x\nC d.,y\nE f.,z\n", "3 groups has only one text"),
         ("text,label\nA b.,x\nC d.,x\nE f.,x\n", "All texts have the same label"),
         ("a,b,score\n" + "".join(f"dog {i},cat {i},3\n" for i in range(4)), "scores are equal"),
     ],
@@ -512,10 +512,10 @@ def test_a_text_that_no_model_can_read_is_named(page: AppTest) -> None:
     ("typed", "says"),
     [
         ("window=3", "None of the methods mean, cls has an option “window”"),
-        ("sbert-wk.window=3", "for the method “sbert-wk”, which is not used"),
-        ("layer=first", "“first” is not"),
+        ("sbert-wk.window=3", "the method “sbert-wk”, which is not selected"),
+        ("layer=first", "not “first”"),
         ("layer", "NAME=VALUE"),
-        ("layer=all, layer=last", "given twice"),
+        ("layer=all, layer=last", "The option layer is set twice"),
         ("=", "None of the methods"),
     ],
 )
@@ -537,7 +537,7 @@ def test_options_that_make_no_sense(page: AppTest, typed: str, says: str) -> Non
         ([], "Choose at least one method"),
         (["mean", f"no {EVIL}"], f"Unknown method “no {EVIL}"[:50]),
         (["mean+mean"], "named twice"),
-        (["mean", "mean "], "given twice"),
+        (["mean", "mean "], "named twice"),
     ],
 )
 def test_methods_that_make_no_sense(page: AppTest, methods: list[str], says: str) -> None:
@@ -602,14 +602,14 @@ def test_another_model_waits_for_the_button_even_with_the_first_example(
 def test_a_loss_that_rose_is_said(opened) -> None:
     page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
     evaluate(upload(page, GROUPS))
-    assert "neural, exact: The loss of 5 of 5 texts rose" in said(page)
+    assert "neural, exact: The run diverged on 5 of 5 texts" in said(page)
 
 
 def test_a_loss_that_rose_is_said_when_the_vectors_were_kept_before(opened) -> None:
     for _ in range(2):
         page = opened(methods=["neural"], options="epochs=2, learning_rate=5")
         evaluate(upload(page, GROUPS))
-    assert "neural, exact: The loss of 5 of 5 texts rose" in said(page)
+    assert "neural, exact: The run diverged on 5 of 5 texts" in said(page)
 
 
 # --- experiments and addresses -----------------------------------------------------------------
@@ -643,7 +643,7 @@ def test_an_option_that_no_row_has_is_refused_and_kept(page: AppTest) -> None:
     page.text_input(key="options").set_value("epochs=3").run()
     page.selectbox(key="experiment").set_value("sbert-wk-parts").run()
     assert not page.exception
-    assert "No method of the experiment sbert-wk-parts has an option “epochs”" in said(page)
+    assert "No method in the experiment sbert-wk-parts has an option “epochs”" in said(page)
     assert page.text_input(key="options").value == "epochs=3"
     page.selectbox(key="experiment").set_value("Methods").run()
     assert page.multiselect(key="methods").value == ["mean", "cls"]
@@ -757,7 +757,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page.button(key=f"evaluation-stop-{run.id}").click().run()
     finish(page)
     assert run.status == "stopped"
-    assert "Stopped after 72 of 80 texts by all methods; embedding by cls" in said(page)
+    assert "Stopped after 72 of 80 texts embedded (all methods); embedding by cls" in said(page)
     assert titles(page, "Errors") == ["Broken triplets (of 5,600)"]
     (bars,) = drawn(page)
     assert bars["data"][0]["y"] == ["mean"]
@@ -829,7 +829,7 @@ def test_markup_in_the_names_of_qualities_is_never_live(page: AppTest) -> None:
     assert "&lt;b&gt;x&lt;/b&gt; &amp; y varies" in notes
     assert "<b>x" not in json.dumps(figures)
     report = report_html(results(page)).replace(get_plotlyjs(), "")
-    assert "&lt;b&gt;x&lt;/b&gt; &amp; y varied" in report
+    assert "&lt;b&gt;x&lt;/b&gt; &amp; y varies" in report
     assert "<b>x" not in report
 
 
@@ -878,7 +878,7 @@ def test_nothing_is_claimed_where_every_method_failed(
     page = evaluate(upload(opened(methods=["mean", "cls"]), GROUPS))
     assert not page.exception
     assert "nowhere" in said(page)
-    assert "0 texts by the methods that did not fail" in said(page)
+    assert "0 texts embedded (methods that did not fail)" in said(page)
     assert not views(page)
     assert not page.get("download_button")
 

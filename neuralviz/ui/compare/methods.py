@@ -47,7 +47,7 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
     for each in comparison:
         if each.loss_rose.any():
             st.warning(
-                plain(f"{each.method}: the loss rose for {_texts(each.loss_rose)}. ")
+                plain(f"{each.method}: micro-tuning diverged on {_texts(each.loss_rose)}. ")
                 + "Lower the learning rate (the paper uses 0.01)."
             )
     texts = comparison[0].texts

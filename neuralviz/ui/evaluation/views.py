@@ -131,9 +131,9 @@ def _worst_triplets(results: Results) -> None:
         {
             "anchor": [texts[at] for at in worst.anchor],
             "positive": [texts[at] for at in worst.positive],
-            "cosine similarity (positive)": worst.alike,
+            "cosine (positive)": worst.alike,
             "negative": [texts[at] for at in worst.negative],
-            "cosine similarity (negative)": worst.unlike,
+            "cosine (negative)": worst.unlike,
         },
         "evaluation-worst-triplets",
     )
