@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 COEFFICIENT_NAMES = {
     "spearman": "Spearman correlation",
-    "kendall_c": "Kendall tau-c",
-    "kendall_b": "Kendall tau-b",
+    "kendall_c": "Kendall tau-c correlation",
+    "kendall_b": "Kendall tau-b correlation",
     "pearson": "Pearson correlation",
 }
 BROKEN_NAMES = {"pairs": "Broken comparisons of pairs", "triplets": "Broken triplets"}
@@ -56,7 +56,7 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = f"{COEFFICIENT_NAMES[name]} of cosine similarity and human score"
+    title = f"{COEFFICIENT_NAMES[name]} with human scores"
     return _swept_figure(
         results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
@@ -140,7 +140,7 @@ def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     """Row and its cosine similarities of similar and of dissimilar texts."""
     for at, label, one in results.finished(data):
         if len(one.same) and len(one.diff):
-            title = f"Cosine similarity by {escape(label)}"
+            title = f"Cosines by {escape(label)}"
             yield at, product_histogram(one.same, one.diff, title)
 
 

@@ -80,7 +80,7 @@ def test_nothing_is_clipped_in_any_view(
 ) -> None:
     page.goto(f"{address}/evaluation?methods=mean&methods=cls")
     measured(page, 2 * 82)
-    products = ("Cosine similarity by mean", "Cosine similarity by cls")
+    products = ("Cosines by mean", "Cosines by cls")
     look_at(page, "Errors", "Broken triplets (of 11,856)")
     look_at(page, "Similar and dissimilar", *products)
     look_at(page, "Shared errors", "Shared errors: triplets")
@@ -88,7 +88,7 @@ def test_nothing_is_clipped_in_any_view(
     upload(page, written("pairs.csv", PAIRS))
     evaluate(page)
     measured(page, 2 * 2 * N_PAIRS)
-    look_at(page, "Correlations", "Spearman correlation of cosine similarity and human score")
+    look_at(page, "Correlations", "Spearman correlation with human scores")
     look_at(page, "Errors", "Broken comparisons of pairs (of 60)", "Broken triplets (of 120)")
     look_at(page, "Pair by pair", "Human score and cosine similarity by mean")
     look_at(page, "Similar and dissimilar", *products)

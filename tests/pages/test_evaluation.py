@@ -167,7 +167,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     assert 0 < min(broken) < max(broken) < 0.3
     assert errors["data"][0]["text"] == [f"{share:.2%}" for share in broken]
     assert titles(page, "Similar and dissimilar") == [
-        f"Cosine similarity by {label}" for label in ("mean", "sbert-wk", "neural, exact")
+        f"Cosines by {label}" for label in ("mean", "sbert-wk", "neural, exact")
     ]
     (common,) = drawn(page, "Shared errors")
     assert len(common["data"][0]["x"]) == 3
@@ -205,7 +205,7 @@ def test_another_example_waits_for_the_button(opened) -> None:
     (scatter,) = drawn(page, "Pair by pair")
     assert len(scatter["data"][0]["customdata"]) == 300
     assert len(page.dataframe[-1].value) == 20
-    assert titles(page, "Similar and dissimilar") == ["Cosine similarity by mean"]
+    assert titles(page, "Similar and dissimilar") == ["Cosines by mean"]
     assert "Published" not in said(page)
 
 
@@ -558,8 +558,8 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     assert table(page)["failed"]["neural, exact"] == "yes"
     assert table(page)["triplets broken"]["mean"].endswith(" of 8")
     assert titles(page, "Similar and dissimilar") == [
-        "Cosine similarity by mean",
-        "Cosine similarity by cls",
+        "Cosines by mean",
+        "Cosines by cls",
     ]
     for common in drawn(page, "Shared errors"):
         assert common["data"][0]["x"] == ["mean", "cls"]
@@ -868,7 +868,7 @@ def test_the_view_that_comes_first_is_of_the_data(page: AppTest) -> None:
     evaluate(upload(page, GROUPS))
     assert titles(page) == ["Broken triplets (of 18)"]
     evaluate(upload(page, SCORED))
-    assert titles(page) == ["Spearman correlation of cosine similarity and human score"]
+    assert titles(page) == ["Spearman correlation with human scores"]
 
 
 def test_nothing_is_claimed_where_every_method_failed(

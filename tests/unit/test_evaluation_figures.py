@@ -260,14 +260,14 @@ def test_colours_have_a_range_where_all_values_are_the_same() -> None:
 def test_scored_pairs_have_their_figures_in_order() -> None:
     results = filled(method_rows(["mean", "neural"], {}), few_pairs())
     assert titles(results) == [
-        "Spearman correlation of cosine similarity and human score",
-        "Kendall tau-c of cosine similarity and human score",
+        "Spearman correlation with human scores",
+        "Kendall tau-c correlation with human scores",
         "Broken comparisons of pairs (of 9)",
         "Broken triplets (of 24)",
         "Shared errors: pairs",
         "Shared errors: triplets",
-        "Cosine similarity by mean",
-        "Cosine similarity by neural, exact",
+        "Cosines by mean",
+        "Cosines by neural, exact",
     ]
     first = next(iter(data_figures(results, 0)))[0]
     measured = results.measured(0, 0)
@@ -324,7 +324,7 @@ def test_histograms_are_drawn_of_the_first_methods_only() -> None:
     found = [
         title for title in titles(filled(rows, data)) if title.startswith("Cosine similarity by")
     ]
-    assert found == [f"Cosine similarity by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
+    assert found == [f"Cosines by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
 
 
 def paraphrases(quality: str = "form") -> ParaphraseData:
@@ -453,6 +453,6 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
     assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
     assert "tau-c by &lt;script&gt;" in rest
-    assert "Cosine similarity by &lt;script&gt;" in rest
+    assert "Cosines by &lt;script&gt;" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest

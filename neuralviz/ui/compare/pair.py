@@ -92,7 +92,7 @@ def _neural_pair(
         return
     names = short_layer_names(found.layers)
     show_figure(
-        layer_products_figure(f"Cosine similarity by layer: {method}", names, found.products),
+        layer_products_figure(f"Cosine by layer: {method}", names, found.products),
         key=f"compare-layers-{number}",
         numbers=pd.DataFrame({"layer": names, "product": found.products}),
         name="product-by-layer",

@@ -267,12 +267,12 @@ def _with_thresholds(data: DataSet) -> DataSet:
     row = st.container(horizontal=True)
     scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
     similar = row.number_input(
-        "Similar: score at least", value=data.similar, step=step, format="%g",
+        "Similar if at least", value=data.similar, step=step, format="%g",
         key=f"similar{scale}", bind="query-params",
         help="Pairs with this score or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
-        "Dissimilar: score at most", value=data.dissimilar, step=step, format="%g",
+        "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
         key=f"dissimilar{scale}", bind="query-params",
         help="Pairs with this score or lower count as dissimilar.",
     )  # fmt: skip
