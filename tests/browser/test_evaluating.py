@@ -124,7 +124,7 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     bars.locator(".main-svg").first.wait_for()
     assert bars.evaluate("f => [...f._fullData[0].y]") == ["mean"]
     expect(stops).to_have_count(0)
-    page.get_by_role("button", name="Start again").click()
+    page.get_by_role("button", name="Run again").click()
     measured(page, 120)
     page.wait_for_function(
         "() => document.querySelector(\"[aria-label='Broken triplets (of 6,840)']\")"

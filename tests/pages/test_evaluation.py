@@ -763,7 +763,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert bars["data"][0]["y"] == ["mean"]
 
     monkeypatch.setattr(lab, "embed", watched)
-    button(page, "Start again").click().run()
+    button(page, "Run again").click().run()
     finish(page)
     assert not page.info
     assert runs(page)[-1].status == "done"

@@ -321,9 +321,7 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
 def test_histograms_are_drawn_of_the_first_methods_only() -> None:
     rows = method_rows(["mean", "cls", "sep", "last", "sbert-wk", "avg"], {})
     data = grouped_data("groups.csv", list("abcd"), list("1122"))
-    found = [
-        title for title in titles(filled(rows, data)) if title.startswith("Cosine similarity by")
-    ]
+    found = [title for title in titles(filled(rows, data)) if title.startswith("Cosines by")]
     assert found == [f"Cosines by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
 
 
