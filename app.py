@@ -11,7 +11,7 @@ st.set_page_config(
     page_title="neuralviz",
     page_icon=str(Path(ui.__file__).with_name("assets") / "icon.svg"),
     layout="wide",
-    menu_items={"About": "**neuralviz**: see what a language model learns from a text."},
+    menu_items={"About": "**neuralviz** shows what a language model learns from a text."},
 )
 # Streamlit leaves a fifth of a projected page empty above the title.
 st.html("<style>[data-testid=stMainBlockContainer] { padding-top: 4.2rem; }</style>")

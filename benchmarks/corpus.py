@@ -247,7 +247,7 @@ def measure_opening(n_texts: int, visits: int) -> None:
         corpus = keep_large(store, n_texts)
         with served(APP, home) as address, sync_playwright() as playwright:
             browser = launch_chromium(playwright)
-            opened = f"{address}/corpus_map?corpus={corpus.id}&map-b=nothing"
+            opened = f"{address}/corpus_map?corpus={corpus.id}&map-b=none"
             first, *later = (visit(browser, opened) for _ in range(visits + 1))
             browser.close()
     print(f"{platform.machine()}, {os.cpu_count()} cores; a kept corpus of {n_texts:,} texts\n")

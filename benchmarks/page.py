@@ -79,7 +79,7 @@ def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
     texts = [f"{number}: {sentence}" for sentence in table.sentences1[:N_TEXTS]]
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
-    page.goto(f"{address}/compare?m2=sbert-wk&m3=nothing")
+    page.goto(f"{address}/compare?m2=sbert-wk&m3=none")
     page.get_by_text("Done in").wait_for(timeout=PATIENCE)
     page.get_by_role("radio", name="Paste").click()
     field = page.get_by_role("textbox", name="Your texts")

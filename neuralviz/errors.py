@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from neuralviz.words import many
+
 ShouldStop = Callable[[], bool]
 """Asked again and again by long work; true ends it, by raising `Stopped`."""
 
@@ -32,7 +34,7 @@ class UnreadableTextError(TextError):
     def __init__(self, reason: str, place: int, n_texts: int) -> None:
         self.reason = reason
         self.place = place
-        which = f"Text {place + 1}" if n_texts > 1 else "The text"
+        which = f"Text {place + 1}" if n_texts > 1 else "Text"
         super().__init__(f"{which} {reason}")
 
 
@@ -57,7 +59,7 @@ class PrecisionWarning(UserWarning):
 
     def __init__(self) -> None:
         super().__init__(
-            "This machine does not compute in bf16 itself; imitating it takes longer than exact."
+            "This machine has no hardware support for bf16; emulating it is slower than exact."
         )
 
 
@@ -67,6 +69,6 @@ class LossWarning(UserWarning):
     def __init__(self, n: int, of: int) -> None:
         self.n = n
         super().__init__(
-            f"The loss of {n:,} of {of:,} text{'s' * (of != 1)} rose, or ceased to be a number; "
-            "lower the learning rate (the paper's is 0.01)."
+            f"The run diverged on {n:,} of {many(of, 'text')}: the loss rose, or became "
+            "infinite or NaN. Lower the learning rate (the paper uses 0.01)."
         )

@@ -7,15 +7,19 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Masking blueprints",
-    "The model learns a text by guessing words of it that are hidden. A blueprint "
-    "**(keep, mask)** says which: keep so many tokens, hide the next so many, and so on to the "
-    "end. Each shift of the pattern is one input.",
+    (
+        "Which tokens does the model have to predict? A blueprint **(keep, mask)** keeps a "
+        "number of tokens, masks the next ones, and repeats this to the end of the text. Each "
+        "shift of the pattern gives one masked input."
+    ),
     r"A blueprint $(k, m)$ has the period $P = k + m$. For every shift "
     r"$s = 0 \dots \min(P, N) - 1$ of a text of $N$ tokens, token $j$ is masked when"
     r"$$(j - s) \bmod P \;\ge\; k.$$",
-    "Every row is one input of the model, every column a token. The strip counts in how many "
-    "inputs a token is hidden: a mix of blueprints hides each one several times, with more or "
-    "less of its surroundings. An input that would hide nothing is left out.",
+    (
+        "Each row is one masked input, each column a token. The strip on top counts how often "
+        "each token is masked. A mix of blueprints masks every token several times, with more "
+        "or less of its context. Inputs that would mask nothing are skipped."
+    ),
     "Neural embeddings, section 2 and Appendix A (Figures 9 and 10)",
 )
 

@@ -7,20 +7,28 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Corpus map",
-    "Many texts as points, texts of like vectors side by side. **Two methods make two maps**; see "
-    "which texts they put in other company.",
-    r"$$\min_Y \sum_{i \ne j} v_{ij} \log\frac{v_{ij}}{w_{ij}} + (1 - v_{ij})"
-    r"\log\frac{1 - v_{ij}}{1 - w_{ij}},\qquad w_{ij} = \frac{1}{1 + a \lVert y_i - y_j "
-    r"\rVert^{2b}}$$"
-    "\n\nUMAP: $v_{ij}$ says how surely two texts are neighbours by their vectors, $w_{ij}$ how "
-    "close their points $y$ lie; the points move until both agree.",
-    "Each **point** is a text. On a map by UMAP or t-SNE **only nearness means something**: "
-    "directions, empty space and the size of a group do not. **Colours** show a label, a number or "
-    "the clusters found on the map. Point at a text to read it, click it for its nearest texts, "
-    "draw around several with the **lasso**: all maps share the selection. A search **by meaning** "
-    "puts a sentence of yours on the map, where its vector belongs.",
-    "UMAP: McInnes, Healy and Melville 2018, section 3; k-nearest-neighbour accuracy as in "
-    "González-Márquez et al.; cluster words by class TF-IDF, Grootendorst 2022.",
+    (
+        "Which texts belong together? Each text is a point, and texts with similar embeddings "
+        "are close together. **Compare two methods**: see which texts have different neighbours."
+    ),
+    (
+        "$$\\min_Y \\sum_{i \\ne j} v_{ij} \\log\\frac{v_{ij}}{w_{ij}} + (1 - v_{ij})\\log\\frac"
+        "{1 - v_{ij}}{1 - w_{ij}},\\qquad w_{ij} = \\frac{1}"
+        "{1 + a \\lVert y_i - y_j \\rVert^{2b}}$$\n\nUMAP: $v_{ij}$ is how likely two texts are "
+        "neighbours by their embeddings, $w_{ij}$ how close their points $y$ are. The points "
+        "move until the two match."
+    ),
+    (
+        "Each **point** is a text. With UMAP and t-SNE, **only closeness has a meaning**; "
+        "directions, empty space and the size of a cluster do not. **Colours** show a label, a "
+        "number or the clusters. Hover over a point to read its text, click it to see its "
+        "neighbours, or use the **lasso** to select several; all maps share the selection. "
+        "Search **by meaning** to place your own sentence on the map."
+    ),
+    (
+        "UMAP: McInnes, Healy and Melville 2018, section 3; k-NN accuracy as in "
+        "González-Márquez et al.; cluster words by class TF-IDF: Grootendorst 2022."
+    ),
 )
 
 show()

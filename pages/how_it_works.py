@@ -9,12 +9,17 @@ from neuralviz.ui.page import page_header
 def header() -> None:
     page_header(
         "How it works",
-        "A language model learns one text for a few seconds. What changes in it *is* the text's "
-        "embedding. Here is the whole way, with the real numbers of the chosen model.",
+        (
+            "How does a text become a neural embedding? A language model learns the text for a "
+            "few seconds, and the change of its weights *is* the embedding. Follow every step, "
+            "with the real numbers of the selected model."
+        ),
         r"$$E = \frac{E_c}{|E_c|}, \qquad E_c = \mathrm{concat}_j \frac{W'_j - W_j}{|W'_j - W_j|}$$"
         r" $W_j$ are a layer's weights before, $W'_j$ after micro-tuning on the text.",
-        "Go through the steps with *Next* and *Back*, with the arrow keys, or by number. *Stage* "
-        "leaves only the figure, with large letters. Below each figure: its formula.",
+        (
+            "Use *Next* and *Back*, the arrow keys or the step numbers. *Presentation mode* "
+            "shows only the figure, in large type. The formula is below each figure."
+        ),
         "Neural embeddings, section 2 (Equation 1)",
     )
 

@@ -7,19 +7,27 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Layer dynamics",
-    "A model rewrites the vector of every token layer by layer. Some words keep theirs, others "
-    "turn: here is which, where, and what can be made of it.",
-    r"SBERT-WK weighs the layers of each token $w$ and the tokens of a sentence:"
-    r"$$\hat v_w = \sum_i \bigl(\omega\,\alpha_a + (1 - \omega)\,\alpha_n\bigr)_i\, v_w^i, "
-    r"\qquad v_s = \sum_w \frac{\sigma^2_w}{\sum_u \sigma^2_u}\, \hat v_w$$"
-    r"$v_w^i$ is the token's vector after layer $i$, $\alpha_a$ the inverse alignment with the "
-    r"neighbouring layers, $\alpha_n$ the novelty, $\sigma^2_w$ the variance of the cosines of "
-    r"consecutive layers.",
-    "Layer 0 is the embedding before the first block; the last layer is what the model gives. "
-    "A cosine of 1 between two layers means that the token's vector did not turn between them. "
-    "*A text* follows its tokens, *A corpus* ranks words by how much they turn, *Scored pairs* "
-    "measures what layers and settings are worth against human scores, and *Micro-tuning* "
-    "shows which blocks a text changes when the model learns it.",
+    (
+        "What happens to a word between the layers of a model? Each layer updates every token's "
+        "vector: **see which words change, at which layers**, and how SBERT-WK turns this into "
+        "an embedding."
+    ),
+    (
+        "SBERT-WK weights the layers of each token $w$ and the tokens of a sentence:$$\\hat v_w "
+        "= \\sum_i \\bigl(\\omega\\,\\alpha_a + (1 - \\omega)\\,\\alpha_n\\bigr)_i\\, v_w^i, "
+        "\\qquad v_s = \\sum_w \\frac{\\sigma^2_w}{\\sum_u \\sigma^2_u}\\, \\hat v_w$$$v_w^i$ "
+        "is the token's vector at layer $i$, $\\alpha_a$ the inverse alignment with the "
+        "neighbouring layers, $\\alpha_n$ the novelty, and $\\sigma^2_w$ the variance of the "
+        "cosine similarities of consecutive layers."
+    ),
+    (
+        "Layer 0 is the embedding output before the first block; the last layer is the model's "
+        "output. A cosine similarity of 1 between two layers means that the token's vector has "
+        "not changed direction. *A text* follows the tokens of one text, *A corpus* ranks words "
+        "by how unevenly they change, *Scored pairs* compares layers and settings with human "
+        "scores, and *Micro-tuning* shows which blocks change when the model is micro-tuned on "
+        "a text."
+    ),
     "SBERT-WK, sections III and IV (Figures 1 to 3, Tables I and VII); frozen features, "
     "Figure 1; neural embeddings, section 2",
 )

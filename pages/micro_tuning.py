@@ -7,16 +7,23 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Micro-tuning",
-    "A masked language model learns **your text** for a few epochs. The change of its weights, "
-    "the delta, is the text's **neural embedding**.",
-    r"$$E=\frac{E_c}{|E_c|},\qquad E_c=\Big\Vert_j\;\frac{W'_j-W_j}{|W'_j-W_j|}$$"
-    "\n\n$W_j$ are the weights of layer $j$ before tuning, $W'_j$ after it; "
-    "each layer's delta is normalised, and the layers are joined.",
-    "Words of the text are hidden in turn and the model has to guess them. **Loss** says how wrong "
-    "it is: it falls while the model learns. **Length of the delta** says how far a layer has "
-    "moved. In the **heatmap** a column is a neuron and a row an epoch; purple went down, orange "
-    "went up, and triangles point at the neurons that moved most. **Shares** say which words wrote "
-    "the delta: every step is a sum over hidden words, so the sum can be taken apart again.",
+    (
+        "What does a language model learn from **your text**? The model is trained on it for a "
+        "few epochs, live. The change of its weights is the text's **neural embedding**."
+    ),
+    (
+        "$$E=\\frac{E_c}{|E_c|},\\qquad E_c=\\Big\\Vert_j\\;\\frac{W'_j-W_j}{|W'_j-W_j|}"
+        "$$\n\n$W_j$ are the weights of layer $j$ before micro-tuning, $W'_j$ after it. Each "
+        "layer's delta is normalised, then the layers are concatenated."
+    ),
+    (
+        "Tokens of the text are masked in turn, and the model predicts them. The **loss** "
+        "measures how wrong its predictions are; it falls as the model learns. The **norm of "
+        "the delta** is how far a layer has moved. In the **heatmap**, each column is a neuron "
+        "and each row an epoch: orange weights rose, purple ones fell, and triangles mark the "
+        "neurons that changed most. The **shares** show which words shaped the delta: each step "
+        "is a sum over masked positions, so it can be split by word."
+    ),
     "Vasilyev & Bohannon, Neural Embeddings for Text, section 2, Equation 1 and Appendix A.",
 )
 

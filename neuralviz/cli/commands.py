@@ -37,8 +37,8 @@ COMMANDS = {
         "tune",
         "Micro-tune on a text: watch the loss fall, and see which words wrote the embedding.",
     ),
-    "corpus": ("corpus", "Keep corpora with their vectors and maps."),
-    "models": ("models", "List, look into and export language models."),
+    "corpus": ("corpus", "Save corpora with their embeddings and maps."),
+    "models": ("models", "List, inspect and export language models."),
 }
 """By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""
 
@@ -64,7 +64,7 @@ class LazyCommands(Commands):
 
 app = typer.Typer(
     cls=LazyCommands,
-    help="See what a language model learns from a text, and compare embeddings of texts.",
+    help="See what a language model learns from a text, and compare text embeddings.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -90,7 +90,9 @@ def _show_version(wanted: bool) -> None:
 def _common(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which it is."),
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help=("Show the version and exit.")
+        ),
     ] = False,
 ) -> None:
     pass

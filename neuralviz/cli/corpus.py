@@ -48,17 +48,19 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     cls=Commands,
-    help="Keep corpora with their vectors and maps.",
+    help="Save corpora with their embeddings and maps.",
     no_args_is_help=True,
     add_completion=False,
 )
 
-CorpusArgument = Annotated[str, typer.Argument(help="Name or id of a kept corpus.")]
+CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 MethodsOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="How to embed, again and again: a method that `neuralviz methods` lists, or several "
-        "joined, as in neural+mean."
+        help=(
+            "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
+            "`neuralviz methods` lists all methods."
+        )
     ),
 ]
 OptionsOption = Annotated[
@@ -66,8 +68,11 @@ OptionsOption = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="An option of every method that has it, again and again; METHOD.NAME=VALUE is for "
-        "one of them. What learns texts is fast unless precision=exact is given.",
+        help=(
+            "Set an option for every method that has it, or for one method with "
+            "METHOD.NAME=VALUE. Repeatable. Neural methods use precision=fast here unless "
+            "you set another."
+        ),
     ),
 ]
 
@@ -75,29 +80,35 @@ OptionsOption = Annotated[
 @commands.command()
 def add(
     path: FileArgument,
-    name: Annotated[str | None, typer.Option(help="What to call it; by default the file.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help=("Name of the corpus. Default: the file name."))
+    ] = None,
     column: ColumnOption = None,
-    id_column: Annotated[str | None, typer.Option(help="The column of the ids.")] = None,
+    id_column: Annotated[str | None, typer.Option(help="Column with the IDs.")] = None,
     paragraphs: Annotated[
-        bool, typer.Option("--paragraphs", help="Of a plain text: a text a paragraph.")
+        bool,
+        typer.Option(
+            "--paragraphs", help=("Split plain text at blank lines: one text per paragraph.")
+        ),
     ] = False,
     limit: LimitOption = None,
     method: MethodsOption = None,
     option: OptionsOption = None,
     model: MethodsModel = None,
 ) -> None:
-    """Keep the texts of a file or a folder, and embed them.
+    """Save the texts of a file or folder as a corpus, and embed them.
 
-    The same file again goes on where the last run ended.
+    Run the same command again to resume.
     """
 
     specs = _specs(method, option, model)
     store = CorpusStore()
     if paragraphs and Source.at(path).is_table and not path.is_dir():
-        raise NeuralvizError(f"{path.name} is a table; --paragraphs is for plain text.")
+        raise NeuralvizError(f"{path.name} is a table. Use --paragraphs only with plain text.")
     if id_column is not None and path.is_dir():
         raise NeuralvizError(
-            "--id-column is for a single table; those of a folder are read with the ids they have."
+            "--id-column works with a single table only. Tables in a folder use their own "
+            "ID columns."
         )
     mode: Mode | None = "blank line" if paragraphs else None
     read = read_file(path, column, limit, id_column=id_column, mode=mode)
@@ -106,9 +117,9 @@ def add(
     embedders = load_embedders(specs)  # before anything is kept: there may be no such model
     if corpus is None:
         corpus = store.add(wanted, read)
-        say(f"{many(corpus.n_texts, 'text')} kept as “{corpus.name}”.")
+        say(f"Saved {many(corpus.n_texts, 'text')} as “{corpus.name}”.")
     else:
-        say(f"These texts are kept as “{corpus.name}” already.")
+        say(f"These texts are already saved as “{corpus.name}”.")
     _embed(store, corpus, specs, embedders)
 
 
@@ -119,7 +130,7 @@ def embed(
     option: OptionsOption = None,
     model: MethodsModel = None,
 ) -> None:
-    """Embed a kept corpus; what is there already is not computed again."""
+    """Embed a saved corpus. Existing embeddings are reused."""
 
     specs = _specs(method, option, model)
     store = CorpusStore()
@@ -129,9 +140,9 @@ def embed(
 
 @commands.command("list")
 def list_corpora(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List what is kept: corpora, the methods they are embedded by, and their maps."""
+    """List the saved corpora with their embedding methods and maps."""
 
     store = CorpusStore()
     labels = _labels(store.vectors.embedders())
@@ -140,10 +151,10 @@ def list_corpora(
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
         return
     if not entries:
-        say("No corpus is kept yet; `neuralviz corpus add FILE` keeps one.")
+        say("No corpora yet. Add one with `neuralviz corpus add FILE`.")
         return
     table = Table(box=None, pad_edge=False)
-    for head in ("corpus", "texts", "columns", "embedded by", "maps"):
+    for head in ("corpus", "texts", "columns", "methods", "maps"):
         table.add_column(head, justify="right" if head in ("texts", "maps") else "left")
     for entry in entries:
         methods = [
@@ -160,57 +171,58 @@ def list_corpora(
 def export(
     corpus: CorpusArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .csv or .jsonl file to write.")
+        Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
     ],
     method: Annotated[
-        str | None, typer.Option(help="Write the vectors of this method, too.")
+        str | None, typer.Option(help="Include the embeddings of this method.")
     ] = None,
     option: OptionsOption = None,
     model: MethodsModel = None,
 ) -> None:
-    """Write a kept corpus: ids, texts, labels, and the vectors of a method."""
+    """Export a saved corpus: IDs, texts, labels and, with --method, embeddings."""
 
     check_destination(output)
     if method is None and (option or model):
-        raise NeuralvizError("--option and --model say how a --method embeds; name one.")
+        raise NeuralvizError("--option and --model need a --method.")
     store = CorpusStore()
     found = find_corpus(store, corpus)
     kept, how = None, ""
     if method is not None:
         spec = corpus_spec(method, option, model)
-        kept, how = kept_embedder(store, found, spec), f", vectors by {method_label(spec)}"
+        kept, how = (
+            kept_embedder(store, found, spec),
+            (f", with embeddings by {method_label(spec)}"),
+        )
     table = corpus_table(store, found, kept)
     write_table(output, table)
     size = f"{many(table.num_rows, 'row')} of {many(table.num_columns, 'column')}"
-    say(f"{size} in {output}{how}.")
+    say(f"Wrote {size} to {output}{how}.")
 
 
 @commands.command()
-def rename(
-    corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="The new name.")]
-) -> None:
-    """Give a kept corpus another name."""
+def rename(corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]) -> None:
+    """Rename a saved corpus."""
 
     store = CorpusStore()
     renamed = store.rename(find_corpus(store, corpus), name)
-    say(f"It is called “{renamed.name}” now.")
+    say(f"Renamed to “{renamed.name}”.")
 
 
 @commands.command()
 def delete(
     corpus: CorpusArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete a kept corpus with its maps and vectors."""
+    """Delete a saved corpus with its embeddings and maps."""
 
     store = CorpusStore()
     found = find_corpus(store, corpus)
     question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
     if not yes and not _confirmed(question):
-        say("Nothing was deleted.")
+        say("Nothing deleted.")
         return
     store.delete(found)
-    say(f"“{found.name}” is deleted.")
+    say(f"Deleted “{found.name}”.")
 
 
 def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
@@ -225,7 +237,7 @@ def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
         if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
             raise
         raise StoreError(
-            f"{error} {name_or_id} is a file or folder; `neuralviz corpus add` keeps its texts."
+            f"{error} {name_or_id} is a file or folder; add it first with `neuralviz corpus add`."
         ) from error
 
 
@@ -246,9 +258,11 @@ def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Kep
             if entry["embedded"] == corpus.n_texts
         ]
         raise NeuralvizError(
-            f"“{corpus.name}” is not embedded by “{method_label(spec)}” with these options; "
-            "`neuralviz corpus embed` does it."
-            + f" It is embedded by {'; '.join(complete)}: --method and --option name one of them."
+            (
+                f"“{corpus.name}” has no embeddings by “{method_label(spec)}” with these "
+                "options. Compute them with `neuralviz corpus embed`."
+            )
+            + f" Available: {'; '.join(complete)}. Choose one with --method and --option."
             * bool(complete)
         )
     return kept
@@ -289,7 +303,7 @@ def embed_kept(
                     task = bars.add_task(label, total=progress.total)
                 bars.update(task, completed=progress.done, total=progress.total)
     except KeyboardInterrupt as interrupt:
-        say("Stopped. What was finished is kept; the same command goes on where it was.")
+        say("Stopped. Finished work is saved; run the same command to resume.")
         raise typer.Exit(INTERRUPTED) from interrupt
     assert progress is not None
     if progress.n_rose:
@@ -307,7 +321,7 @@ def _confirmed(question: str) -> bool:
     answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
     if not answer:
         typer.echo(err=True)
-        raise NeuralvizError("Nothing was deleted: nobody answered; --yes deletes without asking.")
+        raise NeuralvizError("Nothing deleted: no answer. Use --yes to delete without asking.")
     return answer.strip().lower() in ("y", "yes")
 
 
@@ -334,7 +348,7 @@ def _embed(
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
         vectors = many(corpus.n_texts, "vector")
-        say(f"Embedded by {method_label(spec)}: {vectors} of {kept.dim:,} values.")
+        say(f"Embedded by {method_label(spec)}: {vectors} with {kept.dim:,} values each.")
 
 
 def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:

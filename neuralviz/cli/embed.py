@@ -40,13 +40,15 @@ commands = typer.Typer(add_completion=False)
 def embed(
     file: FileArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .csv or .jsonl file to write.")
+        Path, typer.Option("--output", "-o", help="Output file (.parquet, .csv or .jsonl).")
     ],
     method: Annotated[
         str,
         typer.Option(
-            help="How to embed: one that `neuralviz methods` lists, or several joined, as in "
-            "neural+mean."
+            help=(
+                "Embedding method, or several concatenated, such as neural+mean. "
+                "`neuralviz methods` lists all methods."
+            )
         ),
     ] = "neural",
     option: Annotated[
@@ -54,8 +56,11 @@ def embed(
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="An option of the method, again and again, as in `--option layer_start=2`; "
-            "METHOD.NAME=VALUE is for one of those joined. `neuralviz methods` lists all.",
+            help=(
+                "Set an option of the method, such as `--option layer_start=2`, or of one "
+                "concatenated method with METHOD.NAME=VALUE. Repeatable. `neuralviz "
+                "methods` lists all options."
+            ),
         ),
     ] = None,
     model: MethodsModel = None,
@@ -63,13 +68,13 @@ def embed(
     limit: LimitOption = None,
     batch_size: BatchSizeOption = 32,
 ) -> None:
-    """Embed the texts of a file: columns `id`, `text` and `vector`."""
+    """Embed the texts of a file. Writes the columns `id`, `text` and `vector`."""
 
     check_destination(output)
     spec = embedder_spec(method, split_options(option or []), model_id=model)
     read = read_file(file, column, limit)
     if output.exists() and output.samefile(file):
-        raise NeuralvizError("The output is the file that is read; give another name.")
+        raise NeuralvizError("The output file is the input file. Choose another output.")
     (embedder,) = load_embedders([spec])
     _embed(embedder, read, output, batch_size, learnt_how([spec]))
 
@@ -83,7 +88,7 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, h
         embedded = embed_texts(embedder, read.texts, store, batch_size, progress, "Embedding")
     finished = embedded.done.nonzero()[0].tolist()
     if embedded.stopped and not finished:
-        say("Stopped before the first batch was finished; nothing was written.")
+        say("Stopped before the first batch finished; nothing was written.")
         raise typer.Exit(INTERRUPTED)
     ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
     write_vectors(
@@ -94,7 +99,10 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, h
     )
     warn_of_vectors(embedder, embedded)
     if embedded.stopped:
-        say(f"Stopped. {len(finished):,} of {many(len(read.texts), 'text')} were finished (the "
-            f"longest come first) and are kept in {output}{how}.")  # fmt: skip
+        say(f"Stopped. Wrote the {len(finished):,} of {many(len(read.texts), 'text')} that "
+f"were finished (longest first) to {output}{how}.")  # fmt: skip
         raise typer.Exit(INTERRUPTED)
-    say(f"{many(len(finished), 'vector')} of {embedder.dim:,} values in {output}{how}.")
+    say(
+        f"Wrote {many(len(finished), 'embedding')} with {embedder.dim:,} values each to "
+        f"{output}{how}."
+    )

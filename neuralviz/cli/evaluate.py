@@ -57,38 +57,51 @@ def evaluate(
     data: Annotated[
         list[str],
         typer.Option(
-            help="A table to measure on, again and again for several: columns sentence1, sentence2 "
-            "and score; or text and group; or text and label; or original, generated, varies, "
-            "value, fixed1 and fixed2. The name of a file of the sample data will do, and "
-            "hf:ID[:CONFIG[:SPLIT]] is a data set of the Hugging Face hub.",
+            help=(
+                "Data set: a table with the columns sentence1, sentence2 and score; text "
+                "and group; text and label; or original, generated, varies, value, fixed1 "
+                "and fixed2. Also the name of a sample data file, or "
+                "hf:ID[:CONFIG[:SPLIT]] for a data set on the Hugging Face Hub. Repeatable."
+            ),
         ),
     ],
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="A method that `neuralviz methods` lists, or several joined, as in neural+mean; "
-            f"again and again. By default {', '.join(DEFAULT_METHODS)}.",
+            help=(
+                "Embedding method, or several concatenated, such as neural+mean. "
+                "Repeatable. `neuralviz methods` lists all methods. Default: "
+                f"{', '.join(DEFAULT_METHODS)}."
+            ),
         ),
     ] = None,
     experiment: Annotated[
         list[str] | None,
-        typer.Option(help="In place of methods, a declared table: --list names them."),
+        typer.Option(
+            help=("Run a predefined experiment instead of --method. Repeatable. --list lists them.")
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="An option of every method that has it, again and again; METHOD.NAME=VALUE is "
-            "for one of them. Texts are learnt exactly unless precision=… says otherwise.",
+            help=(
+                "Set an option for every method that has it, or for one method with "
+                "METHOD.NAME=VALUE. Repeatable. Neural methods use precision=exact unless "
+                "you set another."
+            ),
         ),
     ] = None,
     model: MethodsModel = None,
     measure: Annotated[
         list[str] | None,
         typer.Option(
-            help="correlations, pairs, triplets, neighbours, uniformity, paraphrases or all, again "
-            "and again; by default all that the data are made for.",
+            help=(
+                "Measure: correlations, pairs, triplets, neighbours, uniformity, "
+                "paraphrases or all. Repeatable. Default: every measure the data set "
+                "supports."
+            ),
         ),
     ] = None,
     role: Annotated[
@@ -96,29 +109,40 @@ def evaluate(
         typer.Option(
             "--role",
             metavar="ROLE=COLUMN",
-            help="Which column is text1, text2, score, text, group, label, …, where it is called "
-            "otherwise.",
+            help=(
+                "Assign a role (text1, text2, score, text, group, label, …) to a column "
+                "with another name. Repeatable."
+            ),
         ),
     ] = None,
     similar: Annotated[
-        float | None, typer.Option(help="Pairs scored so or higher are similar; by default 4.")
+        float | None,
+        typer.Option(help=("Pairs with this score or higher count as similar. Default: 4.")),
     ] = None,
     dissimilar: Annotated[
-        float | None, typer.Option(help="Pairs scored so or lower are dissimilar; by default 2.")
+        float | None,
+        typer.Option(help=("Pairs with this score or lower count as dissimilar. Default: 2.")),
     ] = None,
-    neighbours: Annotated[int, typer.Option(min=1, help="That vote on a label.")] = 10,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first so many rows.")] = None,
+    neighbours: Annotated[
+        int, typer.Option(min=1, help=("Number of neighbours that vote on a label."))
+    ] = 10,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only the first N rows.")] = None,
     resamples: Annotated[
-        int, typer.Option(min=0, max=100_000, help="Of the bootstrap intervals; 0 for none.")
+        int,
+        typer.Option(
+            min=0,
+            max=100_000,
+            help=("Number of bootstrap resamples for the intervals; 0 for no intervals."),
+        ),
     ] = 1000,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="A folder for report.html, results.json and results.csv."
+            "--output", "-o", help=("Output folder for report.html, results.json and results.csv.")
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+        bool, typer.Option("--json", help="Print only the results, as JSON.")
     ] = False,
     _list: Annotated[
         bool,
@@ -126,20 +150,21 @@ def evaluate(
             "--list",
             is_eager=True,
             callback=lambda wanted: _list_experiments(wanted),
-            help="List the declared experiments.",
+            help="List the predefined experiments and exit.",
         ),
     ] = False,
 ) -> None:
-    """Measure embeddings on labelled data: correlations, triplets, pairs, neighbours.
+    """Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours.
 
-    What is embedded is kept: stopped in any way, the same command goes on where it was.
+    Embeddings are saved: run the same command again to resume.
     """
     if method and experiment:
-        raise SettingsError("Give methods or experiments, not both.")
+        raise SettingsError("Use either --method or --experiment, not both.")
     measures = _measures(measure or [])
     if 0 < resamples < FEWEST_RESAMPLES:
         raise SettingsError(
-            f"Intervals need at least {FEWEST_RESAMPLES} resamples; --resamples 0 leaves them out."
+            f"Intervals need at least {FEWEST_RESAMPLES} resamples. Use --resamples 0 for no "
+            "intervals."
         )
     if output is not None:
         check_folder(output)
@@ -177,7 +202,7 @@ def _measures(names: Sequence[str]) -> tuple[Measure, ...]:
     for name in names:
         if name not in choices:
             raise SettingsError(
-                f"There is no measure “{name[:40]}”; there is {', '.join(choices)}."
+                f"Unknown measure “{name[:40]}”. Choose from: {', '.join(choices)}."
             )
     return () if "all" in names else tuple(dict.fromkeys(names))  # type: ignore[arg-type]
 
@@ -196,7 +221,7 @@ def _read(
     """A data set, from a file, the sample data or the hub; what was left out is said."""
     for bound in (similar, dissimilar):
         if bound is not None and not math.isfinite(bound):
-            raise SettingsError("The bounds of similar and dissimilar scores have to be numbers.")
+            raise SettingsError("--similar and --dissimilar must be numbers.")
     max_rows = MAX_ROWS if limit is None else limit
     if name.startswith(PREFIX):
         with status(f"Loading {name} …"):
@@ -213,7 +238,7 @@ def _read(
                 Source.at(path), roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
             )
         except OSError as error:
-            raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error
+            raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
     for note in data.notes:
         say(note)
     return data
@@ -239,8 +264,8 @@ def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: b
     """Fill the table; when interrupted, write what is finished."""
     if plan.n_tuned > MANY_TUNED:
         say(
-            "Learning the texts may take minutes. Ctrl-C ends it and keeps what is finished; the "
-            "same command goes on from there."
+            "Micro-tuning may take several minutes. Press Ctrl-C to stop; run the same "
+            "command to resume."
         )
     results = Results(plan)
     stopped = False
@@ -264,12 +289,12 @@ def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: b
         _show(results)
     if stopped:
         say(
-            f"Stopped with {len(results.cells)} of {many(plan.n_cells, 'result')}. What is "
-            "embedded is kept, and the same command goes on from there."
+            f"Stopped after {len(results.cells)} of {many(plan.n_cells, 'result')}. "
+            "Embeddings are saved; run the same command to resume."
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:
-        say(f"{many(len(results.cells), 'result')} in {output}.")
+        say(f"Wrote {many(len(results.cells), 'result')} to {output}.")
     if results.any_failed:
         raise typer.Exit(SOME_FAILED)
 
@@ -283,9 +308,9 @@ def _drawn(events: Iterator[Event], plan: EvaluationPlan, bars: Any) -> Iterator
             continue
         if place != (event.data, event.row, event.at_once):
             place = (event.data, event.row, event.at_once)
-            label = "What is broken in common" if event.row is None else plan.rows[event.row].label
+            label = "Shared errors" if event.row is None else plan.rows[event.row].label
             if event.at_once:
-                label += f" and {len(event.at_once) - 1} more at once"
+                label += f" and {len(event.at_once) - 1} more in the same run"
             if len(plan.data) > 1:
                 label = f"{plan.data[event.data].name}: {label}"
             task = bars.add_task(label, total=event.total or None)
@@ -298,7 +323,7 @@ def _write(results: Results, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NeuralvizError(f"{folder} cannot be created: {error.strerror or error}.") from error
+        raise NeuralvizError(f"Could not create {folder}: {error.strerror or error}.") from error
     content = json.dumps(results.as_record(), ensure_ascii=False, indent=2, allow_nan=False)
     write_text(folder / "results.json", content)
     write_text(folder / "results.csv", results.csv())

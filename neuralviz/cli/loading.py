@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 ModelOption = Annotated[
-    str, typer.Option("--model", help="“bundled”, the id of a model on the hub, or a folder.")
+    str, typer.Option("--model", help=("Model: “bundled”, a Hugging Face Hub ID, or a folder."))
 ]
 
 
@@ -58,5 +58,5 @@ def precision_warnings_said() -> Iterator[None]:
 
 
 def _load(kind: Any, model_id: str) -> Any:
-    with status(f"Loading the model {model_id} …"):
+    with status(f"Loading {model_id} …"):
         return LOADERS[kind](model_id)

@@ -9,14 +9,15 @@ import typer
 from neuralviz.embedders import METHODS
 from neuralviz.micro_tuning.settings import PRECISION_LINES
 
-_JOINING = """\
---option NAME=VALUE sets an option, --model MODEL the model. Names with a plus between them are
-joined, as in neural+mean: each vector is brought to length 1, and so is the whole. An option goes
-to every method that has it; METHOD.NAME=VALUE, as in mean.layer=all, to one of them, and
-METHOD.model=MODEL gives one a model of its own.
-
-Precision is how exactly texts are learnt, exact by default; what `neuralviz corpus` keeps is learnt
-fast by default."""
+_JOINING = (
+    "Use --option NAME=VALUE to set an option and --model MODEL to choose the "
+    "model.\n\nJoin names with a plus to concatenate methods, as in neural+mean: "
+    "each embedding is normalised,\nthen the concatenation is normalised again. An "
+    "option applies to every method that has it; use\nMETHOD.NAME=VALUE, such as "
+    "mean.layer=all, for one method, and METHOD.model=MODEL for its "
+    "model.\n\nPrecision is how exactly micro-tuning is computed. The default is "
+    "exact; `neuralviz corpus` uses\nfast."
+)
 
 
 commands = typer.Typer(add_completion=False)
@@ -24,7 +25,7 @@ commands = typer.Typer(add_completion=False)
 
 @commands.command("methods")
 def list_methods() -> None:
-    """List the ways to embed texts, each with its model and its options."""
+    """List the embedding methods with their models and options."""
 
     for name, method in METHODS.items():
         typer.echo(f"{name}\n  {method.line}\n  model: {method.model_id}")

@@ -15,23 +15,23 @@ from neuralviz.cli.common import say
 from neuralviz.cli.loading import load
 
 commands = typer.Typer(
-    help="List, look into and export language models.", no_args_is_help=True, add_completion=False
+    help="List, inspect and export language models.", no_args_is_help=True, add_completion=False
 )
 
 
 @commands.command("list")
 def list_models() -> None:
-    """List the models that need no network."""
-    typer.echo("bundled\n  6 layers, 384 wide, uncased English; comes with neuralviz")
+    """List the models available offline."""
+    typer.echo("bundled\n  6 layers, width 384, uncased English; included")
     typer.echo(
-        "all-MiniLM-L6-v2\n  6 layers, 384 wide, uncased English; comes with neuralviz; encodes "
-        "sentences, cannot be micro-tuned"
+        "all-MiniLM-L6-v2\n  6 layers, width 384, uncased English; included; a sentence "
+        "encoder, cannot be micro-tuned"
     )
     for name, size in _cached_models():
-        typer.echo(f"{name}\n  in the hub's cache on this machine, {size}")
+        typer.echo(f"{name}\n  downloaded, {size}")
     typer.echo(
-        "\nAny other masked language model can be given by its id on the hub, such as\n"
-        "bert-base-uncased, or as a folder."
+        "\nYou can also use any masked language model by its Hugging Face Hub ID, such "
+        "as\nbert-base-uncased, or from a folder."
     )
 
 
@@ -58,9 +58,11 @@ def _cached_models() -> Iterator[tuple[str, str]]:
 
 @commands.command("layers")
 def list_layers(
-    model: Annotated[str, typer.Argument(help="“bundled”, a hub id, or a folder.")] = "bundled",
+    model: Annotated[
+        str, typer.Argument(help=("Model: “bundled”, a Hugging Face Hub ID, or a folder."))
+    ] = "bundled",
 ) -> None:
-    """List what of a model can be micro-tuned: its 1-D parameters, by block."""
+    """List the layers of a model that can be micro-tuned (its 1-D parameters), by block."""
     loaded = load(model)
     heading = None
     for layer in loaded.layers:
@@ -77,16 +79,20 @@ def list_layers(
             if layer.name in members
         ]
         typer.echo(f"  {layer.size:>6}  {layer.name}" + "".join(f"  [{mark}]" for mark in marks))
-    typer.echo("\n[head] is the default; [last_block] is short for the layers marked so.")
+    typer.echo(
+        "\n[head] layers are tuned by default; `last_block` selects the layers marked [last_block]."
+    )
 
 
 @commands.command("export")
 def export(
-    model: Annotated[str, typer.Argument(help="“bundled”, a hub id, or a folder.")],
-    folder: Annotated[Path, typer.Argument(help="A folder to create.")],
+    model: Annotated[
+        str, typer.Argument(help=("Model: “bundled”, a Hugging Face Hub ID, or a folder."))
+    ],
+    folder: Annotated[Path, typer.Argument(help=("Output folder (must not exist, or be empty)."))],
 ) -> None:
-    """Write a model as a plain folder in float32 that `transformers` loads."""
+    """Export a model as a float32 folder that `transformers` can load."""
 
     loaded = load(model)
     written = neuralviz.models.export_model(loaded, folder)
-    say(f"{model} is in {written}.")
+    say(f"Wrote {model} to {written}.")

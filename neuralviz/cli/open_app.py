@@ -20,15 +20,21 @@ def open_app(
     context: typer.Context,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="By default 8501, or the next one that is free."),
+        typer.Option(min=1, max=65535, help="Port. Default: 8501, or the next free one."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to serve at; 0.0.0.0 for everybody on the network.")
+        str,
+        typer.Option(
+            help=(
+                "Address to listen on. Use 0.0.0.0 to make the app available to the whole network."
+            )
+        ),
     ] = "localhost",
 ) -> None:
     """Open the app in the browser.
 
-    Other options go to `streamlit run` as they are: `--server.headless true` opens no browser.
+    Other options are passed on to `streamlit run`; for example, `--server.headless true` opens no
+    browser.
     """
 
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]

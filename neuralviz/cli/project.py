@@ -56,35 +56,46 @@ def project(
         typer.Option(
             "--output",
             "-o",
-            help="A .html page with the map, or a .parquet, .csv or .jsonl file of its points.",
+            help=(
+                "Output file: .html for an interactive map, or .parquet, .csv or .jsonl "
+                "for its points."
+            ),
         ),
     ],
     method: Annotated[
         str,
-        typer.Option(help="How to embed: one that `neuralviz methods` lists, or several joined."),
+        typer.Option(
+            help=(
+                "Embedding method, or several concatenated. `neuralviz methods` lists all methods."
+            )
+        ),
     ] = "mean",
     option: OptionsOption = None,
     model: MethodsModel = None,
-    reducer: Annotated[str, typer.Option(help="umap, pca or tsne.")] = "umap",
-    dimensions: Annotated[int, typer.Option(help="2 or 3.")] = 2,
-    n_neighbors: Annotated[int, typer.Option(help="Of UMAP.")] = 15,
-    min_dist: Annotated[float, typer.Option(help="Of UMAP.")] = 0.1,
-    metric: Annotated[str, typer.Option(help="cosine, euclidean or manhattan.")] = "cosine",
-    perplexity: Annotated[float, typer.Option(help="Of t-SNE.")] = 30.0,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same map.")] = 42,
+    reducer: Annotated[str, typer.Option(help="Projection: umap, pca or tsne.")] = "umap",
+    dimensions: Annotated[int, typer.Option(help="Number of dimensions: 2 or 3.")] = 2,
+    n_neighbors: Annotated[int, typer.Option(help="Number of neighbours (UMAP).")] = 15,
+    min_dist: Annotated[float, typer.Option(help="Number of neighbours (UMAP).")] = 0.1,
+    metric: Annotated[
+        str, typer.Option(help=("Distance between embeddings: cosine, euclidean or manhattan."))
+    ] = "cosine",
+    perplexity: Annotated[float, typer.Option(help="Perplexity (t-SNE).")] = 30.0,
+    seed: Annotated[int, typer.Option(help="Random seed. The same seed gives the same map.")] = 42,
     colour: Annotated[
         str | None,
         typer.Option(
-            "--colour", "--color", help="On a page: a column of the corpus; by default clusters."
+            "--colour",
+            "--color",
+            help=("Column to colour the points by (.html only). Default: clusters."),
         ),
     ] = None,
 ) -> None:
-    """Make a map of a kept corpus; one that was made before is opened again."""
+    """Make a map of a saved corpus, or reuse an existing one."""
 
     check_destination(output, PAGE)
     as_page = output.suffix.lower() == PAGE
     if colour is not None and not as_page:
-        raise NeuralvizError("--colour is for a page; give an output that ends in .html.")
+        raise NeuralvizError("--colour works only with .html output.")
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
@@ -106,7 +117,10 @@ def project(
         write_table(output, corpus_table(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)
     how = learnt_how([spec])
-    say(f"{many(found.n_texts, 'text')} and {many(n_clusters, 'cluster')} in {output}{how}.")
+    say(
+        f"Wrote a map of {many(found.n_texts, 'text')} in {many(n_clusters, 'cluster')} to "
+        f"{output}{how}."
+    )
 
 
 def _make_map(
@@ -126,7 +140,7 @@ def _make_map(
         try:
             kept = make_map(store, corpus, embedder, settings, on_progress=on_progress)
         except (KeyboardInterrupt, Stopped) as stop:
-            say("Stopped; the map was not finished. The vectors are kept.")
+            say("Stopped before the map was finished. The embeddings are saved.")
             raise typer.Exit(INTERRUPTED) from stop
         bars.update(task, completed=1, total=1)
     return kept
@@ -150,7 +164,7 @@ def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour:
         coordinates, by = coordinates[rows], by.of(rows)
         title = f"{title} ({len(rows):,} of {n:,} texts)"
         say(
-            f"The page shows a random sample of {len(rows):,} of the {n:,} texts; a .parquet, "
-            ".csv or .jsonl has them all."
+            f"The map shows a random sample of {len(rows):,} of the {n:,} texts. Export "
+            ".parquet, .csv or .jsonl for all of them."
         )
     return map_page(coordinates, store.texts(corpus, rows), by, title=title)

@@ -61,15 +61,20 @@ def similarity(
         typer.Option(
             "--output",
             "-o",
-            help="A folder, created if there is none, for products.parquet, products.csv and "
-            "similarity.html.",
+            help=(
+                "Output folder for products.parquet, products.csv and similarity.html; "
+                "created if missing."
+            ),
         ),
     ],
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="A method that `neuralviz methods` lists, or several joined, as in neural+mean; "
-            f"give up to {MAX_METHODS}. By default {', '.join(DEFAULT_METHODS)}.",
+            help=(
+                "Embedding method, or several concatenated, such as neural+mean. "
+                f"Repeatable, up to {MAX_METHODS}. `neuralviz methods` lists all methods. "
+                f"Default: {', '.join(DEFAULT_METHODS)}."
+            ),
         ),
     ] = None,
     option: Annotated[
@@ -77,8 +82,10 @@ def similarity(
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="An option of every method that has it, again and again; METHOD.NAME=VALUE is "
-            "for one of them.",
+            help=(
+                "Set an option for every method that has it, or for one method with "
+                "METHOD.NAME=VALUE. Repeatable."
+            ),
         ),
     ] = None,
     model: MethodsModel = None,
@@ -86,21 +93,21 @@ def similarity(
     limit: LimitOption = None,
     batch_size: BatchSizeOption = 32,
 ) -> None:
-    """Compare all pairs of a file's texts by several methods: a table and a figure."""
+    """Compute the cosine similarity of all pairs of texts in a file by one or more methods."""
 
     methods = method or list(DEFAULT_METHODS)
     if len(methods) > MAX_METHODS:
-        raise SettingsError(f"{len(methods)} methods are too many; give up to {MAX_METHODS}.")
+        raise SettingsError(f"Too many methods ({len(methods)}). Use at most {MAX_METHODS}.")
     check_folder(output)
     specs = embedder_specs(methods, split_options(option or []), model)
     read = read_file(file, column, limit)
     n_texts = len(read.texts)
     if n_texts < 2:
-        raise TextError("One text has no other to be compared with; give at least two.")
+        raise TextError("Comparing needs at least two texts; the file has one.")
     if n_texts > MAX_TEXTS:
         raise TextError(
-            f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too many to "
-            f"write; take the first {MAX_TEXTS:,} texts or fewer with --limit."
+            f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "
+            f"many. Use --limit {MAX_TEXTS} or less."
         )
     embedders = load_embedders(specs)
     warn_of_time(embedders, read.texts)
@@ -129,16 +136,16 @@ def _compare(
     for embedder, result in zip(embedders, kept.results, strict=False):
         warn_of_vectors(embedder, result)
     if not kept.names:
-        say("Stopped before two texts were finished; nothing was written.")
+        say("Stopped before two texts were embedded; nothing was written.")
         raise typer.Exit(INTERRUPTED)
     similarities = kept.similarities()
     _write(similarities, kept.ids, read.ids is not None, len(read.texts), output)
     _show(similarities)
     if results[-1].stopped:
-        say(f"Stopped. {kept.describe(names, len(read.texts))} in {output}.")
+        say(f"Stopped. Wrote {kept.describe(names, len(read.texts))} to {output}.")
         raise typer.Exit(INTERRUPTED)
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
-    say(f"{many(n_pairs, 'pair')} by {many(len(names), 'method')} in {output}{how}.")
+    say(f"Wrote {many(n_pairs, 'pair')} by {many(len(names), 'method')} to {output}{how}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +165,7 @@ class _Kept:
 
     def describe(self, names: Sequence[str], n_texts: int) -> str:
         by = ", ".join(self.names)
-        said = f"{len(self.texts):,} of {many(n_texts, 'text')} by {by} are kept"
+        said = f"{len(self.texts):,} of {many(n_texts, 'text')} by {by}"
         rest = [name for name in names if name not in self.names]
         return said + (f" (not finished: {', '.join(rest)})" if rest else "")
 
@@ -189,7 +196,7 @@ def _write(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NeuralvizError(f"{folder} cannot be created: {error.strerror or error}.") from error
+        raise NeuralvizError(f"Could not create {folder}: {error.strerror or error}.") from error
     for ending in ("parquet", "csv"):
         write_products(folder / f"products.{ending}", similarities, ids)
     n_done = len(ids)
@@ -199,12 +206,14 @@ def _write(
         list(ids[:n_drawn]) if have_ids else None,
     )
     if n_drawn < n_texts:
-        done = "" if n_done == n_texts else f" that are finished of {n_texts:,}"
+        done = "" if n_done == n_texts else f" finished of {n_texts:,}"
         of = f" of {n_done:,}" if n_drawn < n_done else ""
-        title = f"Products of the first {n_drawn:,}{of} texts{done}"
+        title = f"Cosine similarity of the first {n_drawn:,}{of} texts{done}"
         figure.update_layout(title_text=title)
         if of:
-            say(f"The figure shows the first {n_drawn:,}{of} texts; the tables have all.")
+            say(
+                f"The figure shows the first {n_drawn:,}{of} texts; the tables contain all of them."
+            )
     write_text(folder / "similarity.html", standalone_html(figure))
 
 

@@ -112,13 +112,13 @@ def draw_norms(norms: np.ndarray, layers: Sequence[str]) -> RenderableType:
     for name, norm in zip(layers, norms, strict=True):
         length = Text(bar(norm / largest, 16), BLUE)
         table.add_row(Text(f"{norm:8.3f}"), length, Text(name, overflow="fold"))
-    return Group(Text("length of each layer's delta", "dim"), table, Text())
+    return Group(Text("norm of each layer's delta", "dim"), table, Text())
 
 
 def draw_words(result: MicroTuning) -> RenderableType:
     """Which words wrote the embedding: each word's share of the delta, the strongest first."""
     if result.shares is None:
-        raise ValueError("The run did not follow its tokens.")
+        raise ValueError("This run has no word shares.")
     text, shares = result.texts[0], result.shares[0]
     by_word = np.zeros(len(text.word_spans))
     np.add.at(by_word, text.words, shares.by_token())
@@ -142,7 +142,7 @@ def draw_words(result: MicroTuning) -> RenderableType:
         rest.append(f"{len(order) - SHOWN_WORDS:,} other words {others:.1%}")
     rest.append(f"weight decay {round(shares.of_decay(), 3) + 0.0:.1%}")
     return Group(
-        Text("which words wrote the embedding: share of the delta", "dim"),
+        Text("which words shaped the embedding: share of the delta", "dim"),
         table,
         Text(" · ".join(rest), "dim"),
     )

@@ -33,28 +33,38 @@ commands = typer.Typer(add_completion=False)
 
 @commands.command()
 def tune(
-    text: Annotated[str, typer.Argument(help="The text to learn.")],
+    text: Annotated[str, typer.Argument(help="Text to micro-tune on.")],
     layers: Annotated[
-        str, typer.Option(help="head, last_block, or names of layers with commas between them.")
+        str,
+        typer.Option(
+            help=("Layers to tune: head, last_block, or layer names separated by commas.")
+        ),
     ] = "head",
     blueprints: Annotated[
-        str, typer.Option(help="Pairs (keep, mask).")
+        str, typer.Option(help="Masking blueprints: pairs (keep, mask).")
     ] = "(2, 1), (1, 1), (1, 2), (1, 3)",
-    epochs: Annotated[int, typer.Option(help="Passes over the text, 1 to 1000.")] = 10,
-    learning_rate: Annotated[float, typer.Option(help="Of AdamW, above 0.")] = 0.01,
+    epochs: Annotated[int, typer.Option(help="Number of epochs, 1 to 1000.")] = 10,
+    learning_rate: Annotated[float, typer.Option(help="AdamW's learning rate, above 0.")] = 0.01,
     precision: Annotated[
         str,
         typer.Option(
-            help="exact; fast, several times quicker and near it by the tolerance; bf16, rounded, "
-            "for processors that have it; or fast+bf16."
+            help=(
+                "Precision: exact; fast, several times faster and within the tolerance of "
+                "exact; bf16, for processors that support it; or fast+bf16."
+            )
         ),
     ] = "exact",
     tolerance: Annotated[
-        float, typer.Option(help="Of fast: how far below 1 its cosine to exact may be.")
+        float,
+        typer.Option(
+            help=(
+                "With fast: how far the cosine similarity to the exact embedding may fall below 1."
+            )
+        ),
     ] = 0.005,
     model: ModelOption = "bundled",
 ) -> None:
-    """Micro-tune on a text: watch the loss fall, and see which words wrote the embedding."""
+    """Micro-tune on a text: watch the loss fall and see which words shaped the embedding."""
 
     pairs = parse_blueprints(blueprints)
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)  # before a download
@@ -71,7 +81,7 @@ def tune(
         tolerance=tolerance,
     )
     if not settings.is_fast and tolerance != DEFAULT_TOLERANCE:
-        say("Only fast has a tolerance; it changes nothing here.")
+        say("--tolerance has no effect without --precision fast or fast+bf16.")
     if settings.in_bf16:
         with precision_warnings_said():
             warn_of_imitated_bf16(language_model.device)
@@ -88,11 +98,11 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     (tokens,) = tokenize(model, [text])
     positions = count_masked(tokens, settings)
     console.print(
-        f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, "
-        f"{positions:,} masked positions an epoch, {settings.precision_in_words}"
+        f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, {positions:,} "
+        f"masked positions per epoch, {settings.precision_in_words}"
     )
     if positions * settings.epochs > MANY_POSITIONS:
-        say("This may take minutes; Ctrl-C ends it.")
+        say("This may take several minutes. Press Ctrl-C to stop.")
     follow = followed_values(model, [tokens], settings) <= MAX_FOLLOWED_VALUES
     events = tune(model, [tokens], settings, with_token_shares=follow)
     losses: list[float] = []
@@ -112,7 +122,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         if event is None:
             raise
         console.print(terminal.draw_run(event, losses, settings.layers))
-        say(f"Stopped after step {event.step:,} of {event.steps:,}; this is how far it came.")
+        say(f"Stopped after step {event.step:,} of {event.steps:,}.")
         raise typer.Exit(INTERRUPTED) from None
     assert event is not None and event.result is not None  # a run ends with its result
     console.print(terminal.describe_loss(losses))
@@ -124,16 +134,16 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
 def _conclude(console: Console, result: MicroTuning) -> None:
     """What came of a run, and what to mind."""
     if result.shares is None:
-        console.print("The text is too long to follow which words wrote its embedding.")
+        console.print("The text is too long to compute which words shaped its embedding.")
     else:
         console.print(terminal.draw_words(result))
     if result.diverged[0]:
-        say("The loss ceased to be finite; what is shown is the last that was. "
-             "Lower the learning rate.")  # fmt: skip
+        say("The run diverged: the loss became infinite or NaN. The last finite values are "
+"shown. Lower the learning rate.")  # fmt: skip
     elif result.loss_rose[0]:
-        say("The loss ended above where it started; lower the learning rate.")
+        say("The loss rose instead of falling. Lower the learning rate.")
     if result.texts[0].looks_foreign:
         say(
-            "Many words of this text are not in the model's vocabulary, or only in pieces; it may "
-            "be in a language that the model has not learnt."
+            "Many words of this text are not in the model's vocabulary, or only in pieces. "
+            "It may be in a language the model does not know."
         )

@@ -30,21 +30,27 @@ if TYPE_CHECKING:
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="One text a line, a table with a column of texts (.csv, .tsv, .jsonl, .json, "
-        ".parquet, .xlsx), or a folder of such files."
+        help=(
+            "File with one text per line, a table (.csv, .tsv, .jsonl, .json, .parquet, "
+            ".xlsx), or a folder of such files."
+        )
     ),
 ]
 MethodsModel = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="“all-MiniLM-L6-v2”, “bundled”, the id of a model on the hub, or a folder; by "
-        "default the one that `neuralviz methods` names.",
+        help=(
+            "Model: “all-MiniLM-L6-v2”, “bundled”, a Hugging Face Hub ID, or a folder. "
+            "Default: the method's own model (see `neuralviz methods`)."
+        ),
     ),
 ]
-ColumnOption = Annotated[str | None, typer.Option(help="The column of the texts in a table.")]
-LimitOption = Annotated[int | None, typer.Option(min=1, help="Take the first so many texts.")]
-BatchSizeOption = Annotated[int, typer.Option(min=1, help="Texts that go together.")]
+ColumnOption = Annotated[str | None, typer.Option(help="Column with the texts.")]
+LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N texts.")]
+BatchSizeOption = Annotated[
+    int, typer.Option(min=1, help=("Batch size: number of texts embedded at once."))
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +95,9 @@ def read_file(
                 max_texts=limit,
             )
     except OSError as error:
-        raise NeuralvizError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
     if read.column is not None and column is None:
-        say(f"The texts are those of the column “{read.column}”; --column takes another one.")
+        say(f"Reading texts from the column “{read.column}”. Use --column to choose another.")
     for note in read.notes:
         say(note)
     return read
@@ -108,7 +114,7 @@ def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
     parts = (part for embedder in embedders for part in embedder.parts)
     if sum(part.masked_positions(texts) for part in parts) > MANY_POSITIONS:
-        say("This may take minutes; Ctrl-C ends it and keeps what is finished.")
+        say("This may take several minutes. Press Ctrl-C to stop and keep what is finished.")
 
 
 @contextmanager

@@ -70,7 +70,7 @@ class Embedder(ABC):
 
     name: str
     spec: EmbedderSpec | None = None
-    zeros_mean = "their products with others are 0."
+    zeros_mean = "their cosine similarity to every text is 0."
     """What is to be said of vectors of zeros."""
 
     @property
@@ -176,9 +176,9 @@ class Embedder(ABC):
         broken = ~np.isfinite(vectors).all(axis=1)
         if broken.any():
             raise ModelError(
-                f"The vector of text {places[broken].min() + 1} ({self.name}) holds something that "
-                "is no finite number: the model's weights are broken, or the learning rate is "
-                "far too high."
+                f"The embedding of text {places[broken].min() + 1} ({self.name}) contains "
+                "infinite or NaN values. The model's weights are damaged, or the learning "
+                "rate is far too high."
             )
         if normalize:
             vectors = unit_vectors(vectors)
@@ -320,7 +320,7 @@ def check_batch_size(batch_size: int) -> None:
         SettingsError: it is no whole number of at least 1.
     """
     if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError("The batch size has to be a whole number of at least 1.")
+        raise SettingsError("The batch size must be a whole number of at least 1.")
 
 
 def check_strings(texts: Sequence[str]) -> None:
@@ -369,7 +369,7 @@ def _each_text(sentences: Iterable[Any]) -> Iterator[Any]:
     for entry in sentences:
         if isinstance(entry, Mapping):
             if "text" not in entry:
-                raise TextError("A batch without texts cannot be embedded.")
+                raise TextError("Cannot embed an empty batch.")
             texts = entry["text"]
             yield from [texts] if isinstance(texts, str) else texts
         else:

@@ -23,7 +23,7 @@ class ConcatenatedEmbedder(Embedder):
 
     def __init__(self, parts: Sequence[Embedder]) -> None:
         if len(parts) < 2:
-            raise SettingsError("Join at least two embeddings.")
+            raise SettingsError("Concatenate at least two methods.")
         self._parts = tuple(parts)
         self.name = "+".join(part.name for part in parts)
 

@@ -45,7 +45,7 @@ class NeuralEmbedder(ModelEmbedder):
     """
 
     model: LanguageModel
-    zeros_mean = "no weight moved; choose a learning rate nearer to 0.01."
+    zeros_mean = "no weight changed. Choose a learning rate closer to 0.01."
 
     def __init__(
         self,
@@ -116,7 +116,8 @@ def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
     models = {embedder.model.fingerprint for embedder in embedders}
     if len(but_for_epochs) > 1 or len(models) > 1 or any(each.is_fast for each in settings):
         raise SettingsError(
-            "Only runs that differ by their epochs alone, and are not fast, can be shared."
+            "Only runs that differ in nothing but their epochs, and are not fast, can share "
+            "one computation."
         )
     shared = _SharedRun(sorted({each.epochs for each in settings}))
     for embedder in embedders:

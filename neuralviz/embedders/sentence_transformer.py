@@ -51,5 +51,5 @@ class SentenceTransformerEmbedder(Embedder):
                 list(read), batch_size=len(read), show_progress_bar=False, convert_to_numpy=True
             )
         except (RuntimeError, ValueError, IndexError) as error:
-            raise ModelError(f"The sentence encoder could not read the texts: {error}") from error
+            raise ModelError(f"The sentence encoder could not encode the texts: {error}") from error
         return np.asarray(vectors, dtype=np.float32), nothing_learnt(len(read))

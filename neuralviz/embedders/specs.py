@@ -77,10 +77,10 @@ class EmbedderSpec:
         try:
             spec = cls._from_list(json.loads(text))
         except (ValueError, TypeError) as error:
-            raise SettingsError("What was kept of a method cannot be read.") from error
+            raise SettingsError("Could not read a saved method.") from error
         for part in spec.parts or (spec,):
             if part.method not in METHODS:
-                raise SettingsError(f"There is no method “{part.method[:40]}”.")
+                raise SettingsError(f"Unknown method “{part.method[:40]}”.")
         return spec
 
     def _as_list(self) -> list[Any]:
@@ -108,9 +108,9 @@ def split_options(options: Sequence[str]) -> dict[str, str]:
     for entry in options:
         name, sign, value = entry.partition("=")
         if not sign:
-            raise SettingsError(f"“{entry[:40]}” is not an option; write NAME=VALUE.")
+            raise SettingsError(f"“{entry[:40]}” is not an option. Write options as NAME=VALUE.")
         if name.strip() in values:
-            raise SettingsError(f"The option {name.strip()} is given twice.")
+            raise SettingsError(f"The option {name.strip()} is set twice.")
         values[name.strip()] = value.strip()
     return values
 
@@ -156,13 +156,15 @@ def embedder_specs(
     for name in names:
         if name not in METHODS:
             raise SettingsError(
-                f"There is no method “{name[:40]}”; there is {', '.join(METHODS)}, and several "
-                f"joined by {JOIN}."
+                f"Unknown method “{name[:40]}”. Choose from: {', '.join(METHODS)}, or "
+                f"concatenate several with {JOIN}."
             )
     if any(len(set(names)) != len(names) for names in names_of):
-        raise SettingsError("A method is named twice; joining it with itself adds nothing.")
+        raise SettingsError(
+            "A method is named twice; concatenating it with itself changes nothing."
+        )
     if len(set(names_of)) != len(names_of):
-        raise SettingsError("A method is given twice; name each once.")
+        raise SettingsError("A method is named twice. Name each method once.")
     values: dict[str, dict[str, str]] = {
         name: {key: value for key, value in (defaults or {}).items() if key in _options(name)}
         for name in names
@@ -171,7 +173,9 @@ def embedder_specs(
     for key in sorted(typed, key=lambda key: "." in key):  # what is for one method comes last
         name, dot, option = key.rpartition(".")
         if dot and name not in names:
-            raise SettingsError(f"The option {key} is for the method “{name}”, which is not used.")
+            raise SettingsError(
+                f"The option {key} applies to the method “{name}”, which is not selected."
+            )
         candidates = [name] if dot else names
         takers = [taker for taker in candidates if option == "model" or option in _options(taker)]
         if not takers:
@@ -194,8 +198,10 @@ def _no_such_option(methods: Sequence[str], name: str) -> str:
     has = ", ".join(dict.fromkeys([*(one for m in methods for one in _options(m)), "model"]))
     if len(methods) > 1:
         all_of = ", ".join(methods)
-        return f"None of the methods {all_of} has an option “{name[:40]}”; they have {has}."
-    return f"The method {methods[0]} has no option “{name[:40]}”; it has {has}."
+        return (
+            f"None of the methods {all_of} has an option “{name[:40]}”. Their options are: {has}."
+        )
+    return f"The method {methods[0]} has no option “{name[:40]}”. Its options are: {has}."
 
 
 def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
@@ -210,7 +216,7 @@ def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) ->
                 del values[name]  # one way to say one thing
         except (ValueError, KeyError) as error:
             raise SettingsError(
-                f"The option {name} has to be {options[name].expects}, and “{text[:40]}” is not."
+                f"The option {name} must be {options[name].expects}, not “{text[:40]}”."
             ) from error
     if not is_fast(str(values.get("precision", "exact"))):
         values.pop("tolerance", None)  # it changes nothing

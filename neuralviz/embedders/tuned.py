@@ -66,10 +66,12 @@ class TunedOutputEmbedder(ModelEmbedder):
         self.difference = difference
         if difference:
             self.zeros_mean = (
-                "its tuned output is its plain one; choose a learning rate nearer to 0.01."
+                "micro-tuning did not change the output. Choose a learning rate closer to 0.01."
             )
         if not model.last_block_layers:
-            raise SettingsError(f"The model {model.id} has no blocks whose layers can be tuned.")
+            raise SettingsError(
+                f"The model {model.id} has no blocks with layers that can be tuned."
+            )
         if settings is None:
             settings = check_settings(model, layers="last_block", epochs=APPENDIX_G_EPOCHS)
         options["layers"] = "last_block"

@@ -128,8 +128,8 @@ def unit_rows(vectors: ArrayLike) -> np.ndarray:
     if not np.isfinite(rows).all():
         broken = int((~np.isfinite(rows)).any(axis=1).sum())
         raise NeuralvizError(
-            f"{broken:,} of {len(rows):,} vectors hold something that is no finite number, so "
-            "their products mean nothing; choose another model or method."
+            f"{broken:,} of {len(rows):,} embeddings contain infinite or NaN values. Choose "
+            "another model or method."
         )
     peak = np.abs(rows).max(axis=1, keepdims=True, initial=0)
     rows /= np.where(peak > 0, peak, 1)
@@ -174,12 +174,11 @@ def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, n
     if not len(alike) or not len(unlike):
         which = "similar" if not len(alike) else "dissimilar"
         raise NeuralvizError(
-            f"There is no {which} pair to compare the others with; both kinds are needed."
+            f"There are no {which} pairs. Both similar and dissimilar pairs are needed."
         )
     if not (np.isfinite(alike).all() and np.isfinite(unlike).all()):
         raise NeuralvizError(
-            "Products that are not finite numbers cannot be compared; choose another model or "
-            "method."
+            "Some cosine similarities are infinite or NaN. Choose another model or method."
         )
     return alike, unlike
 
@@ -192,6 +191,5 @@ def check_compared(total: int, what: str, most: int) -> None:
     """
     if total > most:
         raise NeuralvizError(
-            f"{total:,} {what} are too many to compare one by one, so what methods break in common "
-            "is not told; take fewer texts."
+            f"{total:,} {what} are too many to find shared errors. Use fewer texts."
         )

@@ -58,12 +58,12 @@ def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"products have the shape {x.shape}, scores {y.shape}")
+        raise ValueError(f"products must have the shape of scores, {y.shape}; got {x.shape}")
     broken = int((~np.isfinite(x)).sum())
     if broken:
         raise NeuralvizError(
-            f"{broken:,} of {len(x):,} products are not finite numbers, so nothing can be compared "
-            "with the scores; choose another model or method."
+            f"{broken:,} of {len(x):,} cosine similarities are infinite or NaN. Choose "
+            "another model or method."
         )
     if why_undefined(x, y):
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
@@ -161,13 +161,13 @@ def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:
     """A sentence on why nothing can be correlated; empty where it can be."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if len(x) < 2:
-        return "Fewer than two pairs have no correlation."
+        return "A correlation needs at least two pairs."
     if not np.isfinite(y).all():
-        return "A score is not a finite number, so there is no correlation."
+        return "A score is infinite or NaN, so the correlation is undefined."
     if _is_constant(y):
-        return "All scores are equal, so there is no correlation: nothing can rise with them."
+        return "All scores are equal, so the correlation is undefined."
     if _is_constant(x):
-        return "All products are equal, so there is no correlation: the method tells no pair apart."
+        return "All cosine similarities are equal, so the correlation is undefined."
     return ""
 
 

@@ -105,8 +105,8 @@ class ScoredData(DataSet):
     def __post_init__(self) -> None:
         if not self.similar > self.dissimilar:
             raise SettingsError(
-                f"Similar pairs have to score more than dissimilar ones; {self.similar:g} is not "
-                f"above {self.dissimilar:g}."
+                f"The threshold for similar pairs ({self.similar:g}) must be above the one "
+                f"for dissimilar pairs ({self.dissimilar:g})."
             )
 
     @property
@@ -146,14 +146,13 @@ class ScoredData(DataSet):
             return why_undefined(np.arange(len(self.scores)), self.scores)
         if measure == "triplets" and n_similar < 2:
             return (
-                f"{_scoring(n_similar)} {self.similar:g} or more; triplets need at least two. "
-                "Choose another bound of what is similar."
+                f"{_scoring(n_similar)} {self.similar:g} or more; triplets need at least "
+                "two. Lower the threshold for similar pairs."
             )
         if measure == "pairs" and not (n_similar and n_dissimilar):
             return (
                 f"{_scoring(n_similar)} {self.similar:g} or more, {_scoring(n_dissimilar)} "
-                f"{self.dissimilar:g} or less; both are needed. Choose other bounds of what is "
-                "similar and dissimilar."
+                f"{self.dissimilar:g} or less; both are needed. Change the thresholds."
             )
         return ""
 
@@ -214,7 +213,7 @@ class LabelledData(DataSet):
 
     def problem(self, measure: Measure) -> str:
         if measure == "neighbours" and len(set(self.labels)) < 2:
-            return "All texts have the same label, so any neighbour is right; two are needed."
+            return "All texts have the same label. At least two different labels are needed."
         return ""
 
     def _contents(self) -> Iterable[object]:
@@ -242,7 +241,7 @@ class ParaphraseData(DataSet):
 
     def describe(self) -> str:
         names = ", ".join(dict.fromkeys(self.varies))
-        return f"{many(len(self.values), 'generated phrase')}, varied in {names}"
+        return f"{many(len(self.values), 'generated phrase')}, varying in {names}"
 
     def problem(self, measure: Measure) -> str:
         cells = np.stack([_codes(self.varies), self.fixed1, self.fixed2], axis=1)
@@ -250,7 +249,10 @@ class ParaphraseData(DataSet):
         for number in range(int(cell.max()) + 1):
             if len(np.unique(self.values[cell.ravel() == number])) > 1:
                 return ""
-        return "In no cell does the value of a quality vary, so there is nothing to correlate with."
+        return (
+            "The values never vary within a pair of fixed values, so there is nothing to "
+            "correlate with."
+        )
 
     def _contents(self) -> Iterable[object]:
         return (
@@ -276,8 +278,8 @@ def scored_data(
     """
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
-            f"{name} has {many(len(scores), 'pair')} with two texts and a score; "
-            f"at least {FEWEST_PAIRS} are needed.{with_notes(notes)}"
+            f"{name} has only {many(len(scores), 'pair')} with two texts and a score; at "
+            f"least {FEWEST_PAIRS} are needed.{with_notes(notes)}"
         )
     scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
     texts, at = distinct([*first, *second])
@@ -309,8 +311,8 @@ def grouped_data(
     """
     if len(texts) < 3:
         raise TextError(
-            f"{name} has {many(len(texts), 'text')} with a group; a triplet needs "
-            f"three.{with_notes(notes)}"
+            f"{name} has only {many(len(texts), 'text')} with a group; a triplet needs three."
+            f"{with_notes(notes)}"
         )
     different, at = distinct(texts)
     anchor = None if anchors is None else np.array(anchors, dtype=bool)
@@ -328,12 +330,12 @@ def labelled_data(
     once = list(dict.fromkeys(zip(texts, labels, strict=True)))
     if len(once) < 2:
         raise TextError(
-            f"{name} has {many(len(once), 'text')} with a label; at least 2 are needed."
+            (f"{name} has only {many(len(once), 'text')} with a label; at least two are needed.")
             + with_notes(notes)
         )
     if len(once) < len(texts):
         rows = count(len(texts) - len(once), "row")
-        notes += (f"{rows} left out because text and label came before.",)
+        notes += (f"Skipped {rows}: duplicate text and label.",)
     different, at = distinct([text for text, _ in once])
     return LabelledData(name, different, at, tuple(label for _, label in once), notes=notes)
 

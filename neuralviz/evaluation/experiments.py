@@ -171,14 +171,14 @@ def experiment_rows(
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
             raise SettingsError(
-                f"There is no experiment “{name[:40]}”; there is {', '.join(EXPERIMENTS)}."
+                f"Unknown experiment “{name[:40]}”. Choose from: {', '.join(EXPERIMENTS)}."
             )
         tables[name] = EXPERIMENTS[name].rows(given)
     used = _options_of([row for rows in tables.values() for row in rows])
     for option in typed:
         if option not in used:
             raise SettingsError(
-                f"No method of the experiment {', '.join(tables)} has an option “{option[:40]}”."
+                f"No method in the experiment {', '.join(tables)} has an option “{option[:40]}”."
             )
     return _united(tables)
 
@@ -204,7 +204,7 @@ def _row(
         if not any(name in {one.name for one in METHODS[taker].options} for taker in takers):
             continue
         if name in fixed:
-            raise SettingsError(f"The experiment sets {name} itself; leave that option out.")
+            raise SettingsError(f"The experiment sets {name} itself. Remove that option.")
         options[option] = value
     spec = embedder_spec(method, options | dict(fixed), given.model_id)
     suffix = method_label(spec).removeprefix(spec.method)  # the options, in words
@@ -305,39 +305,51 @@ EXPERIMENTS = {
     for one in (
         Experiment(
             "ablations",
-            "Neural without a layer or a blueprint, after 5 and 10 epochs (Tables 5 to 12).",
+            (
+                "Neural embeddings without one layer or one blueprint, after 5 and 10 epochs "
+                "(Tables 5 to 12)."
+            ),
             _ablations,
         ),
-        Experiment("layers", "Neural without one layer of the head (Tables 5 to 8).", _layers),
-        Experiment("blueprints", "Neural without one blueprint (Tables 9 to 12).", _blueprints),
+        Experiment(
+            "layers", ("Neural embeddings without one layer of the head (Tables 5 to 8)."), _layers
+        ),
+        Experiment(
+            "blueprints", "Neural embeddings without one blueprint (Tables 9 to 12).", _blueprints
+        ),
         Experiment(
             "epochs",
-            "Neural after 1 to 20 epochs.",
+            "Neural embeddings after 1 to 20 epochs.",
             _sweep(
                 "epochs", [str(n) for n in range(1, 21)], {"5": "neural, 5 epochs", "10": "neural"}
             ),
         ),
         Experiment(
             "learning-rate",
-            "Neural by learning rate.",
+            "Neural embeddings at different learning rates.",
             _sweep(
                 "learning_rate",
                 ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"),
                 {"0.01": "neural"},
             ),
         ),
-        Experiment("precision", "Neural by how exactly texts are learnt.", _precisions),
+        Experiment("precision", "Neural embeddings in each precision.", _precisions),
         Experiment(
             "outputs",
-            "Plain and micro-tuned outputs beside neural embeddings (Appendix G).",
+            (
+                "Hidden-layer outputs, plain and micro-tuned, compared with neural embeddings "
+                "(Appendix G)."
+            ),
             _outputs,
         ),
-        Experiment("joined", "Neural embeddings joined with others (Appendix H).", _joined),
+        Experiment("joined", "Neural embeddings concatenated with others (Appendix H).", _joined),
         Experiment(
-            "sbert-wk-parts", "Each part of SBERT-WK alone (its Table VII).", _sbert_wk_parts
+            "sbert-wk-parts", "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
         ),
         Experiment(
-            "sbert-wk-sweep", "SBERT-WK by first layer and window (its Figure 3).", _sbert_wk_sweep
+            "sbert-wk-sweep",
+            ("SBERT-WK with different first layers and layer windows (SBERT-WK, Figure 3)."),
+            _sbert_wk_sweep,
         ),
     )
 }

@@ -68,14 +68,15 @@ def load_hub_data(
     """
     if not name.removeprefix(PREFIX).partition(":")[0].strip():
         raise SettingsError(
-            f"Name a data set behind {PREFIX}, as in {PREFIX}stsb; known are {', '.join(KNOWN)}."
+            f"Name a data set after {PREFIX}, such as {PREFIX}stsb. Short names: "
+            f"{', '.join(KNOWN)}."
         )
     repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
     rows = _load(repo, config, split)
     notes: tuple[str, ...] = ()
     if len(rows) > max_rows:
         rows = rows.select(range(max_rows))
-        notes, benchmark = (f"Only the first {max_rows:,} rows of {repo} are taken.",), ""
+        notes, benchmark = (f"Read only the first {max_rows:,} rows of {repo}.",), ""
     columns = {column: rows[column] for column in rows.column_names}
     label = f"{repo}:{split}"
     data: DataSet | None = _of_lists(label, columns)
@@ -107,8 +108,8 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         from datasets.utils.logging import disable_progress_bar
     except ImportError as error:
         raise NeuralvizError(
-            "Data sets of the hub need the package “datasets”: pip install "
-            "'neuralviz[datasets]'. Or save the data as a CSV and give that file."
+            "Data sets on the Hub need the package “datasets”: pip install "
+            "'neuralviz[datasets]'. You can also save the data as CSV and use that file."
         ) from error
     if not Path(repo).is_dir():
         _ask_for(repo)
@@ -117,12 +118,14 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         return load_dataset(repo, config, split=split)
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
         raise NeuralvizError(
-            f"The data set {repo} cannot be had: it is not on this machine, or not on the hub, or "
-            "the hub was lost on the way. Give a folder with a copy of it, or a CSV."
+            f"The data set {repo} is not available: it is not on this machine, and it could "
+            "not be downloaded from the Hub. Use a folder with a copy of it, or a CSV file."
         ) from error
     except Exception as error:  # whatever a format of theirs may run into
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else "no reason"
-        raise NeuralvizError(f"The data set {repo} cannot be read: {reason}.") from error
+        reason = (
+            str(error).strip().splitlines()[0][:200] if str(error).strip() else ("unknown reason")
+        )
+        raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
 
 
 def _ask_for(repo: str) -> None:
@@ -138,9 +141,9 @@ def _ask_for(repo: str) -> None:
     found = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
     if isinstance(found, Exception):
         raise NeuralvizError(
-            f"The data set {repo} cannot be had: there is no network, or no such data set on the "
-            "hub. Give a folder with a copy of it, or a CSV; with HF_HUB_OFFLINE=1 a copy that was "
-            "downloaded before is taken."
+            f"The data set {repo} is not available: there is no network connection, or no "
+            "such data set on the Hub. Use a folder with a copy of it, or a CSV file. With "
+            "HF_HUB_OFFLINE=1, a copy downloaded earlier is used."
         ) from found
 
 

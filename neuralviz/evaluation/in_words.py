@@ -45,7 +45,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         words[f"{measured.neighbours.k}-NN"] = {
             "accuracy": f"{measured.neighbours.accuracy:.1%}",
             "95 %": f"{low:.1%} … {high:.1%}",
-            "most frequent label": f"{measured.neighbours.baseline:.1%}",
+            "majority baseline": f"{measured.neighbours.baseline:.1%}",
         }
     if measured.uniformity is not None:
         aligned = measured.uniformity.alignment
@@ -54,7 +54,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
     for one in measured.paraphrases:
         defined = one.kendall_c[np.isfinite(one.kendall_c)]
         mean = f"{defined.mean():.3f}" if len(defined) else NONE
-        words.setdefault("mean tau-c", {})[f"{one.quality} varied"] = mean
+        words.setdefault("mean tau-c", {})[f"{one.quality} varies"] = mean
     return words
 
 

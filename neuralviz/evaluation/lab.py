@@ -148,7 +148,7 @@ class _Evaluation:
             yield Cell(number, at, None, error=str(error))
         except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
             reason = f"{type(error).__name__}: {error}".rstrip(": ")[:300]
-            sentence = f"Something went wrong that was not foreseen ({reason})."
+            sentence = f"Unexpected error: {reason}."
             yield Cell(number, at, None, error=sentence)
 
     def _embed_at_once(self, number: int, group: Sequence[int]) -> Iterator[Progress]:

@@ -111,8 +111,7 @@ def measure_layers(
             cosines[:, number] = _cosines(vectors[first], vectors[second])
         if not np.isfinite(cosines).all():
             raise ModelError(
-                f"The model {model.id} gives vectors that are not finite numbers, so its layers "
-                "cannot be compared; choose another model."
+                f"The model {model.id} outputs infinite or NaN values. Choose another model."
             )
         vectors = {s: v for s, v in vectors.items() if last_use[s] >= end}
         yield _result(model, pairs, cosines[:, :end])
@@ -178,8 +177,8 @@ def _tokens(model: TextModel, pairs: ScoredPairs) -> dict[str, TokenizedText]:
                 tokenize(model, pair)
             except TextError:
                 raise TextError(
-                    f"Pair {number:,} has a sentence without a character the model can read; "
-                    "give it at least one word, or leave the pair out."
+                    f"Pair {number:,} has a sentence without any character the model can "
+                    "read. Add a word, or remove the pair."
                 ) from None
         raise
 

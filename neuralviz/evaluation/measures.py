@@ -60,8 +60,8 @@ def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, .
     for name in wanted:
         if name not in data.measures:
             raise SettingsError(
-                f"{data.name} has no columns to measure {name} on: it is {data.describe()}, for "
-                f"{', '.join(data.measures)}."
+                f"{data.name} cannot be used for {name}. It has {data.describe()}, which "
+                f"supports: {', '.join(data.measures)}."
             )
     chosen = tuple(wanted) or data.measures
     problems = {name: data.problem(name) for name in chosen}
@@ -98,12 +98,12 @@ def measure(
     units = unit_rows(vectors)
     if len(units) != len(data.texts):
         raise NeuralvizError(
-            f"There are {len(units):,} vectors for the {len(data.texts):,} different texts of "
-            f"{data.name}; give one a text."
+            f"Got {len(units):,} vectors for the {len(data.texts):,} different texts of "
+            f"{data.name}; expected one per text."
         )
     unknown = [name for name in settings.measures if name not in data.measures]
     if unknown:
-        raise SettingsError(f"{data.name} cannot be measured by {', '.join(unknown)}.")
+        raise SettingsError(f"{data.name} does not support: {', '.join(unknown)}.")
     found = _with_products(data, units, settings.seed)
     given = _Given(data, units, settings, should_stop)
     for name in settings.measures_of(data):
@@ -233,8 +233,10 @@ def _correlations(found: Measured, given: _Given) -> Measured:
     notes = found.notes
     if intervals is None:
         notes += (
-            f"{coefficients.n:,} pairs are too many to be drawn again often: there are no "
-            "intervals.",
+            (
+                f"{coefficients.n:,} pairs are too many for bootstrap intervals; intervals are "
+                "not shown."
+            ),
         )
     return replace(found, correlations=coefficients, intervals=intervals, notes=notes)
 
@@ -257,12 +259,14 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
     near = find_neighbours(given.units[data.rows], k, should_stop=given.should_stop)
     notes = found.notes
     if near.k < k:
-        notes += (f"{near.k} neighbours vote in place of {k}: there are no more texts.",)
+        notes += (f"Using {near.k} neighbours instead of {k}: there are no more texts.",)
     fewest = min(Counter(data.labels).values())
     if fewest <= near.k:
         notes += (
-            f"The rarest label is on {many(fewest, 'text')}, so no more than "
-            f"{fewest - 1} of {near.k} neighbours can share it: take fewer neighbours.",
+            (
+                f"The rarest label has only {many(fewest, 'text')}, so at most {fewest - 1} of "
+                f"{near.k} neighbours can share it. Use fewer neighbours."
+            ),
         )
     missed = outvoted(near, data.labels, k, WORST)
     return replace(
@@ -298,7 +302,7 @@ def _paraphrases(found: Measured, given: _Given) -> Measured:
     )
     if not any(np.isfinite(one.kendall_c).any() for one in maps):
         raise NeuralvizError(
-            "In no cell is there a correlation: the method finds all phrases equally near."
+            "No correlation is defined: the method gives all phrases the same cosine similarity."
         )
     return replace(found, paraphrases=maps)
 

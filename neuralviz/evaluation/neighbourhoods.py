@@ -72,7 +72,7 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     n = int(labelled.sum())
     if n < 2:
         raise NeuralvizError(
-            f"The accuracy needs at least 2 texts with a label; {n} of {len(codes):,} has one."
+            f"The accuracy needs at least 2 texts with a label; only {n} of {len(codes):,} has one."
         )
     right = int(((_winners(neighbours, codes, k) == codes) & labelled).sum())
     baseline = np.bincount(codes[labelled]).max() / n
@@ -139,8 +139,8 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
     _check_k(k)
     if len(first) != len(second):
         raise NeuralvizError(
-            f"Neighbours of {len(first):,} and of {len(second):,} texts cannot be compared; take "
-            "two embeddings of the same texts."
+            f"Cannot compare the neighbours of {len(first):,} texts with those of "
+            f"{len(second):,}. Use two embeddings of the same texts."
         )
     k = min(k, first.k, second.k)
     shares = np.zeros(len(first))
@@ -153,7 +153,7 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
 
 def _check_k(k: int) -> None:
     if k < 1:
-        raise SettingsError("The number of neighbours has to be at least 1.")
+        raise SettingsError("The number of neighbours must be at least 1.")
 
 
 def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.ndarray, int]:
@@ -161,7 +161,7 @@ def _codes(neighbours: Neighbours, labels: Sequence[str], k: int) -> tuple[np.nd
     _check_k(k)
     if len(labels) != len(neighbours):
         raise NeuralvizError(
-            f"There are {len(labels):,} labels for {len(neighbours):,} texts; give one a text."
+            f"Got {len(labels):,} labels for {len(neighbours):,} texts; expected one per text."
         )
     numbers: dict[str, int] = {"": -1}
     codes = [numbers.setdefault(label, len(numbers) - 1) for label in labels]

@@ -63,7 +63,7 @@ def quality_maps(
         np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
     )
     if not len(x):
-        raise NeuralvizError("There is no generated phrase to measure.")
+        raise NeuralvizError("There are no generated phrases to evaluate.")
     names = np.array(varies, dtype=object)
     maps = []
     for quality in dict.fromkeys(varies):

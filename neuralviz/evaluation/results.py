@@ -92,7 +92,7 @@ class Results:
         sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in rows_of.items()]
         compared = self.compared.get(data)
         if compared is not None:
-            sentences += [f"{name} in common: {why}" for name, why in compared.failed.items()]
+            sentences += [f"Shared {name} errors: {why}" for name, why in compared.failed.items()]
         return sentences
 
     def left_out(self, data: int) -> str:
@@ -101,7 +101,7 @@ class Results:
         if compared is None or not compared.left_out:
             return ""
         return (
-            f"What is broken in common is told of the first {len(compared.rows)} methods; "
+            f"Shared errors are shown for the first {len(compared.rows)} methods; "
             f"{compared.left_out} more are not compared."
         )
 
@@ -139,7 +139,7 @@ class Results:
                         f"{name} diff": f"{counted.diff:.2f}",
                     }
                     if counted.shared is not None:
-                        line[f"{name} in common with neural (I)"] = f"{counted.shared:.2f}"
+                        line[f"{name} shared with neural (I)"] = f"{counted.shared:.2f}"
             lines.append(line)
         return as_lines(lines)
 
@@ -177,7 +177,7 @@ class Results:
         labels = [f"{n} {self.rows[at].label}" for n, at in enumerate(compared.rows, 1)]
         return [
             (
-                [f"{name} in common (I)", *(str(n) for n in range(1, len(labels) + 1))],
+                [f"{name}: shared errors (I)", *(str(n) for n in range(1, len(labels) + 1))],
                 [
                     [label, *(in_digits(value, 2) for value in line)]
                     for label, line in zip(labels, one.share, strict=True)

@@ -52,19 +52,19 @@ def find_roles(
     for role, column in roles.items():
         if role not in all_roles:
             raise SettingsError(
-                f"There is no role “{role[:40]}”; there is {', '.join(sorted(all_roles))}."
+                f"Unknown role “{role[:40]}”. Choose from: {', '.join(sorted(all_roles))}."
             )
         if not column.strip():
             if role in OPTIONAL:
                 continue
-            raise SettingsError(f"The role {role} is given no column; it cannot do without one.")
+            raise SettingsError(f"The role {role} needs a column.")
         found_column = _named(column, columns)
         if found_column in taken:
-            raise SettingsError(f"The column “{found_column[:40]}” cannot have two roles at once.")
+            raise SettingsError(f"The column “{found_column[:40]}” has two roles. Give it one.")
         taken.add(found_column)
         if not found_column:
             raise SettingsError(
-                f"{name} has no column “{column[:40]}” for the role {role}; it has "
+                f"{name} has no column “{column[:40]}” for the role {role}. Its columns are: "
                 f"{_listed(columns)}."
             )
     for kind, of_kind in ROLES.items():
@@ -79,14 +79,13 @@ def find_roles(
     ]
     if lacking:
         raise TextError(
-            f"{name} has no column for {' or '.join(map(' and '.join, lacking))} beside what is "
-            f"said already; it has {_listed(columns)}. Say which it is, as in --role "
-            f"{lacking[0][0]}=…"
+            f"{name} also needs a column for {' or '.join(map(' and '.join, lacking))}. Its "
+            f"columns are: {_listed(columns)}. Name it with --role {lacking[0][0]}=…"
         )
     raise TextError(
-        f"{name} has no columns that can be measured on. It needs sentence1, sentence2 and score; "
-        "or text and group; or text and label; or original, generated, varies, value, fixed1 and "
-        f"fixed2. It has {_listed(columns)}; say which column has which role, as in "
+        f"{name} does not have the columns of a data set: sentence1, sentence2 and score; "
+        "text and group; text and label; or original, generated, varies, value, fixed1 and "
+        f"fixed2. Its columns are: {_listed(columns)}. Assign roles with --role, as in "
         "--role text1=… --role text2=… --role score=…."
     )
 

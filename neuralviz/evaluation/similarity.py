@@ -79,8 +79,7 @@ def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Simila
     missing = np.isnan(vectors).all(axis=1)
     if not np.isfinite(vectors[~missing]).all():
         raise NeuralvizError(
-            f"The vectors of {method} hold something that is no finite number; they cannot be "
-            "compared."
+            f"The embeddings by {method} contain infinite or NaN values and cannot be compared."
         )
     peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     zeros = peak[:, 0] == 0

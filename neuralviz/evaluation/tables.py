@@ -77,7 +77,7 @@ def data_of(
     else:
         data = _paraphrases(name, table, columns)
     if kind != "pairs" and (similar is not None or dissimilar is not None):
-        note = f"{name} has no scores, so bounds of what is similar change nothing."
+        note = f"{name} has no scores; --similar and --dissimilar have no effect."
         data = replace(data, notes=(*data.notes, note))
     return replace(data, columns=columns)
 
@@ -107,9 +107,10 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
             anchors = [role in ANCHORS for role in roles]
         else:
             notes += (
-                f"No text has the role “{'” or “'.join(ANCHORS)}” in the column "
-                f"“{columns['role'][:40]}”, so the roles are not used; write it beside those that "
-                "are anchors.",
+                (
+                    f"No text in the column “{columns['role'][:40]}” has the role “"
+                    f"{'” or “'.join(ANCHORS)}”, so roles are ignored. Mark the anchors with it."
+                ),
             )
     return grouped_data(name, texts, groups, anchors, notes=notes)
 
@@ -129,8 +130,11 @@ def _paraphrases(name: str, table: Table, columns: Mapping[str, str]) -> Paraphr
     original, generated, varies = rows.texts
     if len(original) < 2:
         raise TextError(
-            f"{name} has {many(len(original), 'text')} generated from an original; at least 2 are "
-            "needed." + with_notes(rows.notes)
+            (
+                f"{name} has only {many(len(original), 'text')} generated from an original; at "
+                "least two are needed."
+            )
+            + with_notes(rows.notes)
         )
     texts, at = distinct([*original, *generated])
     n = len(original)

@@ -106,25 +106,21 @@ class Grouping:
         """
         if len(self.anchors) * len(self.others) > max_products:
             raise NeuralvizError(
-                f"{len(self.group):,} texts make too many triplets to be counted in minutes; take "
-                "the first 200,000 texts or fewer."
+                f"{len(self.group):,} texts make too many triplets. Use at most 200,000 texts."
             )
         if self.n_triplets:
             return
         n_groups = len(np.unique(self.group))
         if n_groups < 2:
-            raise NeuralvizError(
-                "All texts are of one group, so there is no text of another one to tell them from; "
-                "triplets need at least two groups."
-            )
+            raise NeuralvizError("All texts are in one group. Triplets need at least two groups.")
         if self.anchor is None:
             raise NeuralvizError(
-                f"Each of the {n_groups:,} groups has one text only; triplets need groups of at "
-                "least two texts that mean the same."
+                f"Each of the {n_groups:,} groups has only one text. Triplets need groups of "
+                "at least two texts."
             )
         raise NeuralvizError(
-            "No anchor has another text in its group and one outside of it; triplets need anchors "
-            "and other texts in at least two groups."
+            "No anchor has both a positive and a negative. Triplets need an anchor, another "
+            "text of its group and a text of another group."
         )
 
 

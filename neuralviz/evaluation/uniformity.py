@@ -53,7 +53,7 @@ def alignment_and_uniformity(
     """
     units = unit_rows(vectors)
     if len(units) < 2:
-        raise NeuralvizError("One text has no other to be apart from; at least two are needed.")
+        raise NeuralvizError("Uniformity needs at least two texts.")
     alignment = None
     if len(alike):
         chunks = (alike[start : start + _ROWS] for start in range(0, len(alike), _ROWS))

@@ -76,7 +76,11 @@ class Evaluate(Task[Event, Filling]):
         total = n_texts * (len(self.plan.rows) - len(failed))
         shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
         done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
-        unit = "texts by the methods that did not fail" if failed else "texts by all methods"
+        unit = (
+            "texts embedded (methods that did not fail)"
+            if failed
+            else ("texts embedded (all methods)")
+        )
         now = _in_words(doing, results) if doing is not None else ""
         return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}")
 
@@ -91,8 +95,8 @@ def _shares(event: EvaluationProgress) -> dict[int, float]:
 def _in_words(doing: EvaluationProgress, results: Results) -> str:
     """What is going on, to be put after counts; empty when it is over."""
     if doing.row is None:
-        return "" if results.compared else "; looking for errors in common"
+        return "" if results.compared else "; finding shared errors"
     if (0, doing.row) in results.cells:
         return ""
-    others = f" and {len(doing.at_once) - 1} more at once" if doing.at_once else ""
+    others = f" and {len(doing.at_once) - 1} more in the same run" if doing.at_once else ""
     return f"; {doing.doing} by {results.rows[doing.row].label}{others}"

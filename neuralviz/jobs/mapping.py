@@ -37,8 +37,8 @@ SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are held in memory
 _STAGES = {
-    "waiting": "Waiting for another map to be made",
-    "neighbours": "Finding the nearest texts of every text",
+    "waiting": "Waiting for another map to finish",
+    "neighbours": "Finding neighbours",
     "layout": "Making the map",
     "clusters": "Finding clusters",
 }
@@ -130,7 +130,7 @@ class MakeMaps(Task[Told, Mapped]):
             counted = f", epoch {event.done:,} of {event.total:,}" if event.total else ""
             doing = f"{method}: {_STAGES[event.stage]}{counted}"
         elif embedding is None:
-            doing = f"{method}: getting the model ready …"
+            doing = f"{method}: loading the model …"
         else:
             doing = f"{method}: {embedding.done:,} of {embedding.total:,} different texts embedded"
         return Progress(result.place + share, len(self.choices), doing=doing)
@@ -191,8 +191,8 @@ class PlaceSentence(LatestTask[Placed]):
         embedder = make_embedder(self.spec, LOADERS)
         if placer.kept.embedder not in embedder_ids(embedder):
             raise ModelError(
-                f"The model of “{method_labels([self.spec])[0]}” has changed since this map was "
-                "made; press “Make the map” to make it again."
+                f"The model of “{method_labels([self.spec])[0]}” has changed since this map "
+                "was made. Press “Make the map” to update it."
             )
         vector = embedder.encode([self.sentence])
         placed = Placed(placer.near(vector, PLACED_NEIGHBOURS))
@@ -204,7 +204,7 @@ class PlaceSentence(LatestTask[Placed]):
             if should_stop():
                 raise
             raise NeuralvizError(
-                "Another map is being made; the sentence can be placed when it is done."
+                "The sentence can be placed when the map in progress is finished."
             ) from None
         yield replace(placed, at=at)
 
@@ -216,5 +216,5 @@ def _placer(folder: str, corpus_id: str, map_id: str) -> Placer:
     corpus = store.corpus(corpus_id)
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
-        raise StoreError("This map is not there any more; it was deleted meanwhile.")
+        raise StoreError("This map was deleted in the meantime.")
     return Placer(store, corpus, kept)

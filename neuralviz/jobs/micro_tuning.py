@@ -97,7 +97,7 @@ class TuneBlocks(Task["TuningEvent", Marks]):
 
     @property
     def label(self) -> str:
-        return "Where a text leaves its mark"
+        return "Where a text changes the network"
 
     def start(self) -> Marks:
         epochs = self.settings.epochs

@@ -174,7 +174,7 @@ class Run(Generic[R]):
         else:
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
             reason = f"{type(failure).__name__}: {failure}".rstrip(": ")
-            error = f"Something went wrong that was not foreseen ({reason})."
+            error = f"Unexpected error: {reason}."
         with self._lock:
             self._end(status, error)
 

@@ -38,11 +38,11 @@ def make_pooling(
         SettingsError: there is no such pooling, or the model has no such token.
     """
     if name not in POOLINGS:
-        raise SettingsError(f"The pooling has to be one of {', '.join(POOLINGS)}.")
+        raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
     if (name == "cls" and not model.prefix_ids) or (name == "sep" and not model.suffix_ids):
         place = "before" if name == "cls" else "behind"
         raise SettingsError(
-            f"The model {model.id} puts no special token {place} a text; use mean or last."
+            f"The model {model.id} has no special token {place} a text. Use mean or last."
         )
     chosen = list(layers)
 

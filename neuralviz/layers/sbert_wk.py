@@ -197,7 +197,9 @@ def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:
         SettingsError: there is no such part.
     """
     if part not in PARTS:
-        raise SettingsError(f"SBERT-WK has no part “{part[:40]}”; it has {', '.join(PARTS)}.")
+        raise SettingsError(
+            f"Unknown part of SBERT-WK “{part[:40]}”. Choose from: {', '.join(PARTS)}."
+        )
     return ablation(settings)[PARTS[part]]
 
 
@@ -211,7 +213,9 @@ def ablation(settings: SbertWkSettings) -> dict[str, Pooling]:
         return SbertWkSettings(settings.layer_start, settings.variant, settings.window, omega)
 
     return {
-        "Last layer, mean": sbert_wk_pooling(settings, weighting="last", token_importance=False),
+        "Mean of the last layer": sbert_wk_pooling(
+            settings, weighting="last", token_importance=False
+        ),
         "Alignment": sbert_wk_pooling(alone(1.0), token_importance=False),
         "Novelty": sbert_wk_pooling(alone(0.0), token_importance=False),
         "Token importance, last layer": sbert_wk_pooling(settings, weighting="last"),

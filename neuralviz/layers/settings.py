@@ -22,7 +22,7 @@ PARTS = {
     "novelty": "Novelty",
     "importance": "Token importance, all layers",
     "importance-last": "Token importance, last layer",
-    "last": "Last layer, mean",
+    "last": "Mean of the last layer",
 }
 """By name, what of SBERT-WK is taken: a row of Table VII."""
 
@@ -45,7 +45,7 @@ def check_layer_numbers(
     n_layers = model.n_blocks + 1
     if isinstance(layer, str):
         if layer not in ("last", "all"):
-            raise SettingsError("The layer has to be a number, “last” or “all”.")
+            raise SettingsError("The layer must be a number, “last” or “all”.")
         return tuple(range(n_layers)) if layer == "all" else (n_layers - 1,)
     numbers = tuple(layer) if isinstance(layer, Iterable) else (layer,)
     if not numbers:
@@ -54,8 +54,8 @@ def check_layer_numbers(
         is_whole = isinstance(number, Integral) and not isinstance(number, bool)
         if not is_whole or not -n_layers <= number < n_layers:
             raise SettingsError(
-                f"The model {model.id} has no layer {number}: its layers of vectors are 0, the "
-                f"embedding output, to {n_layers - 1}, or -1 to -{n_layers} from the end."
+                f"The model {model.id} has no layer {number}. Choose from 0 (embedding "
+                f"output) to {n_layers - 1}, or from -1 to -{n_layers}, counted from the end."
             )
     return tuple(dict.fromkeys(int(number) % n_layers for number in numbers))
 
@@ -93,19 +93,19 @@ def check_sbert_wk(
             an omega outside 0 … 1.
     """
     if variant not in VARIANTS:
-        raise SettingsError(f"The variant has to be {' or '.join(VARIANTS)}.")
+        raise SettingsError(f"The variant must be {' or '.join(VARIANTS)}.")
     if layer_start is None:
         layer_start = round(model.n_blocks * LAYER_START_SHARE)
     for name, value in (("first layer", layer_start), ("window", window)):
         if not isinstance(value, Integral) or isinstance(value, bool):
-            raise SettingsError(f"The {name} has to be a whole number, and {value!r} is not.")
+            raise SettingsError(f"The {name} must be a whole number, not {value}.")
     if not 0 <= layer_start <= model.n_blocks:
         raise SettingsError(
-            f"The model {model.id} has the layers 0 to {model.n_blocks}; it cannot start at "
-            f"{layer_start}."
+            f"The model {model.id} has layers 0 to {model.n_blocks}; the first layer cannot "
+            f"be {layer_start}."
         )
     if window < 1:
-        raise SettingsError("The window has to be at least 1 layer to each side.")
+        raise SettingsError("The layer window must be at least 1.")
     if isinstance(omega, bool) or not isinstance(omega, Real) or not 0 <= omega <= 1:
-        raise SettingsError(f"Omega has to be a number from 0 to 1, and {omega!r} is not.")
+        raise SettingsError(f"Omega must be a number from 0 to 1, not {omega}.")
     return SbertWkSettings(int(layer_start), variant, int(window), float(omega))

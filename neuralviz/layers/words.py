@@ -11,6 +11,7 @@ import numpy as np
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.sbert_wk import gram_matrices, token_variance
 from neuralviz.layers.states import layer_states
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -81,9 +82,9 @@ class WordVariances:
         frequent = np.flatnonzero(self.occurrences >= min_count)
         if len(frequent) < len(GROUPS):
             raise SettingsError(
-                f"{len(frequent)} word{'s' * (len(frequent) != 1)} of this corpus "
-                f"occur{'s' * (len(frequent) == 1)} {min_count:,} times or more, and three groups "
-                "need at least 3; lower the number, or give more texts."
+                f"Only {many(len(frequent), 'word')} of this corpus occur at least "
+                f"{min_count:,} times; three groups need at least 3. Lower the number, or "
+                "add texts."
             )
         cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
         return tuple(
@@ -178,8 +179,7 @@ def _token_variances(
         vectors = states.vectors[:, rows, at].transpose(0, 1)
         if not vectors.isfinite().all():
             raise ModelError(
-                f"The model {model.id} gives vectors that are not finite numbers, so its layers "
-                "cannot be followed; choose another model."
+                f"The model {model.id} outputs infinite or NaN values. Choose another model."
             )
         of_tokens = token_variance(gram_matrices(vectors)).cpu().numpy()
         of_rows = np.split(of_tokens, np.cumsum(np.bincount(rows.cpu().numpy()))[:-1])

@@ -76,7 +76,7 @@ def find_clusters(
         or isinstance(min_cluster_size, bool)
         or min_cluster_size < 2
     ):
-        raise SettingsError("The smallest cluster has to have a whole number of texts, 2 or more.")
+        raise SettingsError("The minimum cluster size must be a whole number of at least 2.")
     size = int(min_cluster_size)
     labels = np.full(n, -1, dtype=np.int32)
     if n <= size:

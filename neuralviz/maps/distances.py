@@ -36,12 +36,12 @@ def check_vectors(vectors: ArrayLike, what: str = "text") -> np.ndarray:
     """
     vectors = np.asarray(vectors)
     if vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fiu":
-        raise SettingsError("The vectors have to be rows of numbers, one row a text.")
+        raise SettingsError("The vectors must be a 2-D array with one row per text.")
     if vectors.size and not max(abs(float(vectors.max())), abs(float(vectors.min()))) <= LARGEST:
         broken = ~(np.abs(vectors) <= LARGEST).all(axis=1)
         raise TextError(
-            f"The vector of {what} {int(broken.argmax()) + 1:,} holds something that is no finite "
-            "number, or far too large a one; embed the texts anew."
+            f"The vector of {what} {int(broken.argmax()) + 1:,} contains values that are "
+            "infinite, NaN or far too large. Embed the texts again."
         )
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
@@ -50,14 +50,14 @@ def check_same_length(vectors: np.ndarray, queries: np.ndarray) -> None:
     """Raises SettingsError where new vectors are not as long as those of the corpus."""
     if vectors.shape[1] != queries.shape[1]:
         raise SettingsError(
-            f"The new vectors have {queries.shape[1]:,} values each, those of the corpus "
-            f"{vectors.shape[1]:,}; embed both by the same method."
+            f"The new vectors have {queries.shape[1]:,} values, those of the corpus "
+            f"{vectors.shape[1]:,}. Embed both with the same method."
         )
 
 
 def check_metric(metric: str) -> None:
     if metric not in METRICS:
-        raise SettingsError(f"There is no metric “{metric}”; there are {', '.join(METRICS)}.")
+        raise SettingsError(f"Unknown metric “{metric}”. Choose from: {', '.join(METRICS)}.")
 
 
 def all_distances(a: np.ndarray, b: np.ndarray, metric: str) -> np.ndarray:

@@ -46,7 +46,7 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
         try:
             mark.write_text(json.dumps({"corpus": corpus.id}), "utf-8")
         except OSError as error:
-            raise StoreError(f"{mark} could not be written: {error.strerror or error}.") from error
+            raise StoreError(f"Could not write {mark}: {error.strerror or error}.") from error
     return corpus
 
 

@@ -168,10 +168,10 @@ class KeptMaps:
         for row in self._database.entries("maps", _ABOUT):
             if row["id"] == kept.id:
                 return json.loads(row["about"])
-        raise StoreError("This map is not there any more; it was deleted meanwhile.")
+        raise StoreError("This map was deleted in the meantime.")
 
     def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
-        gone = "This map is not there any more; it was deleted meanwhile."
+        gone = "This map was deleted in the meantime."
         with self._database.reading(missing=gone):
             table = self._database.open(kept.table).search().select(["row", *columns]).to_arrow()
             return table.sort_by("row")

@@ -35,7 +35,7 @@ def check_enough_texts(corpus: Corpus) -> None:
     """
     if corpus.n_distinct < FEWEST_TEXTS:
         raise TextError(
-            f"A map needs at least {FEWEST_TEXTS} texts that differ; “{corpus.name}” has "
+            f"A map needs at least {FEWEST_TEXTS} different texts; “{corpus.name}” has "
             f"{corpus.n_distinct}."
         )
 
@@ -89,7 +89,7 @@ class Placer:
     def __init__(self, store: CorpusStore, corpus: Corpus, kept: KeptMap) -> None:
         known = {one.id: one for one in store.vectors.embedders()}
         if kept.embedder not in known:
-            raise StoreError("The vectors of this map are not there any more; embed it again.")
+            raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
         self.kept = kept
         self.embedder = known[kept.embedder]
         self.vectors: np.ndarray = store.vectors.get(self.embedder, store.keys(corpus))

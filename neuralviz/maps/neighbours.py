@@ -92,7 +92,7 @@ def find_neighbours(
     vectors = check_vectors(vectors)
     check_metric(metric)
     if k < 1:
-        raise SettingsError("The number of neighbours has to be at least 1.")
+        raise SettingsError("The number of neighbours must be at least 1.")
     n = len(vectors)
     if n < 2:
         raise TextError("Neighbours need at least 2 texts.")
@@ -150,7 +150,7 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int, metric: str = "cos
     queries = check_vectors(queries, "query")
     check_metric(metric)
     if k < 1:
-        raise SettingsError("The number of neighbours has to be at least 1.")
+        raise SettingsError("The number of neighbours must be at least 1.")
     check_same_length(vectors, queries)
     k = min(int(k), len(vectors))
     indices = np.zeros((len(queries), k), dtype=np.int32)

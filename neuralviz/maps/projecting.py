@@ -59,11 +59,12 @@ def project(
     differ = n_distinct(vectors, settings.metric, FEWEST_TEXTS)
     if differ < FEWEST_TEXTS:
         raise TextError(
-            f"A map needs at least {FEWEST_TEXTS} texts that differ; this corpus has {differ}."
+            f"A map needs at least {FEWEST_TEXTS} different texts; this corpus has {differ}."
         )
     if vectors.shape[1] < settings.dimensions:
         raise SettingsError(
-            f"Vectors of {vectors.shape[1]} values give no map in {settings.dimensions} dimensions."
+            f"Vectors with {vectors.shape[1]} values cannot be projected to "
+            f"{settings.dimensions} dimensions."
         )
 
     def on_wait() -> None:
@@ -133,13 +134,17 @@ def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
     n_neighbors, perplexity = settings.possible_neighbors(n), settings.possible_perplexity(n)
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         return (
-            f"n_neighbors is {n_neighbors} in place of {settings.n_neighbors}: there are only "
-            f"{n:,} texts.",
+            (
+                f"n_neighbors was reduced from {settings.n_neighbors} to {n_neighbors}: there "
+                f"are only {n:,} texts."
+            ),
         )
     if settings.reducer == "tsne" and perplexity < settings.perplexity:
         return (
-            f"The perplexity is {perplexity:.3g} in place of {settings.perplexity:g}: there are "
-            f"only {n:,} texts.",
+            (
+                f"The perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}: "
+                f"there are only {n:,} texts."
+            ),
         )
     return ()
 

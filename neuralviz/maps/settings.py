@@ -55,26 +55,26 @@ class ProjectionSettings:
     def __post_init__(self) -> None:
         if self.reducer not in REDUCERS:
             raise SettingsError(
-                f"There is no reducer “{self.reducer}”; there are {', '.join(REDUCERS)}."
+                f"Unknown projection “{self.reducer}”. Choose from: {', '.join(REDUCERS)}."
             )
         if not _is_whole(self.dimensions) or self.dimensions not in (2, 3):
-            raise SettingsError("A map has 2 or 3 dimensions.")
+            raise SettingsError("A map must have 2 or 3 dimensions.")
         if self.reducer == "tsne" and self.dimensions != 2:
-            raise SettingsError("t-SNE makes maps in 2 dimensions; take UMAP or PCA for 3.")
+            raise SettingsError("t-SNE supports 2 dimensions only. Use UMAP or PCA for 3.")
         if not _is_whole(self.n_neighbors) or not 2 <= self.n_neighbors <= MOST_NEIGHBORS:
-            raise SettingsError(f"n_neighbors has to be a whole number, 2 to {MOST_NEIGHBORS}.")
+            raise SettingsError(f"n_neighbors must be a whole number from 2 to {MOST_NEIGHBORS}.")
         if not _is_real(self.min_dist) or not 0 <= self.min_dist <= 0.99:
-            raise SettingsError("min_dist has to be a number from 0 to 0.99.")
+            raise SettingsError("min_dist must be a number from 0 to 0.99.")
         if self.metric not in METRICS:
             raise SettingsError(
-                f"There is no metric “{self.metric}”; there are {', '.join(METRICS)}."
+                f"Unknown metric “{self.metric}”. Choose from: {', '.join(METRICS)}."
             )
         if not _is_real(self.perplexity) or not 1 <= self.perplexity <= LARGEST_PERPLEXITY:
             raise SettingsError(
-                f"The perplexity has to be a number from 1 to {LARGEST_PERPLEXITY:g}."
+                f"The perplexity must be a number from 1 to {LARGEST_PERPLEXITY:g}."
             )
         if not _is_whole(self.seed) or not 0 <= self.seed < SEEDS:
-            raise SettingsError(f"The seed has to be a whole number from 0 to {SEEDS - 1:,}.")
+            raise SettingsError(f"The seed must be a whole number from 0 to {SEEDS - 1:,}.")
         for name, kind in (("dimensions", int), ("n_neighbors", int), ("seed", int),
                            ("min_dist", float), ("perplexity", float)):  # fmt: skip
             object.__setattr__(self, name, kind(getattr(self, name)))  # numpy's become plain
@@ -92,7 +92,7 @@ class ProjectionSettings:
         """
         unknown = values.keys() - {each.name for each in fields(cls)}
         if unknown:
-            raise SettingsError(f"A map has no setting “{min(unknown)}”.")
+            raise SettingsError(f"Unknown map setting “{min(unknown)}”.")
         return cls(**values)
 
     def possible_neighbors(self, n: int) -> int:

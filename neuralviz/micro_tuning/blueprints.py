@@ -68,31 +68,30 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
             isinstance(value, int | np.integer) and not isinstance(value, bool) for value in pair
         ):
             raise SettingsError(
-                f"A blueprint is a pair of whole numbers (keep, mask), and {entry!r} is not."
+                f"A blueprint must be a pair of whole numbers (keep, mask), not {entry}."
             )
         keep, mask = (int(value) for value in pair)
         if keep < 1 or mask < 1:
             raise SettingsError(
-                f"The blueprint ({keep}, {mask}) cannot be used: it has to keep at least 1 token "
-                "and mask at least 1."
+                f"The blueprint ({keep}, {mask}) must keep at least 1 token and mask at least 1."
             )
         if keep + mask > MAX_PERIOD:
             raise SettingsError(
-                f"The blueprint ({keep}, {mask}) has a period of {keep + mask} tokens; "
-                f"{MAX_PERIOD} is the most."
+                f"The blueprint ({keep}, {mask}) has a period of {keep + mask} tokens; the "
+                f"maximum is {MAX_PERIOD}."
             )
         checked.append(Blueprint(keep, mask))
     if not checked:
-        raise SettingsError("Give at least one blueprint, for example (2, 1).")
+        raise SettingsError("Enter at least one blueprint, such as (2, 1).")
     if len(checked) > MAX_BLUEPRINTS:
         raise SettingsError(
-            f"{len(checked)} blueprints are too many; {MAX_BLUEPRINTS} is the most."
+            f"Too many blueprints ({len(checked)}); the maximum is {MAX_BLUEPRINTS}."
         )
     n_inputs = sum(blueprint.period for blueprint in checked)
     if n_inputs > MAX_INPUTS:
         raise SettingsError(
-            f"The periods of the blueprints sum to {n_inputs:,}, and a long text has as many "
-            f"inputs; {MAX_INPUTS:,} is the most."
+            f"These blueprints give up to {n_inputs:,} masked inputs (the sum of their "
+            f"periods); the maximum is {MAX_INPUTS:,}."
         )
     return tuple(checked)
 
@@ -114,12 +113,12 @@ def parse_blueprints(text: str) -> tuple[Blueprint, ...]:
         numbers = re.fullmatch(r"\s*([+-]?\d{1,20})\s*(?:,|\s)\s*([+-]?\d{1,20})\s*", piece)
         if not numbers:
             raise SettingsError(
-                f"“{piece.strip()[:40]}” is not a blueprint; write pairs like (2, 1), (1, 3)."
+                f"“{piece.strip()[:40]}” is not a blueprint. Write pairs such as (2, 1), (1, 3)."
             )
         pairs.append((int(numbers[1]), int(numbers[2])))
     if rest.strip(" ,;\n\t"):
         raise SettingsError(
-            f"“{rest.strip(' ,;')[:40]}” is not a blueprint; write pairs like (2, 1), (1, 3)."
+            f"“{rest.strip(' ,;')[:40]}” is not a blueprint. Write pairs such as (2, 1), (1, 3)."
         )
     return check_blueprints(pairs)
 
@@ -137,7 +136,7 @@ def mask_inputs(n_tokens: int, blueprints: Iterable[Sequence[int]]) -> MaskedInp
     """
     blueprints = check_blueprints(blueprints)
     if n_tokens < 1:
-        raise SettingsError("A text needs at least one token to be masked.")
+        raise SettingsError("A text needs at least one token.")
     position = np.arange(n_tokens)
     rows, indices, shifts = [], [], []
     for index, blueprint in enumerate(blueprints):

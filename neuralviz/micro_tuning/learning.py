@@ -12,6 +12,7 @@ from neuralviz.micro_tuning.loop import TuningRun
 from neuralviz.micro_tuning.output_layer import output_layer
 from neuralviz.micro_tuning.products import product_dtype
 from neuralviz.micro_tuning.workload import count_masked
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,8 +70,8 @@ def learn_by_epoch(
     for epoch in found:
         if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
             raise SettingsError(
-                f"A {settings.precision} run of {settings.epochs} epochs does not "
-                f"pass one of {epoch}."
+                f"A {settings.precision} run of {settings.epochs} epochs gives no result for "
+                f"{many(epoch, 'epoch')}."
             )
     for batch in _batches(model, texts, settings):
         run = TuningRun(model, batch, settings, should_stop=should_stop)

@@ -69,11 +69,11 @@ def micro_tune(
         texts = [texts]
     tokenized = tokenize(model, texts)
     if not tokenized:
-        raise SettingsError("Give at least one text to tune on.")
+        raise SettingsError("Pass at least one text.")
     if with_token_shares and followed_values(model, tokenized, settings) > MAX_FOLLOWED_VALUES:
         raise SettingsError(
-            "Which words wrote the embedding cannot be followed for so long texts and so large "
-            "layers at once; give fewer or shorter texts, or smaller layers."
+            "Word shares need too much memory for texts this long and layers this large. "
+            "Use fewer or shorter texts, or smaller layers."
         )
     return tune(
         model,

@@ -86,7 +86,9 @@ def predict_masked(
         Stopped: ``should_stop`` said so.
     """
     if not 1 <= top <= model.vocab_size:
-        raise SettingsError(f"Give from 1 to {model.vocab_size:,} predictions, not {top}.")
+        raise SettingsError(
+            f"The number of predictions must be from 1 to {model.vocab_size:,}, not {top}."
+        )
     network = per_text_network(model, settings.layers)
     values = _tuned_values(model, settings, deltas)
     parts, n_left, first_input = [], math.inf if at_most is None else at_most, 0
@@ -120,7 +122,7 @@ def _tuned_values(
         return values
     shapes = [np.shape(delta) for delta in deltas]
     if shapes != [tuple(value.shape[1:]) for value in values.values()]:
-        raise SettingsError("Give one delta for every tuned layer, each as long as the layer.")
+        raise SettingsError("Pass one delta per tuned layer, each of the layer's size.")
     return {
         name: value + torch.as_tensor(delta, dtype=value.dtype, device=value.device)
         for (name, value), delta in zip(values.items(), deltas, strict=True)

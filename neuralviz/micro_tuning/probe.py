@@ -50,12 +50,12 @@ def per_text_network(
             return network
     if not all(bool(parameter.isfinite().all()) for parameter in model.network.parameters()):
         raise ModelError(
-            f"The weights of {model.id} are broken: some are no finite numbers. Fetch it anew, or "
-            "use another model."
+            f"The weights of {model.id} are damaged: some are infinite or NaN. Download the "
+            "model again, or use another one."
         )
     raise ModelError(
-        f"{model.id} ({model.family}) is built in a way that these layers cannot be tuned for each "
-        "text on its own; choose other layers, or a model such as bert-base-uncased."
+        f"These layers of {model.id} ({model.family}) cannot be tuned separately for each "
+        "text. Choose other layers, or a model such as bert-base-uncased."
     )
 
 

@@ -98,13 +98,12 @@ def load_record(path: Path) -> RunRecord:
 def _read_settings(values: dict[str, Any], file_name: str) -> TuningSettings:
     if values.get("precision", "exact") not in PRECISIONS:
         raise SettingsError(
-            f"{file_name} holds a run of the precision “{str(values['precision'])[:40]}”, which "
-            "is not known here; a newer neuralviz may have made it."
+            f"{file_name} has the unknown precision “{str(values['precision'])[:40]}”. It "
+            "may come from a newer version of neuralviz."
         )
     if values.keys() - {field.name for field in fields(TuningSettings)}:
         raise SettingsError(
-            f"{file_name} holds a run with settings that are not known here; a newer "
-            "neuralviz may have made it."
+            f"{file_name} has unknown settings. It may come from a newer version of neuralviz."
         )
     tuples = {
         "layers": tuple(values["layers"]),

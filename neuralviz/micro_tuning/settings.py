@@ -19,12 +19,16 @@ Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
 PRECISION_LINES: dict[Precision, str] = {
-    "exact": "every word of the vocabulary counts in every step; takes longest.",
-    "fast": "after an exact first step, the likeliest words at each place are followed and the "
-    "others all together: several times quicker. What that changes of the vector is estimated and "
-    "kept within the tolerance.",
-    "bf16": "numbers are rounded to bfloat16, of 8 significant bits, before they are multiplied; "
-    "and so are the results: quicker than exact where the machine computes so itself.",
+    "exact": "every token of the vocabulary counts in every step. The slowest.",
+    "fast": (
+        "after an exact first step, only the likeliest tokens at each position are "
+        "followed one by one, and all others together. Several times faster. The "
+        "estimated change of the embedding stays within the tolerance."
+    ),
+    "bf16": (
+        "values are rounded to bfloat16 (8 significant bits) before and after each "
+        "matrix product. Faster than exact on hardware that supports it."
+    ),
     "fast+bf16": "both.",
 }
 
@@ -122,7 +126,7 @@ def check_settings(
         TypeError: there is no option of that name.
     """
     if unknown := options.keys() - TuningOptions.__annotations__.keys():
-        raise TypeError(f"There is no setting {', '.join(sorted(unknown))}.")
+        raise TypeError(f"Unknown setting: {', '.join(sorted(unknown))}.")
     base = TuningSettings(layers=()) if settings is None else settings
     wanted: dict[str, Any] = {name: getattr(base, name) for name in TuningOptions.__annotations__}
     wanted |= {"layers": base.layers or None, **options}
@@ -156,7 +160,7 @@ def check_precision(name: str) -> Precision:
     for precision in PRECISIONS:
         if parts == set(precision.split("+")) - {"exact"}:
             return precision
-    raise SettingsError(f"The precision has to be one of {', '.join(PRECISIONS)}.")
+    raise SettingsError(f"The precision must be one of: {', '.join(PRECISIONS)}.")
 
 
 def check_tolerance(value: float) -> None:
@@ -166,9 +170,7 @@ def check_tolerance(value: float) -> None:
         SettingsError: it is no number above 0 and below 1.
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        raise SettingsError(
-            f"The tolerance has to be a number above 0 and below 1, and {value!r} is not."
-        )
+        raise SettingsError(f"The tolerance must be above 0 and below 1, not {value}.")
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:
@@ -186,11 +188,10 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
         raise SettingsError(f"{sentence}.")
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise SettingsError(f"The {name} has to be a number, and {value!r} is not.")
+            raise SettingsError(f"The {name} must be a number, not {value}.")
     if learning_rate <= 0:
         raise SettingsError(
-            f"The learning rate has to be above 0, and {learning_rate:g} is not: no weight would "
-            "change and there would be no embedding. The paper's is 0.01."
+            f"The learning rate must be above 0, not {learning_rate:g}. The paper uses 0.01."
         )
     if weight_decay < 0:
-        raise SettingsError("The weight decay cannot be negative.")
+        raise SettingsError("The weight decay must not be negative.")

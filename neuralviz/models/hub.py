@@ -45,12 +45,12 @@ def fetch(model_id: str) -> Path:
         return cached
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
-            f"{model_id} is not on this machine and the hub is switched off (HF_HUB_OFFLINE); "
-            "use the bundled model or a local folder."
+            f"{model_id} is not on this machine, and downloads are switched off "
+            "(HF_HUB_OFFLINE). Use the bundled model or a local folder."
         )
     names = _file_names(model_id)
     if not names:
-        raise ModelError(f"{model_id} holds no model that can be read: no weights in safetensors.")
+        raise ModelError(f"{model_id} has no weights in safetensors format.")
     try:
         folder = snapshot_download(
             model_id, allow_patterns=names, etag_timeout=2 * NETWORK_SECONDS
@@ -92,8 +92,8 @@ def _file_names(model_id: str) -> list[str]:
         if any(_status(cause) is not None for cause in _causes(found)):
             raise _explained(model_id, found) from found
         raise ModelError(
-            f"{model_id} is not on this machine and the hub cannot be reached; connect to the "
-            "internet, or use the bundled model or a local folder."
+            f"{model_id} is not on this machine, and the Hugging Face Hub cannot be reached. "
+            "Connect to the internet, or use the bundled model or a local folder."
         ) from found
     names = [
         name
@@ -131,19 +131,19 @@ def _explained(model_id: str, error: Exception) -> ModelError:
     """The sentence for whatever went wrong while asking the hub or fetching from it."""
     causes = list(_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
-        return ModelError(
-            f"The hub shows {model_id} only to people it has let in; log in with `hf auth login`."
-        )
+        return ModelError(f"Access to {model_id} is restricted. Log in with `hf auth login`.")
     if any(_status(cause) in (401, 404) for cause in causes):
-        return ModelError(f"The hub has no public model {model_id}; check the spelling.")
+        return ModelError(
+            f"The Hugging Face Hub has no public model {model_id}. Check the spelling."
+        )
     if any(
         getattr(cause, "errno", None) == errno.ENOSPC or "No space left" in str(cause)
         for cause in causes
     ):
-        return ModelError(f"There is no room on the disk for {model_id}; free some and try again.")
+        return ModelError(f"Not enough disk space for {model_id}. Free some space and try again.")
     return ModelError(
-        f"Fetching {model_id} from the hub broke off ({type(error).__name__}); try again, or use "
-        "the bundled model."
+        f"The download of {model_id} was interrupted ({type(error).__name__}). Try again, or "
+        "use the bundled model."
     )
 
 

@@ -208,11 +208,11 @@ class LanguageModel(TextModel):
         unknown = [name for name in chosen if name not in known]
         if unknown:
             raise SettingsError(
-                f"“{str(unknown[0])[:120]}” is not a 1-D parameter of the model {self.id}; "
-                "`neuralviz models layers` lists those it has."
+                f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of {self.id}. "
+                "`neuralviz models layers` lists them."
             )
         if len(set(chosen)) != len(chosen):
-            raise SettingsError("A layer is named twice; each can be tuned once.")
+            raise SettingsError("A layer is named twice. Name each layer once.")
         if not chosen:
-            raise SettingsError("Choose at least one layer to tune.")
+            raise SettingsError("Choose at least one layer.")
         return chosen

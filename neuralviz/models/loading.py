@@ -48,8 +48,8 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
         network, tokenizer, fingerprint = bundled.load()
     elif model_id == MINILM:
         raise ModelError(
-            f"{MINILM} encodes sentences and predicts no masked tokens; micro-tuning needs a "
-            "masked language model such as “bundled”, which was trained from it."
+            f"{MINILM} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
+            "needs a masked language model, such as “bundled”."
         )
     else:
         folder, fingerprint = resolve(model_id)
@@ -85,8 +85,8 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     network, tokenizer = _load_folder(folder, model_id, "AutoModel")
     if network.config.is_encoder_decoder:
         raise ModelError(
-            f"{model_id} ({model_type[:40]}) is an encoder with a decoder; its layers cannot be "
-            "followed here. Use an encoder, or a model that predicts the next token."
+            f"{model_id} ({model_type[:40]}) is an encoder-decoder model, which is not "
+            "supported. Use an encoder or a decoder-only model."
         )
     return _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
 
@@ -100,9 +100,9 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
     try:
         folder = Path(folder).expanduser().absolute()
         if folder == Path.cwd():
-            raise ModelError("Choose another folder than the one you are in.")
+            raise ModelError("Choose a folder other than the current one.")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ModelError(f"{folder} exists and is not an empty folder; choose another.")
+            raise ModelError(f"{folder} exists and is not an empty folder. Choose another.")
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         part.mkdir(parents=True)
         try:
@@ -123,7 +123,9 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
 def resolve(model_id: str) -> tuple[Path, str]:
     """Folder that holds the model's files, and the fingerprint of what is in it."""
     if not model_id:
-        raise ModelError("Give “bundled”, a hub id such as bert-base-uncased, or a folder.")
+        raise ModelError(
+            "Enter “bundled”, a Hugging Face Hub ID such as bert-base-uncased, or a folder."
+        )
     try:
         path = Path(model_id).expanduser()
         if path.is_dir():
@@ -131,15 +133,15 @@ def resolve(model_id: str) -> tuple[Path, str]:
         is_file = path.exists()
     except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read
         reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"{model_id[:80]} cannot be read: {reason}.") from error
+        raise ModelError(f"Could not read {model_id[:80]}: {reason}.") from error
     if is_file:
-        raise ModelError(f"{model_id} is a file; give the folder that holds the model.")
+        raise ModelError(f"{model_id} is a file. Enter the folder that contains the model.")
     if model_id.startswith(("/", ".", "~")) or model_id.count("/") > 1 or "\\" in model_id:
-        raise ModelError(f"There is no folder {model_id}; check the path.")
+        raise ModelError(f"No such folder: {model_id}. Check the path.")
     if not _HUB_ID.fullmatch(model_id):
         raise ModelError(
-            f"“{model_id[:80]}” is neither “bundled”, nor a folder, nor a hub id such as "
-            "bert-base-uncased."
+            f"Unknown model “{model_id[:80]}”. Enter “bundled”, a folder, or a Hugging Face "
+            "Hub ID such as bert-base-uncased."
         )
     folder = hub.fetch(model_id)
     return folder, folder.name
@@ -168,9 +170,9 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
         return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
     except FileNotFoundError as error:
-        raise ModelError(f"{model_id} holds no model: there is no config.json in it.") from error
+        raise ModelError(f"{model_id} contains no model: config.json is missing.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"The config.json of {model_id} cannot be read as a model's.") from error
+        raise ModelError(f"Could not read the config.json of {model_id}.") from error
 
 
 def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> None:
@@ -189,12 +191,12 @@ def _check_masked(model_id: str, model_type: str, architectures: list[str]) -> N
         return
     if causal or model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         raise ModelError(
-            f"{model_id} predicts the next token ({model_type}); micro-tuning needs a model "
-            "that predicts masked tokens, such as bert-base-uncased."
+            f"{model_id} predicts the next token ({model_type}). Micro-tuning needs a masked "
+            "language model, such as bert-base-uncased."
         )
     raise ModelError(
-        f"{model_id} ({model_type[:40]}) does not predict masked tokens; micro-tuning "
-        "needs a masked language model such as bert-base-uncased."
+        f"{model_id} ({model_type[:40]}) does not predict masked tokens. Micro-tuning needs "
+        "a masked language model, such as bert-base-uncased."
     )
 
 
@@ -203,8 +205,8 @@ def _load_folder(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     if not any(folder.glob("*.safetensors")):
         raise ModelError(
-            f"{model_id} has no weights in safetensors, the only format that is read, because "
-            "the others can run code; convert it with `transformers`."
+            f"{model_id} has no weights in safetensors format. Other formats can run code "
+            "and are not loaded; convert the model with `transformers`."
         )
     try:
         with quiet_transformers():
@@ -222,19 +224,20 @@ def _load_folder(
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except MemoryError as error:
-        raise ModelError(f"{model_id} does not fit into this machine's memory.") from error
+        raise ModelError(f"{model_id} is too large for this machine's memory.") from error
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
-        raise ModelError(f"{model_id} cannot be loaded: {reason}") from error
+        raise ModelError(f"Could not load {model_id}: {reason}") from error
     missing = sorted(info["missing_keys"]) + sorted(str(k) for k in info.get("mismatched_keys", ()))
     if kind == "AutoModel":  # a pooler is not used
         missing = [name for name in missing if not name.startswith("pooler.")]
         if missing:
-            raise ModelError(f"{model_id} lacks weights, for example {missing[0]}.")
+            raise ModelError(f"{model_id} is missing weights, for example {missing[0]}.")
     elif missing:
         raise ModelError(
-            f"{model_id} lacks weights of a masked language model, for example {missing[0]}: it "
-            "may be an encoder without its prediction head. Use a checkpoint that has one."
+            f"{model_id} is missing weights of a masked language model, for example "
+            f"{missing[0]}. It may be an encoder without a prediction head; use a model that "
+            "has one."
         )
     return network, tokenizer
 
@@ -248,9 +251,11 @@ def assemble(
 ) -> LanguageModel:
     """Freeze a masked language model and gather what the rest of the program has to know of it."""
     if getattr(tokenizer, "mask_token_id", None) is None:
-        raise ModelError(f"The tokenizer of {model_id} has no mask token; micro-tuning needs one.")
+        raise ModelError(
+            f"The tokenizer of {model_id} has no mask token, which micro-tuning needs."
+        )
     if not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise ModelError(f"The output layer of {model_id} is of a kind that cannot be tuned.")
+        raise ModelError(f"The output layer of {model_id} is not supported.")
     reader = _assemble_text_model(model_id, fingerprint, network, tokenizer, device)
     shapes = {name: tuple(p.shape) for name, p in reader.network.named_parameters()}
     return LanguageModel(
@@ -269,12 +274,14 @@ def _assemble_text_model(
 ) -> TextModel:
     """Freeze the network and see how its tokenizer reads a text."""
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"{model_id} has no fast tokenizer (tokenizer.json), which is needed.")
+        raise ModelError(
+            f"{model_id} has no fast tokenizer (tokenizer.json), which neuralviz needs."
+        )
     if len(tokenizer) <= len(tokenizer.all_special_ids):  # what `transformers` makes up
-        raise ModelError(f"{model_id} holds no vocabulary: its tokenizer.json is missing.")
+        raise ModelError(f"{model_id} has no vocabulary: its tokenizer.json is missing.")
     if len(tokenizer) > network.get_input_embeddings().weight.shape[0]:
         raise ModelError(
-            f"The tokenizer of {model_id} has more tokens than the model; they differ."
+            f"The tokenizer of {model_id} does not match the model: it has more tokens."
         )
     encoder = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     encoder.no_padding()
@@ -283,15 +290,15 @@ def _assemble_text_model(
     probe = tokenizer("a", return_special_tokens_mask=True)
     special = probe["special_tokens_mask"]
     if 0 not in special:
-        raise ModelError(f"The tokenizer of {model_id} finds no token in “a”.")
+        raise ModelError(f"The tokenizer of {model_id} does not work: it finds no token in “a”.")
     first, last = special.index(0), len(special) - special[::-1].index(0)
     try:
         place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         if place.type not in DEVICES:
-            raise ModelError(f"The device “{device}” cannot be used; use {' or '.join(DEVICES)}.")
+            raise ModelError(f"Unknown device “{device}”. Choose from: {', '.join(DEVICES)}.")
         network = network.to(place).float().eval().requires_grad_(False)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"The device “{device}” cannot be used: {error}") from error
+        raise ModelError(f"Could not use the device “{device}”: {error}") from error
     # `transformers` hooks modules for these when first asked, and copies here share modules
     network.config.output_hidden_states = network.config.output_attentions = False
     return TextModel(

@@ -52,7 +52,7 @@ def load_sentence_transformer(
             )
     except Exception as error:  # whatever a broken folder provokes inside the library
         reason = re.sub(r"\s+", " ", str(error))[:200]
-        raise ModelError(f"{model_id} cannot be loaded: {reason}") from error
+        raise ModelError(f"Could not load {model_id}: {reason}") from error
     return encoder.eval().requires_grad_(False), fingerprint
 
 
@@ -63,20 +63,20 @@ def _check(folder: Path, model_id: str) -> None:
         types = [str(module["type"]) for module in modules]
     except FileNotFoundError as error:
         raise ModelError(
-            f"{model_id} is no model of sentence-transformers: there is no modules.json in it. The "
-            "methods mean, cls, sep, last and sbert-wk take any encoder."
+            f"{model_id} is not a sentence-transformers model: modules.json is missing. The "
+            "methods mean, cls, sep, last and sbert-wk work with any encoder."
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"The modules.json of {model_id} cannot be read.") from error
+        raise ModelError(f"Could not read the modules.json of {model_id}.") from error
     foreign = [name for name in types if not name.startswith(_MODULES)]
     if foreign:
         raise ModelError(
-            f"{model_id} asks for code of its own ({foreign[0][:60]}), which is never run here."
+            f"{model_id} needs custom code ({foreign[0][:60]}), which neuralviz never runs."
         )
     if not any(folder.rglob("*.safetensors")) or any(
         not path.with_name("model.safetensors").exists() for path in folder.rglob("*_model.bin")
     ):
         raise ModelError(
-            f"{model_id} has weights that are not in safetensors, the only format that is read, "
-            "because the others can run code."
+            f"{model_id} has weights that are not in safetensors format. Other formats can "
+            "run code and are not loaded."
         )

@@ -78,10 +78,10 @@ def blueprint_grid(
         textangle=0,
         cliponaxis=False,
         customdata=names,
-        hovertemplate="token %{x} <b>%{customdata}</b><br>masked %{y} times<extra></extra>",
+        hovertemplate="token %{x} <b>%{customdata}</b><br>masked %{y} ×<extra></extra>",
         showlegend=False,
     )
-    for name, colour in (("kept", KEPT), ("masked, to be predicted", MASKED)):
+    for name, colour in (("kept", KEPT), ("masked", MASKED)):
         figure.add_scatter(
             x=[None], y=[None], mode="markers", name=name, hoverinfo="skip",
             marker={"symbol": "square", "size": 16, "color": colour},

@@ -52,7 +52,7 @@ def similarity_heatmap(
         limits: of the colours, from `colour_range`.
         pair: two texts whose cells are framed.
     """
-    figure = go.Figure(_heatmap(similarity.products, names, order, "product"))
+    figure = go.Figure(_heatmap(similarity.products, names, order, "cosine similarity"))
     figure.update_traces(zmin=limits[0], zmax=limits[1], colorscale="Cividis", autocolorscale=False)
     figure.update_layout(title=escape(similarity.method), **_square_axes(order))
     _frame(figure, order, pair)
@@ -98,13 +98,13 @@ def similarity_heatmaps(
     )  # fmt: skip
     for place, one in enumerate(similarities):
         figure.add_trace(
-            _heatmap(one.products, names, order, "product").update(coloraxis="coloraxis"),
+            _heatmap(one.products, names, order, "cosine similarity").update(coloraxis="coloraxis"),
             place // columns + 1,
             place % columns + 1,
         )
     low, high = colour_range(similarities)
     figure.update_layout(
-        title=f"Products of {len(texts):,} texts",
+        title=f"Cosine similarity of {len(texts):,} texts",
         coloraxis={"cmin": low, "cmax": high, "colorscale": "Cividis"},
         height=140 + 560 * rows,
         margin={"t": 110},
@@ -151,9 +151,9 @@ def products_scatter(
             showlegend=False,
         )
     figure.update_layout(
-        title="Every pair of texts",
-        xaxis={"title": f"product, {escape(first.method)}"},
-        yaxis={"title": f"product, {escape(second.method)}"},
+        title="All pairs of texts",
+        xaxis={"title": f"cosine similarity, {escape(first.method)}"},
+        yaxis={"title": f"cosine similarity, {escape(second.method)}"},
     )
     return figure
 
@@ -180,9 +180,9 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
         )
         used.append(colour)
     figure.update_layout(
-        title="How far products spread",
-        xaxis={"title": "product"},
-        yaxis={"title": "share of pairs, %", "rangemode": "tozero"},
+        title="Pairs of texts by cosine similarity",
+        xaxis={"title": "cosine similarity"},
+        yaxis={"title": "pairs, %", "rangemode": "tozero"},
         showlegend=True,
     )
     return figure
@@ -205,7 +205,7 @@ def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarra
     figure.update_layout(
         title=escape(title),
         xaxis={
-            "title": "product",
+            "title": "cosine similarity",
             "range": [min(0.0, products.min()) - room, max(0.0, products.max()) + room],
             "zeroline": True,
             "nticks": 6,

@@ -21,6 +21,7 @@ from neuralviz.plots.theme import (
     standalone_html,
     symmetric_range,
 )
+from neuralviz.words import many
 
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 MOST_DRAWN = 50_000  # points of a map
@@ -175,7 +176,7 @@ def _category_groups(colour: PointColour, flat: bool) -> Iterator[_Group]:
     n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
     grey = [
         (colour.codes < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, f"{n_others:,} other{'s' * (n_others != 1)}", 2000),
+        (colour.codes >= MAX_CATEGORIES, many(n_others, "other"), 2000),
     ]
     for which, name, rank in grey:
         if which.any():

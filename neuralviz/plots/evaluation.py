@@ -119,7 +119,7 @@ def published_trace(
         customdata=names,
         mode="markers",
         marker={"size": 13, "symbol": "diamond-open", "color": "#8A9096", "line": {"width": 2.5}},
-        name=f"as published, with {', '.join(dict.fromkeys(names))}",
+        name=f"published, {', '.join(dict.fromkeys(names))}",
         hovertemplate=f"published: %{{{value}:.3f}}<br>%{{customdata}}<extra></extra>",
     )
 
@@ -155,7 +155,7 @@ def error_figure(
     )
     figure.update_layout(
         title=title,
-        xaxis={"title": "broken, %", "rangemode": "tozero", "nticks": 6},
+        xaxis={"title": "error, %", "rangemode": "tozero", "nticks": 6},
         yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
         bargap=0.3,
     )
@@ -169,7 +169,8 @@ def accuracy_figure(
     baseline: float,
     k: int,
 ) -> go.Figure:
-    """How often the nearest texts vote for a text's label, with intervals; a line for guessing.
+    """How often the nearest texts vote for a text's label, with intervals; a line for the
+    majority baseline.
 
     Args:
         labels: of the rows.
@@ -178,22 +179,20 @@ def accuracy_figure(
         baseline: share of the most frequent label.
         k: neighbours that voted.
     """
-    figure = interval_figure(
-        labels, accuracies, intervals, f"Accuracy of the {k} nearest texts", "accuracy"
-    )
+    figure = interval_figure(labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy")
     figure.add_vline(
         x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},
-        annotation={"text": "most frequent label", "yanchor": "bottom"},
+        annotation={"text": "majority baseline", "yanchor": "bottom"},
     )  # fmt: skip
     figure.update_layout(margin={"t": 80})
     return figure
 
 
 def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figure:
-    """How products of what is alike and of what is not are spread.
+    """How the cosine similarities of similar and of dissimilar texts are distributed.
 
     Args:
-        same, diff: products, -1 … 1.
+        same, diff: cosine similarities, -1 … 1.
         title: of the figure.
     """
     both = np.concatenate([same, diff])
@@ -202,7 +201,7 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     figure = go.Figure()
-    for values, name, colour in ((diff, "different", BLUE), (same, "alike", VERMILLION)):
+    for values, name, colour in ((diff, "dissimilar", BLUE), (same, "similar", VERMILLION)):
         counts, _ = np.histogram(values, edges)
         figure.add_bar(
             x=(edges[:-1] + edges[1:]) / 2,
@@ -216,8 +215,8 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
         title=title,
         barmode="overlay",
         bargap=0,
-        xaxis={"title": "product", "nticks": 8},
-        yaxis={"title": "share, %"},
+        xaxis={"title": "cosine similarity", "nticks": 8},
+        yaxis={"title": "pairs, %"},
     )
     return figure
 
@@ -246,7 +245,7 @@ def overlap_figure(
             texttemplate="%{text}",
             textfont={"size": SMALL_FONT_SIZE},
             customdata=shared,
-            hovertemplate="%{y}<br>%{x}<br>I %{z:.3f}, %{customdata:,} in common<extra></extra>",
+            hovertemplate=("%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared<extra></extra>"),
         )
     )
     figure.update_layout(
@@ -290,7 +289,7 @@ def quality_figure(
                 coloraxis="coloraxis",
                 text=[[f"{v:.2f}" if np.isfinite(v) else "" for v in line] for line in matrix],
                 texttemplate="%{text}",
-                hovertemplate="others at %{y} and %{x}: %{text}<extra></extra>",
+                hovertemplate="others fixed at %{y} and %{x}: %{text}<extra></extra>",
             ),
             row=1,
             col=column,

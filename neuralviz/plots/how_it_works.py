@@ -136,7 +136,7 @@ def losses_figure(
             name=f"{name}, mean {loss.mean():.2f}",
             marker={"size": 11, "color": colour, "opacity": 0.75},
             customdata=[escape(tokens[i]) for i in token_of],
-            hovertemplate="<b>%{customdata}</b> hidden<br>%{y:.2f} nats<extra></extra>",
+            hovertemplate="<b>%{customdata}</b> masked<br>%{y:.2f} nats<extra></extra>",
         )
         figure.add_hline(y=loss.mean(), line={"color": colour, "width": 2, "dash": "dash"})
     figure.update_layout(
@@ -148,7 +148,7 @@ def losses_figure(
             "showgrid": False,
             "zeroline": False,
         },
-        yaxis={"title": {"text": "cross entropy, nats"}, "rangemode": "tozero"},
+        yaxis={"title": {"text": "cross-entropy, nats"}, "rangemode": "tozero"},
     )
     return figure
 
@@ -227,17 +227,17 @@ def lengths_figure(names: Sequence[str], lengths: np.ndarray) -> go.Figure:
             text=[f"{length:.3f}" for length in lengths],
             textposition="outside",
             cliponaxis=False,
-            hovertemplate="%{x}<br>length %{y:.4f}<extra></extra>",
+            hovertemplate="%{x}<br>norm %{y:.4f}<extra></extra>",
         )
     )
     figure.add_hline(y=1, line={"color": VERMILLION, "width": 3, "dash": "dash"})
     figure.add_annotation(
-        text="<b>brought to 1</b>", x=1, xref="paper", xanchor="right", y=1, yanchor="top",
+        text="<b>normalised to 1</b>", x=1, xref="paper", xanchor="right", y=1, yanchor="top",
         showarrow=False, font_color="#FFFFFF", bgcolor=VERMILLION, borderpad=4,
     )  # fmt: skip
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 16, "b": 16},
-        yaxis={"title": {"text": "length of the delta"},
+        yaxis={"title": {"text": "norm of the delta"},
                "range": [0, 1.15 * max(1.0, float(lengths.max()))]},
         xaxis_showgrid=False,
     )  # fmt: skip
@@ -319,12 +319,12 @@ def product_figure(
         x=[ends[-1]], y=[sums[-1]], mode="markers+text", text=[f"<b>{sums[-1]:.3f}</b>  "],
         textposition="middle left", textfont_size=26, marker={"size": 16, "color": VERMILLION},
         showlegend=False, cliponaxis=False,
-        hovertemplate="the product: %{y:.3f}<extra></extra>",
+        hovertemplate="cosine similarity: %{y:.3f}<extra></extra>",
     )  # fmt: skip
     figure.update_layout(
         margin={"l": 8, "r": 16, "t": 24, "b": 120},
-        xaxis={"title": {"text": "values added"}, "showgrid": False, "zeroline": False},
-        yaxis={"title": {"text": "sum of products"}},
+        xaxis={"title": {"text": "values summed"}, "showgrid": False, "zeroline": False},
+        yaxis={"title": {"text": "running sum"}},
     )
     return figure
 

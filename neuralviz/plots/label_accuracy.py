@@ -19,7 +19,7 @@ def accuracy_figure(
     accuracies: Mapping[str, np.ndarray],
     baselines: Mapping[str, float],
     *,
-    title: str = "Neighbours of the same label",
+    title: str = "k-NN accuracy",
 ) -> go.Figure:
     """Accuracy of the k nearest neighbours, a bar for each method, a group for each label column.
 
@@ -73,10 +73,10 @@ def accuracy_figure(
             y=[100 * baselines[name]] * 2,
             mode="lines",
             line={"color": GREY, "width": 3, "dash": "dash"},
-            name="most frequent label",
+            name="majority baseline",
             legendgroup="baseline",
             showlegend=i == 0,
-            hovertemplate="always the most frequent label: %{y:.1f} %<extra></extra>",
+            hovertemplate="majority baseline: %{y:.1f} %<extra></extra>",
         )
     figure.update_layout(
         title=escape(title),

@@ -46,7 +46,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
     )
     axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_layout(
-        title=f"Layer by layer: {escape(of_what)}",
+        title=f"Cosine similarity between layers: {escape(of_what)}",
         xaxis={**axis, **_layer_ticks(layers)},
         yaxis={**axis, **_layer_ticks(layers), "autorange": "reversed", "scaleanchor": "x"},
     )
@@ -66,7 +66,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
             x=np.arange(len(values)),
             y=values,
             mode="lines+markers",
-            name=f"{offset} apart",
+            name=f"distance {offset}",
             line={"color": colour, "width": 3},
             marker={"size": 9},
             customdata=np.arange(len(values)) + offset,
@@ -74,9 +74,9 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
         )
     n_layers = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     figure.update_layout(
-        title=f"Layers apart: {escape(of_what)}",
+        title=f"Cosine similarity by distance between layers: {escape(of_what)}",
         xaxis={
-            "title": "layer, the earlier of the two",
+            "title": "earlier layer",
             "zeroline": False,
             "range": [-0.3, n_layers - 1.7],
             **_layer_ticks(np.arange(n_layers - 1)),
@@ -139,7 +139,7 @@ def weights_figure(
             showarrow=False,
         )
     figure.update_layout(
-        title="Weight of each layer, token by token",
+        title="Layer weights by token",
         margin={"t": 78},
         coloraxis={
             "cmin": low,
@@ -203,9 +203,9 @@ def settings_figure(
                 line={"color": colour, "width": width},
             )
     figure.update_layout(
-        title="Other windows and first layers",
+        title="Effect of layer window and first layer",
         xaxis={
-            "title": "first layer that counts",
+            "title": "first layer",
             "showgrid": False,
             "zeroline": False,
             **_layer_ticks(layer_starts),
@@ -240,8 +240,8 @@ def omega_figure(omegas: np.ndarray, cosines: np.ndarray, chosen: float) -> go.F
     )
     figure.add_vline(x=chosen, line={"dash": "dot", "width": 2, "color": OKABE_ITO[0]})
     figure.update_layout(
-        title="Other omegas",
-        xaxis={"title": "0: novelty alone … 1: alignment alone", "zeroline": False},
+        title="Effect of omega",
+        xaxis={"title": "omega (0: novelty only, 1: alignment only)", "zeroline": False},
         yaxis={
             "title": "cosine",
             "zeroline": False,
@@ -323,12 +323,12 @@ def block_totals_figure(
             name=f"block {block}",
             line={"color": shades[i], "width": 3},
             marker={"size": 7},
-            hovertemplate=f"block {block}<br>after %{{x}} epochs: %{{y:.4~g}}<extra></extra>",
+            hovertemplate=f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}<extra></extra>",
         )
     figure.update_layout(
-        title="Each block over the epochs",
+        title="Change of each block by epoch",
         xaxis={
-            "title": "epochs learnt",
+            "title": "epoch",
             "range": [-0.04 * epochs, epochs * 1.04],
             "dtick": 1 if epochs <= 12 else None,
             "tickformat": "d",

@@ -49,7 +49,7 @@ def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
                 line={"color": _LINE_COLOURS[i % len(_LINE_COLOURS)], "width": 3,
                       "dash": "solid" if i < len(_LINE_COLOURS) else "dot"},
                 marker={"size": 8},
-                hovertemplate="after %{x} epochs<br>loss %{y:.3f}<extra></extra>",
+                hovertemplate="epoch %{x}<br>loss %{y:.3f}<extra></extra>",
             )  # fmt: skip
     else:
         finite = np.ma.masked_invalid(curves)
@@ -66,12 +66,12 @@ def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
                 line={"color": _LINE_COLOURS[0], "width": width},
                 fill="tonexty" if name == "lowest" else None,
                 fillcolor="rgba(213, 94, 0, 0.12)",
-                hovertemplate="after %{x} epochs<br>loss %{y:.3f}<extra></extra>",
+                hovertemplate="epoch %{x}<br>loss %{y:.3f}<extra></extra>",
             )
     figure.update_layout(
-        title="Loss at the masked words",
+        title="Loss at the masked positions",
         xaxis=_epoch_axis(epochs[-1]),
-        yaxis={"title": "cross entropy, nats", "rangemode": "tozero"},
+        yaxis={"title": "cross-entropy, nats", "rangemode": "tozero"},
         showlegend=len(curves) > 1,
     )
     return figure
@@ -99,12 +99,12 @@ def delta_norm_figure(norms: np.ndarray, layers: Sequence[str], learnt: float) -
             name=name,
             line={"color": _layer_colour(i, len(names)), "width": 3 if few else 2},
             marker={"size": 8},
-            hovertemplate=f"{escape(name)}<br>after %{{x:.3~g}} epochs: %{{y:.4f}}<extra></extra>",
+            hovertemplate=f"{escape(name)}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
         )
     figure.update_layout(
-        title="How far each layer has moved",
+        title="Norm of each layer's delta",
         xaxis=_epoch_axis(epochs[-1]),
-        yaxis={"title": "length of the delta", "rangemode": "tozero"},
+        yaxis={"title": "norm of the delta", "rangemode": "tozero"},
         showlegend=1 < len(names) <= MAX_LINES,
     )
     return figure
@@ -143,13 +143,13 @@ def delta_heatmap(
             mode="markers",
             marker={"symbol": "triangle-down", "size": 13, "color": OKABE_ITO[0]},
             customdata=moved,
-            hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>one of the strongest</extra>",
+            hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>among the largest</extra>",
             showlegend=False,
             cliponaxis=False,
         )
     figure.update_layout(
         title=f"Delta: {escape(name)}"
-        + (f" ({len(drawn)} of {n_epochs:,} epochs drawn)" if len(drawn) < n_epochs else ""),
+        + (f" ({len(drawn)} of {n_epochs:,} epochs shown)" if len(drawn) < n_epochs else ""),
         xaxis={"title": "neuron", "range": [-0.5, dim - 0.5], "showgrid": False, "zeroline": False},
         yaxis={
             "title": "epoch",
@@ -184,7 +184,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
             "tickangle": -90 if len(words) > UPRIGHT_WORDS else -45 if len(words) > 8 else 0,
             "tickfont": {"size": 13} if len(words) > UPRIGHT_WORDS else None,
             "showgrid": False,
-            "title": None if few else "word of the text",
+            "title": None if few else "word",
         },
         yaxis={"title": "share of the delta, %", "zeroline": True},
         bargap=0.15,
@@ -214,11 +214,11 @@ def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
             autocolorscale=False,
             customdata=hover,
             texttemplate="%{z:.2f}" if len(labels) <= 12 else None,
-            hovertemplate="%{customdata}<br>product %{z:.3f}<extra></extra>",
+            hovertemplate="%{customdata}<br>cosine similarity %{z:.3f}<extra></extra>",
         )
     )
     figure.update_layout(
-        title="Products of the embeddings",
+        title="Cosine similarity of the embeddings",
         xaxis={"title": "text", "type": "category", "showgrid": False, "constrain": "domain"},
         yaxis={
             "title": "text",
@@ -234,7 +234,7 @@ def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
 
 def _epoch_axis(n: int) -> dict:
     return {
-        "title": "epochs learnt",
+        "title": "epoch",
         "range": [-0.04 * n, n * 1.04],
         "nticks": 12,
         "dtick": 1 if n <= FEW_EPOCHS else None,

@@ -21,9 +21,9 @@ from neuralviz.plots.theme import (
 
 POOLING_NAMES = {
     "mean": "mean of all tokens",
-    "cls": "first special token (CLS)",
-    "sep": "last special token (SEP)",
-    "last": "last word's token",
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "last": "last token",
 }
 _POOLING_LOOKS = {
     "mean": (BLUE, "circle"),
@@ -57,7 +57,7 @@ def layer_figure(correlations: Mapping[str, Sequence[float]], coefficient: str) 
         )
     n_layers = max(map(len, correlations.values()), default=1)
     figure.update_layout(
-        title="Agreement with the scores, by layer",
+        title="Correlation with human scores by layer",
         xaxis=_whole_numbers("layer", 0, n_layers - 1),
         yaxis={"title": coefficient, "zeroline": True},
     )
@@ -80,7 +80,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
             y=[name.replace(", ", ",<br>") for name in names],
             orientation="h",
             marker={"color": colours[: len(names)]},
-            text=["none" if np.isnan(number) else f"{number:.3f}" for number in numbers],
+            text=["undefined" if np.isnan(number) else f"{number:.3f}" for number in numbers],
             textposition="auto",
             textfont={"size": SMALL_FONT_SIZE},
             insidetextfont={"color": "white"},
@@ -88,7 +88,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
         )
     )
     figure.update_layout(
-        title="What each part adds",
+        title="Contribution of each part",
         xaxis={"title": coefficient, "zeroline": True, "nticks": 6},
         yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
         bargap=0.3,
@@ -131,9 +131,9 @@ def sweep_figure(
         x=[settings[0], settings[-1]],
         y=[plain, plain],
         mode="lines",
-        name="last layer, mean",
+        name="mean of the last layer",
         line={"color": BLUE, "width": 2, "dash": "dash"},
-        hovertemplate="last layer, mean: %{y:.3f}<extra></extra>",
+        hovertemplate="mean of the last layer: %{y:.3f}<extra></extra>",
     )
     figure.update_layout(
         title=title,
@@ -173,7 +173,7 @@ def scatter_figure(
             x=cosines[chosen],
             y=scores[chosen],
             mode="markers",
-            name=escape(shorten(name, 24)) or "without a kind",
+            name=escape(shorten(name, 24)) or "no kind",
             marker={
                 "size": 9,
                 "color": OKABE_ITO[number] if len(groups) > 1 else BLUE,
@@ -181,12 +181,14 @@ def scatter_figure(
                 "symbol": _SYMBOLS[number],
             },
             customdata=hover[chosen],
-            hovertemplate="%{customdata}<br>score %{y:.3~g}, cosine %{x:.3f}<extra></extra>",
+            hovertemplate=(
+                "%{customdata}<br>score %{y:.3~g}, cosine similarity %{x:.3f}<extra></extra>"
+            ),
         )
     figure.update_layout(
         title=title,
-        xaxis={"title": "cosine of the two sentences", "nticks": 8},
-        yaxis={"title": "score"},
+        xaxis={"title": "cosine similarity", "nticks": 8},
+        yaxis={"title": "human score"},
         showlegend=len(groups) > 1,
     )
     return figure

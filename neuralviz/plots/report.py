@@ -23,6 +23,7 @@ from neuralviz.plots.results import (
     quality_figures,
 )
 from neuralviz.plots.theme import style
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -49,17 +50,17 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     Raises:
         Stopped: ``should_stop`` said so.
     """
-    done = f"{len(results.cells)} of {results.plan.n_cells} results are there."
+    finished = f"{len(results.cells)} of {many(results.plan.n_cells, 'result')} finished."
     parts = [
-        f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}; {done} Models: "
-        f"{escape(results.models())}. All settings are at the end.</p>"
+        f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}. {finished} "
+        f"Models: {escape(results.models())}. All settings are listed at the end.</p>"
     ]
     figures_drawn = 0
     for number, data in enumerate(results.data):
         parts.append(f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>")
         parts += [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
-        read = "; ".join(f"{role} is “{column}”" for role, column in data.columns.items())
-        parts.append(f"<p class='note'>Hash of the data: {data.digest}. {escape(read)}</p>")
+        read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
+        parts.append(f"<p class='note'>Data hash: {data.digest}. {escape(read)}</p>")
         parts += [_table(*one) for one in results.tables(number)]
         parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
         if left_out := results.left_out(number):
@@ -123,10 +124,11 @@ def _settings(results: Results) -> str:
     measures = settings["measures"]
     asked = measures if isinstance(measures, str) else ", ".join(measures)
     return (
-        f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; {settings['neighbours']} "
-        f"neighbours; {settings['bootstrap resamples']} bootstrap resamples, seed "
-        f"{settings['bootstrap seed']}. Products that differ by less than {TIE:g} are "
-        "ties, and a tie counts as broken.</p>"
+        f"<h2>Settings</h2><p class='note'>Measures: {escape(asked)}; "
+        f"{many(settings['neighbours'], 'neighbour')}; "
+        f"{many(settings['bootstrap resamples'], 'bootstrap resample')}, seed "
+        f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
+        "ties, and ties count as broken.</p>"
         + _table(["method", "model", "precision", "options"], rows, "settings")
     )
 
@@ -135,7 +137,7 @@ def _published(results: Results, number: int) -> str:
     heads, lines = results.published_table(number)
     if not lines:
         return ""
-    return "<h3>As published, with the model that was measured there</h3>" + _table(heads, lines)
+    return "<h3>Published results, with the model used in the paper</h3>" + _table(heads, lines)
 
 
 def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], kind: str = "") -> str:

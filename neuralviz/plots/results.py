@@ -27,8 +27,15 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
 
+COEFFICIENT_NAMES = {
+    "spearman": "Spearman correlation",
+    "kendall_c": "Kendall tau-c correlation",
+    "kendall_b": "Kendall tau-b correlation",
+    "pearson": "Pearson correlation",
+}
+BROKEN_NAMES = {"pairs": "Broken comparisons of pairs", "triplets": "Broken triplets"}
 LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
-IN_WORDS = {"layer_start": "first layer"}  # options that are called otherwise in figures
+OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
 
 
 def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figure, int] | None:
@@ -49,7 +56,7 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = f"{NAMES[name]} of products and scores"
+    title = f"{COEFFICIENT_NAMES[name]} with human scores"
     return _swept_figure(
         results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
@@ -67,10 +74,10 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     if not measured:
         return None
     errors = [one.error for _, _, one in measured]
-    title = f"{name.capitalize()} broken, of {measured[0][2].total:,}"
+    title = f"{BROKEN_NAMES[name]} (of {measured[0][2].total:,})"
     return _swept_figure(
         results, [at for at, _, _ in measured], [100 * error for error in errors],
-        [None] * len(measured), title, "broken, %",
+        [None] * len(measured), title, "error, %",
     ) or (
         error_figure(
             [label for _, label, _ in measured],
@@ -93,7 +100,7 @@ def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | No
     k, baseline = measured[0][2].k, measured[0][2].baseline
     return _swept_figure(
         results, [at for at, _, _ in measured], accuracies, intervals,
-        f"Accuracy of the {k} nearest texts", "accuracy",
+        f"{k}-NN accuracy", "accuracy",
     ) or (
         accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
         len(measured),
@@ -114,7 +121,7 @@ def _swept_figure(
     None where they are no sweep. Rows that are missing leave a gap.
     """
     options = swept(results.rows)
-    names = [IN_WORDS.get(name, name.replace("_", " ")) for name in options]
+    names = [OPTION_NAMES.get(name, name.replace("_", " ")) for name in options]
     if len(names) == 1:
         (of_all,) = options.values()
         of_option = [of_all[at] for at in rows]
@@ -130,15 +137,15 @@ def _swept_figure(
 
 
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
-    """Row and its products of what is alike and what is not."""
+    """Row and its cosine similarities of similar and of dissimilar texts."""
     for at, label, one in results.finished(data):
         if len(one.same) and len(one.diff):
-            title = f"Products by {escape(label)}"
+            title = f"Cosines by {escape(label)}"
             yield at, product_histogram(one.same, one.diff, title)
 
 
 def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure, int]]:
-    """Measure, what rows break in common, and how many rows."""
+    """Measure, the shared errors of the rows, and how many rows."""
     compared = results.compared.get(data)
     if compared is None:
         return
@@ -146,7 +153,7 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
     for name, one in compared.overlaps.items():
         if np.isfinite(one.share).sum() < 2 * 2:  # fewer than two rows break anything
             continue
-        title = f"{name.capitalize()} broken in common"
+        title = f"Shared errors: {name}"
         yield name, overlap_figure(labels, one.share, one.shared, title), len(labels)
 
 
@@ -165,5 +172,5 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
             first = (label, maps)
             continue
         ratios = [ratio(a, b) for a, b in zip(first[1], maps, strict=True)]
-        title = f"tau-c by {escape(first[0])}, over that by {escape(label)}"
+        title = f"tau-c: {escape(first[0])} divided by {escape(label)}"
         yield at, "ratio", quality_figure(names, ratios, fixed, title, is_ratio=True)

@@ -7,7 +7,7 @@ from itertools import count as numbers
 
 from neuralviz.reading.lines import count_unreadable, tidy
 from neuralviz.reading.table import MAX_CHARACTERS
-from neuralviz.words import count, name_lines
+from neuralviz.words import many, name_lines
 
 LONG = 100_000  # characters: to embed a longer text takes so long that it has to be said
 
@@ -32,14 +32,14 @@ def clean_texts(
             used.append(place)
     notes = []
     if unreadable:
-        notes.append(f"{count(unreadable, 'unreadable character')} replaced by blanks.")
+        notes.append(f"Replaced {many(unreadable, 'unreadable character')} with spaces.")
     left_out = len(parts) - len(texts) - len(too_long)
     if blanks and left_out:
-        notes.append(f"{left_out:,} {blanks}{'s' if left_out != 1 else ''} without text left out.")
+        notes.append(f"Skipped {many(left_out, 'empty ' + blanks)}.")
     if too_long:
         notes.append(
-            f"{count(len(too_long), 'text')} left out for more than {MAX_CHARACTERS:,} characters "
-            f"({name_lines(too_long, unit)})."
+            f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "
+            f"characters ({name_lines(too_long, unit)})."
         )
     longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
     if texts and len(texts[longest]) > LONG:
@@ -74,9 +74,7 @@ def unique_ids(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, .
         unique.append(one)
     notes = []
     if repeated:
-        notes.append(
-            f"{count(repeated, 'id')} there before; a number in brackets tells them apart."
-        )
+        notes.append(f"{many(repeated, 'duplicate ID')}: added a number in brackets.")
     if missing:
-        notes.append(f"{count(missing, 'text')} without an id and got a number for one.")
+        notes.append(f"{many(missing, 'text')} without an ID: numbered instead.")
     return tuple(unique), tuple(notes)

@@ -30,13 +30,13 @@ from neuralviz.reading.table import (
     check_width,
     column_names,
 )
-from neuralviz.words import count, name_lines
+from neuralviz.words import many, name_lines
 
 MAX_RECORD = 1 << 24  # characters up to which a closing quotation mark is looked for
 
 _ONE_COLUMN = "\x1f"  # the separator of a table of one column, in which commas are text
 AT_ONCE = 1 << 22  # characters of delimited text that are split at once
-_ADVICE = "write one that is part of a text twice, and the text in quotation marks."
+_ADVICE = "put the text in quotation marks and double any quotation mark inside it."
 
 
 def read_delimited(
@@ -72,12 +72,10 @@ def _read_records(
     unmatched: list[int] = []
     records = _records(lines, separator, unmatched)
     header = next(records, None)
-    broken = f"{name} is not a table that can be read:"
+    broken = f"Could not read {name} as a table:"
     if header is None or unmatched:
         line = unmatched[0]
-        raise TextError(
-            f"{broken} the quotation marks from line {line:,} on do not match; {_ADVICE}"
-        )
+        raise TextError(f"{broken} unmatched quotation mark starting at line {line:,}; {_ADVICE}")
     titles = _split([header[1]], separator)
     check_width(name, len(titles))
     columns = column_names([values[0] for values in titles])
@@ -96,16 +94,16 @@ def _read_records(
     notes = []
     if unmatched:
         notes.append(
-            f"{count(len(unmatched), 'row')} left out because the quotation marks from "
-            f"{name_lines(unmatched)} on do not match; {_ADVICE}"
+            f"Skipped {many(len(unmatched), 'row')} with an unmatched quotation mark ("
+            f"{name_lines(unmatched)}); {_ADVICE}"
         )
     if too_long:
         notes.append(
-            f"{count(len(too_long), 'row')} left out for more fields than the first line has "
-            f"({name_lines(too_long)}); {advice}"
+            f"Skipped {many(len(too_long), 'row')} with more fields than the header ("
+            f"{name_lines(too_long)}); {advice}"
         )
     if too_long and not kept:
-        raise TextError(f"{broken} its rows have more fields than its first line; {advice}")
+        raise TextError(f"{broken} its rows have more fields than its header; {advice}")
     if unmatched and not kept:
         raise TextError(f"{broken} {notes[0]}")
     return Table(columns, table, kept, tuple(notes))

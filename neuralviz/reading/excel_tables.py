@@ -28,13 +28,13 @@ def read_excel(
     name: str, file: IO[bytes], max_rows: int | None, limits: WorkbookLimits = LIMITS
 ) -> Table:
     """The first sheet that has cells; see `neuralviz.reading.tables.read_table`."""
-    damaged = f"{name} is not an Excel workbook (.xlsx) that can be read, or it is damaged."
+    damaged = f"{name} is not a readable Excel workbook (.xlsx), or it is damaged."
     try:
         oversized = oversized_sheets(file, limits)
     except DamagedWorkbookError as error:
         raise TextError(damaged) from error
     except LargeWorkbookError as error:
-        raise TextError(f"{name} is larger than {error}; save it as CSV.") from error
+        raise TextError(f"{name} is larger than {error}. Save it as CSV.") from error
     readable: IO[bytes] = file
     if oversized:
         readable = io.BytesIO()
@@ -66,7 +66,7 @@ def read_excel(
     values = tuple([row[place] for _, row in filled[1:]] for place in range(len(names)))
     notes: tuple[str, ...] = ()
     if len(workbook.sheet_names) > 1:
-        notes = (f"{name} has {len(workbook.sheet_names)} sheets; “{sheet}” was read.",)
+        notes = (f"{name} has {len(workbook.sheet_names)} sheets; read “{sheet}”.",)
     return Table(names, values, lines, notes, "row")
 
 

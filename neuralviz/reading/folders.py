@@ -11,7 +11,7 @@ from neuralviz.reading.cleaning import unique_ids
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import MAX_TEXTS, Mode, ReadTexts, read_texts
-from neuralviz.words import count, free_name
+from neuralviz.words import free_name, many
 
 MAX_FILES = 200_000  # of a folder
 TEXT_ENDINGS = ("", ".txt", ".text", ".md")  # of the files of a folder that are texts
@@ -67,7 +67,7 @@ def read_folder(
         TextError: there is no such folder, or no text in it, or too many files.
     """
     if not path.is_dir():
-        raise TextError(f"There is no folder {path}.")
+        raise TextError(f"No such folder: {path}.")
     files, skipped = _files_of(path, max_files)
     given = [Source(name, file) for file, name in files]
     return _read_each(given, skipped, f"the folder {path}", column, mode, max_texts)
@@ -87,7 +87,7 @@ def _read_each(
     for source in files:
         name = source.name
         if n_texts >= most:
-            notes.append(f"Only the first {count(most, 'text')} read; there are more files.")
+            notes.append(f"Read only the first {many(most, 'text')}; there are more files.")
             break
         wanted = column if source.is_table else None
         try:
@@ -99,7 +99,7 @@ def _read_each(
         n_texts += len(read.texts)
         notes += [note if name in note else f"{name}: {note}" for note in read.notes]
     if not found:
-        raise TextError(" ".join([f"There is no text in {where}.", *_few(skipped)]))
+        raise TextError(" ".join([f"No text found in {where}.", *_few(skipped)]))
     return _put_together(found, tuple(_few(skipped) + _few(notes, _MOST_NOTES)))
 
 
@@ -111,7 +111,7 @@ def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], lis
 
     def unreadable(error: OSError) -> None:
         where = Path(str(error.filename)).relative_to(folder).as_posix()
-        skipped.append(f"{where} cannot be read: {error.strerror}.")
+        skipped.append(f"Could not read {where}: {error.strerror}.")
 
     n_entries = 0
     for top, inner, names in os.walk(folder, onerror=unreadable):
@@ -125,14 +125,14 @@ def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], lis
             file = Path(top) / entry
             name = tidy(file.relative_to(folder).as_posix())
             if entry.startswith("."):
-                skipped.append(f"{name} is hidden.")
+                skipped.append(f"Skipped {name}: hidden.")
             elif entry in inner:
                 if file.is_symlink():
-                    skipped.append(f"{name} is a link to a folder.")
+                    skipped.append(f"Skipped {name}: link to a folder.")
             elif file.is_symlink() and not _is_inside(file, root):
-                skipped.append(f"{name} is a link that leads out of the folder.")
+                skipped.append(f"Skipped {name}: link to a file outside the folder.")
             elif not (Source(name, file).is_table or file.suffix.lower() in TEXT_ENDINGS):
-                skipped.append(f"{name} is neither plain text nor a table.")
+                skipped.append(f"Skipped {name}: neither plain text nor a table.")
             else:
                 files.append((file, name))
         inner[:] = [entry for entry in inner if not entry.startswith(".")]
@@ -149,7 +149,7 @@ def _is_inside(file: Path, root: Path) -> bool:
 def _few(sentences: Sequence[str], most: int = _NAMED_FILES) -> list[str]:
     """The first few of some sentences, and how many more there are."""
     more = len(sentences) - most
-    return [*sentences[:most], *([f"{more:,} more of this kind."] if more > 0 else [])]
+    return [*sentences[:most], *([f"And {more:,} more like this."] if more > 0 else [])]
 
 
 def _put_together(found: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:

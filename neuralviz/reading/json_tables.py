@@ -30,7 +30,7 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
             objects.add(number, row)
             if max_rows is not None and len(objects.lines) > max_rows:
                 break
-    return objects.table("holding no JSON object of one line", lines.notes)
+    return objects.table("not a JSON object", lines.notes)
 
 
 def read_json(
@@ -39,27 +39,27 @@ def read_json(
     lines = TextLines(name, file)
     if file.seek(0, io.SEEK_END) > max_bytes:
         raise TextError(
-            f"{name} is larger than {max_bytes:,} bytes; save it as JSON lines (.jsonl), which are "
-            "read one by one."
+            f"{name} is larger than {max_bytes:,} bytes. Save it as JSON Lines (.jsonl), "
+            "which is read line by line."
         )
     text = lines.read()
     try:
         rows = _rows_of(name, json.loads(text))
     except RecursionError as error:
-        raise TextError(f"{name} is nested too deeply to be a table of texts.") from error
+        raise TextError(f"{name} is nested too deeply to be read as a table.") from error
     except ValueError as error:
         if _starts_with_object(text):  # JSON lines with the ending of JSON
             return read_json_lines(name, file, max_rows)
         where = f" in line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
         raise TextError(
-            f"{name} is not JSON that can be read: it breaks off or errs{where}."
+            f"{name} is not valid JSON: it is incomplete or has an error{where}."
         ) from error
     objects = Objects(name, "row")
     for number, row in enumerate(rows, 1):
         objects.add(number, row)
         if max_rows is not None and len(objects.lines) > max_rows:
             break
-    return objects.table("being neither objects nor texts", lines.notes)
+    return objects.table("neither an object nor a string", lines.notes)
 
 
 def _starts_with_object(text: str) -> bool:
@@ -90,6 +90,6 @@ def _rows_of(name: str, found: Any) -> Iterable[Any]:
         key, values = next(iter(lists.items()))
         return ({key: value} for value in values)
     raise TextError(
-        f"{name} holds no table that can be read: it has to be a list of objects or of texts, an "
-        "object of lists of the same length, or an object with one such list in it."
+        f"{name} does not contain a table. It must be a list of objects or strings, an "
+        "object of lists of equal length, or an object that contains one such list."
     )

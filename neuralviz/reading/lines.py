@@ -49,7 +49,7 @@ _MARKS = (  # that of UTF-32 begins with that of UTF-16
 )
 _OTHERS = {  # what files of other kinds begin with
     b"PK\x03\x04": "an Excel workbook or another zip archive",
-    b"\xd0\xcf\x11\xe0": "a document of an old Office program",
+    b"\xd0\xcf\x11\xe0": "an old Office document",
     b"\x1f\x8b": "a compressed file",
     b"%PDF": "a PDF",
     b"PAR1": "a parquet file",
@@ -93,16 +93,14 @@ class TextLines:
         kind = next((kind for start, kind in _OTHERS.items() if head.startswith(start)), None)
         if kind is not None:
             raise TextError(
-                f"{name} does not look like text but like {kind}; give it the ending of what it "
-                "is, or save it as plain text or CSV in UTF-8."
+                f"{name} looks like {kind}, not text. Correct its file extension, or save it "
+                "as plain text or CSV in UTF-8."
             )
         is_cut = len(head) == sample
         self._encoding = _encoding_of(head, is_cut)
         text = head.decode(self._encoding, "replace")
         if _share_of_controls(_TERMINAL.sub("", text), but=_FEW_CONTROLS) > _BINARY_SHARE:
-            raise TextError(
-                f"{name} does not look like text; save it as plain text or CSV in UTF-8."
-            )
+            raise TextError(f"{name} is not a text file. Save it as plain text or CSV in UTF-8.")
         if not is_cut and not text.strip("\ufeff \t\r\n"):
             raise TextError(f"{name} is empty.")
         self._strays: list[int] = []  # the line of every character that is not in the encoding
@@ -113,12 +111,12 @@ class TextLines:
         said = _ENCODINGS.get(self._encoding, self._encoding.upper())
         notes = []
         if not said.startswith("UTF"):
-            notes.append(f"{self._name} is not in UTF-8; it was read as {said}.")
+            notes.append(f"{self._name} is not UTF-8; read it as {said}.")
         if self._strays:
             read_as = "read as Windows-1252" if said == "UTF-8" else "replaced by “\ufffd”"
             where = name_lines(list(dict.fromkeys(self._strays)))
             n_strays = count(len(self._strays), "character")
-            notes.append(f"{n_strays} not in {said} and {read_as} ({where}).")
+            notes.append(f"{n_strays} not valid in {said}, {read_as} ({where}).")
         return tuple(notes)
 
     def __iter__(self) -> Generator[tuple[int, str], None, None]:
@@ -130,8 +128,8 @@ class TextLines:
                     line = line[:-1]
                 elif len(line) >= MAX_LINE:
                     raise TextError(
-                        f"Line {number:,} of {self._name} is longer than {MAX_LINE:,} characters, "
-                        "so this is no file of texts that can be read."
+                        f"Line {number:,} of {self._name} has more than {MAX_LINE:,} "
+                        "characters. This does not look like a file of texts."
                     )
                 yield number, self._mended(line, number)
 

@@ -9,7 +9,7 @@ from neuralviz.errors import TextError
 from neuralviz.reading.cells import cell_text
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import MAX_CHARACTERS, Table, check_width
-from neuralviz.words import count, name_lines
+from neuralviz.words import many, name_lines
 
 _VECTOR = 16  # a list of more numbers than this is no label
 
@@ -54,9 +54,9 @@ class Objects:
         """All rows; ``why`` is what is said of those that were left out."""
         if self.wrong:
             where = name_lines(self.wrong, self.unit)
-            said = f"{count(len(self.wrong), self.unit)} left out for {why} ({where})."
+            said = f"Skipped {many(len(self.wrong), self.unit)}: {why} ({where})."
             if not self.lines:
-                raise TextError(f"{self.name} is not a table that can be read: {said}")
+                raise TextError(f"Could not read {self.name} as a table: {said}")
             notes += (said,)
         notes += tuple(left_out(column, "lists of numbers") for column in sorted(self.vectors))
         return Table(
@@ -65,7 +65,7 @@ class Objects:
 
 
 def left_out(column: str, kind: str) -> str:
-    return f"The {kind} in the column “{column[:40]}” were left out."
+    return f"Skipped the {kind} in the column “{column[:40]}”."
 
 
 def _is_vector(value: Any) -> bool:

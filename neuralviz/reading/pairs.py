@@ -107,7 +107,7 @@ def _places(name: str, columns: Sequence[str]) -> tuple[int, int, int]:
     if pair is None or score is None:
         found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
         raise TextError(
-            f"{name} needs the columns “sentence1”, “sentence2” and “score”, named in its first "
-            f"line; it has {found}{' …' * (len(columns) > 12)}."
+            f"{name} needs the columns “sentence1”, “sentence2” and “score” in its header "
+            f"line. It has: {found}{' …' * (len(columns) > 12)}."
         )
     return by_name[pair[0]], by_name[pair[1]], by_name[score]

@@ -56,9 +56,7 @@ def read_parquet(
             if max_rows is not None and len(objects.lines) > max_rows:
                 break
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise TextError(
-            f"{name} is not a parquet file that can be read, or it is damaged."
-        ) from error
+        raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error
     return objects.table("", notes)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.table import MAX_CHARACTERS, Table
-from neuralviz.words import count, name_lines
+from neuralviz.words import many, name_lines
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
@@ -63,11 +63,11 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     for lines, why in (
         (without_text, f"{_named(texts)} is missing"),
         (too_long, f"{_named(texts)} has more than {MAX_CHARACTERS:,} characters"),
-        (without_number, f"{_named(numbers)} is no number such as 3.5"),
+        (without_number, f"{_named(numbers)} is not a number"),
     ):
         if lines:
             where = name_lines(lines, table.unit)
-            notes += (f"{count(len(lines), 'row')} left out because {why} ({where}).",)
+            notes += (f"Skipped {many(len(lines), 'row')}: {why} ({where}).",)
     return UsableRows(
         places=tuple(used),
         texts=tuple(tuple(tidy(column[place]) for place in used) for column in said),

@@ -79,7 +79,7 @@ class Source:
         try:
             if self.content.exists():
                 if not self.content.is_file():
-                    raise TextError(f"{self.name} is no file, so there is no text in it.")
+                    raise TextError(f"{self.name} is not a regular file.")
                 if not self.content.stat().st_size:
                     raise TextError(f"{self.name} is empty.")
             with self.content.open("rb") as file:
@@ -88,7 +88,7 @@ class Source:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: OSError) -> TextError:
-        return TextError(f"{self.name} cannot be read: {error.strerror or error}.")
+        return TextError(f"Could not read {self.name}: {error.strerror or error}.")
 
     def _not_empty(self, file: IO[bytes]) -> IO[bytes]:
         if not file.read(1):

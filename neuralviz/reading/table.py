@@ -60,5 +60,5 @@ def column_names(titles: Iterable[str]) -> tuple[str, ...]:
 def check_width(name: str, n_columns: int) -> None:
     if n_columns > MAX_COLUMNS:
         raise TextError(
-            f"{name} has more than {MAX_COLUMNS:,} columns; keep those of texts and labels."
+            f"{name} has more than {MAX_COLUMNS:,} columns. Keep only the texts and labels."
         )

@@ -89,11 +89,11 @@ def read_texts(
         read = _texts_of(name, table, column, id_column)
     elif column is not None or id_column is not None:
         wanted = id_column if column is None else column
-        raise TextError(f"{name} is not a table, so it has no column “{wanted}”.")
+        raise TextError(f"{name} is plain text, not a table; it has no column “{wanted}”.")
     else:
         read = _plain_texts(source, mode, most)
     if not read.texts:
-        raise TextError(" ".join([f"There is no text in {name}.", *read.notes]))
+        raise TextError(" ".join([f"{name} contains no text.", *read.notes]))
     return read
 
 
@@ -149,7 +149,7 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
     for wanted in (column, id_column):
         if wanted is not None and wanted not in columns:
             named = ", ".join(f"“{one[:40]}”" for one in columns) or "none"
-            raise TextError(f"{name} has no column “{wanted}”; it has {named}.")
+            raise TextError(f"{name} has no column “{wanted}”. Its columns are: {named}.")
     if not columns:
         return ReadTexts((), table.notes)
     if column is None:
@@ -188,8 +188,8 @@ def _guess_column(file_name: str, table: Table) -> str:
     if len(table) and not any(lengths):
         found = ", ".join(f"“{name[:40]}”" for name in table.columns[:12])
         sentence = (
-            f"{file_name} has no column of texts: there is no word in {found}. Name the column of "
-            "the texts “text”, whatever is in it."
+            f"{file_name} has no column of texts: {found} contain no words. Name the column "
+            "with the texts “text”."
         )
         raise TextError(" ".join([sentence, *table.notes]))
     return named[0] if named else table.columns[lengths.index(max(lengths))]

@@ -84,9 +84,9 @@ def copy_without(parts: Collection[str], file: IO[bytes], to: IO[bytes]) -> None
 def _look_through(archive: zipfile.ZipFile, limits: WorkbookLimits) -> Mapping[str, str]:
     parts = {part.filename.lower().replace("\\", "/"): part for part in archive.infolist()}
     if len(parts) < len(archive.infolist()):
-        raise DamagedWorkbookError("two parts have one name")
+        raise DamagedWorkbookError("two parts have the same name")
     if any(kind in parts for kind in _OTHER_KINDS):
-        raise DamagedWorkbookError("another kind of workbook")
+        raise DamagedWorkbookError("a different kind of workbook")
     if any(part.compress_type not in _PACKED for part in parts.values()):
         raise DamagedWorkbookError("a part is packed as no program does it")
     unpacked = 0
@@ -97,7 +97,7 @@ def _look_through(archive: zipfile.ZipFile, limits: WorkbookLimits) -> Mapping[s
         for piece in _pieces(archive, parts[name]):
             unpacked += len(piece)
             if unpacked > limits.unpacked:
-                raise LargeWorkbookError(f"{limits.unpacked:,} bytes, unpacked")
+                raise LargeWorkbookError(f"{limits.unpacked:,} bytes when unpacked")
             part.feed(piece)
         part.feed(b"", last=True)
         if isinstance(part, _Sheet) and (why := part.excess(limits)):
@@ -114,7 +114,7 @@ def _pieces(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Iterator[bytes]:
             n_bytes += len(piece)
             yield piece
     if n_bytes != claimed:
-        raise DamagedWorkbookError("a part has another length than the archive says")
+        raise DamagedWorkbookError("a part does not have the length given in the archive")
 
 
 class _Part:
@@ -193,11 +193,11 @@ class _Sheet(_Part):
         n_cells = self._last_row * max(0, self._last_column - self._first_column + 1)
         if n_cells > limits.cells:
             return (
-                f"has cells as far as row {self._last_row:,} and column {self._last_column:,}; "
-                "delete what is far from the table"
+                f"extends to row {self._last_row:,} and column {self._last_column:,}. Delete "
+                "stray cells far from the table"
             )
         if self._characters > limits.characters:
-            return f"holds more than {limits.characters:,} characters; divide it"
+            return f"has more than {limits.characters:,} characters. Split it"
         return ""
 
     def feed(self, piece: bytes, *, last: bool = False) -> None:
@@ -220,7 +220,7 @@ class _Sheet(_Part):
         elif tag == "row":
             name = attributes.get("r")
             if name is not None and not _NUMBER.fullmatch(name):
-                raise DamagedWorkbookError(f"there is no row {name[:20]}")
+                raise DamagedWorkbookError(f"invalid row {name[:20]}")
             self._row = self._row + 1 if name is None else int(name)
             self._row_name, self._column = str(self._row), 0
         elif ":" in tag:
@@ -248,7 +248,7 @@ class _Sheet(_Part):
         """The column of a cell, which may say that it is in another row."""
         match = _CELL.fullmatch(name)
         if match is None:
-            raise DamagedWorkbookError(f"there is no cell {name[:20]}")
+            raise DamagedWorkbookError(f"invalid cell {name[:20]}")
         letters, digits = match.groups()
         column = 0
         for letter in letters.upper():

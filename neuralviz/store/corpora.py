@@ -75,7 +75,7 @@ class Corpus:
             if column.name == name:
                 return column
         has = ", ".join(f"“{column.name}”" for column in self.columns) or "none"
-        raise StoreError(f"“{self.name}” has no column “{name[:40]}”; it has {has}.")
+        raise StoreError(f"“{self.name}” has no column “{name[:40]}”. Its columns are: {has}.")
 
 
 class CorpusStore:
@@ -115,7 +115,7 @@ class CorpusStore:
             if name_or_id in (corpus.name, corpus.id):
                 return corpus
         names = ", ".join(f"“{corpus.name}”" for corpus in corpora[:12]) or "none yet"
-        raise StoreError(f"There is no corpus “{name_or_id[:40]}”; there is {names}.")
+        raise StoreError(f"No corpus named “{name_or_id[:40]}”. Saved corpora: {names}.")
 
     def add(self, name: str, read: ReadTexts) -> Corpus:
         """Keep texts as a corpus; nothing is embedded yet.
@@ -202,7 +202,7 @@ class CorpusStore:
         """
         name = _tidy(name)
         if any(other.name == name and other.id != corpus.id for other in self.corpora()):
-            raise StoreError(f"There is a corpus “{name}” already; choose another name.")
+            raise StoreError(f"A corpus named “{name}” already exists. Choose another name.")
         where = f"id = '{corpus.id}'"
         registry = self.database.registry
         self.database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
@@ -261,7 +261,7 @@ class CorpusStore:
 
 
 def _gone(corpus: Corpus) -> str:
-    return f"The corpus “{corpus.name}” is not there any more; it was deleted meanwhile."
+    return f"The corpus “{corpus.name}” was deleted in the meantime."
 
 
 def _table(corpus: Corpus) -> str:
@@ -288,7 +288,7 @@ def _tidy(name: str) -> str:
     printable = "".join(c if c.isprintable() else " " for c in name)
     tidied = " ".join(printable.split())[:MAX_NAME].strip()
     if not tidied:
-        raise StoreError("A corpus needs a name.")
+        raise StoreError("Enter a name for the corpus.")
     return tidied
 
 

@@ -127,7 +127,7 @@ class Database:
             if missing and "not found" in str(error):
                 raise StoreError(missing) from error
             raise StoreError(
-                f"What is kept in {self.folder} cannot be read ({_reason(str(error))})."
+                f"Could not read the saved corpora in {self.folder} ({_reason(str(error))})."
             ) from error
 
     def write(self, action: Callable[[], T]) -> T:
@@ -142,8 +142,8 @@ class Database:
                 return action()
         except Timeout as error:
             raise StoreError(
-                f"Another process keeps writing to {self.folder}; try again when it is done. What "
-                "was kept before is still there."
+                f"Another process is writing to {self.folder}. Try again when it has "
+                "finished. Nothing was lost."
             ) from error
         except (OSError, RuntimeError, ValueError) as error:
             raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
@@ -152,18 +152,15 @@ class Database:
         """Why something was not written, in a sentence."""
         if any(sign in said for sign in _DISK_FULL):
             return (
-                f"There is no room left on the disk of {self.folder}. What was kept before is "
-                "still there; make room and go on."
+                f"The disk with {self.folder} is full. Free some space and try again. "
+                "Nothing saved earlier was lost."
             )
         if any(sign in said for sign in _FORBIDDEN):
             return (
-                f"Nothing can be written to {self.folder}; change its permissions, or set "
+                f"Cannot write to {self.folder}. Change its permissions, or set "
                 "NEURALVIZ_HOME to another folder."
             )
-        return (
-            f"It could not be kept in {self.folder} ({_reason(said)}). What was kept before is "
-            "still there."
-        )
+        return f"Could not save to {self.folder} ({_reason(said)}). Nothing saved earlier was lost."
 
     def _connect(self) -> DBConnection:
         os.environ.setdefault("LANCEDB_LOG", "error")  # else it tells of every new table
@@ -193,14 +190,14 @@ class Database:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
-                f"{path} cannot be read, so neither can the corpora beside it; restore it, or set "
-                "NEURALVIZ_HOME to another folder."
+                f"Could not read {path}, which the corpora in this folder need. Restore it, "
+                "or set NEURALVIZ_HOME to another folder."
             ) from error
         if found != FORMAT:
             raise StoreError(
-                f"The corpora in {self.folder} were kept by a newer neuralviz (format {found}; "
-                f"this one reads {FORMAT}). Update neuralviz, or set NEURALVIZ_HOME to another "
-                "folder; nothing was changed."
+                f"The corpora in {self.folder} were saved by a newer version of neuralviz "
+                f"(format {found}; this version reads {FORMAT}). Update neuralviz, or set "
+                "NEURALVIZ_HOME to another folder. Nothing was changed."
             )
 
 

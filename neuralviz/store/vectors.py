@@ -175,8 +175,8 @@ class KeptVectors:
             found[at] = True
         if not found.all():
             raise StoreError(
-                f"{int((~found).sum()):,} of {len(distinct):,} texts are not embedded yet; embed "
-                "the corpus first."
+                f"{int((~found).sum()):,} of {len(distinct):,} texts are not embedded yet. "
+                "Embed the corpus first."
             )
         return out[places]
 

@@ -42,15 +42,13 @@ def check_destination(path: Path, *more: str) -> None:
     """
     endings = (*more, *_WRITERS)
     if path.suffix.lower() not in endings:
-        raise NeuralvizError(
-            f"The output has to end in {', '.join(endings)}, and {path.name} does not."
-        )
+        raise NeuralvizError(f"The output file must end in {', '.join(endings)}; got {path.name}.")
     if path.is_dir():
-        raise NeuralvizError(f"{path} is a folder; give the name of a file in it.")
+        raise NeuralvizError(f"{path} is a folder. Enter a file name.")
     if not path.parent.is_dir():
-        raise NeuralvizError(f"There is no folder {path.parent}; create it first.")
+        raise NeuralvizError(f"No such folder: {path.parent}. Create it first.")
     if not os.access(path.parent, os.W_OK):
-        raise NeuralvizError(f"The folder {path.parent} cannot be written to.")
+        raise NeuralvizError(f"Cannot write to the folder {path.parent}.")
 
 
 def write_vectors(
@@ -127,9 +125,9 @@ def check_folder(path: Path) -> None:
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        raise NeuralvizError(f"{there} is a file; give the name of a folder.")
+        raise NeuralvizError(f"{there} is a file. Enter the name of a folder.")
     if not os.access(there, os.W_OK):
-        raise NeuralvizError(f"The folder {there} cannot be written to.")
+        raise NeuralvizError(f"Cannot write to the folder {there}.")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -151,7 +149,7 @@ def written_beside(path: Path) -> Iterator[IO[bytes]]:
             yield file
         part.replace(path)
     except OSError as error:
-        raise NeuralvizError(f"{path} could not be written: {error.strerror or error}.") from error
+        raise NeuralvizError(f"Could not write {path}: {error.strerror or error}.") from error
     finally:
         with suppress(OSError):
             part.unlink()

@@ -1,4 +1,4 @@
-"""Figures that can be taken away: the picture, the page it stands on, and the numbers in it."""
+"""Figures with downloads: a standalone page, and the numbers in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Download:
-    """A file that is made when somebody takes it."""
+    """A file that is made when somebody downloads it."""
 
     label: str
     make: Callable[[], str | bytes]
@@ -42,12 +42,12 @@ def show_figure(
     page: Callable[[], str] | None = None,
     more: Sequence[Download] = (),
 ) -> dict[str, Any] | None:
-    """`live_figure` with the means to take it away below it.
+    """`live_figure` with its downloads below it.
 
     Args:
         figure: to draw.
         key: names the figure on the page.
-        numbers: what is drawn, one row a mark, or what makes that table when somebody takes it;
+        numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
         name: file name of everything that is downloaded, without ending.
         height: px.
@@ -82,15 +82,15 @@ def show_figure(
                 key,
             )
             _download(
-                "Numbers (parquet)",
+                "Numbers (Parquet)",
                 lambda: make().to_parquet(index=False),
                 f"{name}.parquet",
                 "application/vnd.apache.parquet",
                 key,
             )
-        for one in more:
-            _download(one.label, one.make, f"{name} vectors.{one.ending}", None, key)
-        st.caption("PNG and SVG: the buttons at the figure's top right.")
+        for file in more:
+            _download(file.label, file.make, f"{name} vectors.{file.ending}", None, key)
+        st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
 
 

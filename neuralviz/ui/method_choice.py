@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.methods import Option
 
-NOTHING = "nothing"
+NOTHING = "none"
 JOINED = ("neural+mean", "neural+sbert-wk")
 _HELP = "\n".join(
     [
         *(f"- **{name}**: {method.line}" for name, method in METHODS.items()),
         "",
-        "Type names with a plus between them to join methods: neural+mean. The same method can be "
-        "chosen twice, with different settings.",
+        (
+            "To concatenate methods, type their names with a plus: neural+mean. You can choose "
+            "a method twice with different settings."
+        ),
     ]
 )
 
@@ -44,11 +46,11 @@ def choose_method(
         key: begins the keys of all its widgets.
         label: of the method.
         first: the method at the start.
-        optional: whether ``nothing`` can be chosen.
+        optional: whether ``none`` can be chosen.
         defaults: what options begin with, where that is not their own default.
 
     Returns:
-        What was chosen; None for nothing.
+        What was chosen; None for ``none``.
 
     Raises:
         SettingsError: a method or a value that was typed makes no sense.
@@ -79,7 +81,7 @@ def choose_method(
                 option_key = f"{key}-{part.method}-{option.name}"
                 if option.name == "precision":
                     begins = (defaults or {}).get(option.name, option.default)
-                    value: str = choose_precision(option.name, option_key, begins)
+                    value: str = choose_precision("Precision", option_key, begins)
                     has_tolerance = is_fast(value)
                 elif option.name == "tolerance" and not has_tolerance:
                     continue
@@ -89,23 +91,34 @@ def choose_method(
                     typed[f"{part.method}.{option.name}"] = value
             default = chosen_model_id() if part.model_id == BUNDLED else part.model_id
             model = st.text_input(
-                "model",
+                "Model",
                 placeholder=default,
                 key=f"{key}-{part.method}-model",
                 bind="query-params",
-                help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
+                help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
             )
             typed[f"{part.method}.model"] = (model or "").strip() or default
     return embedder_spec(method, typed)
 
 
 def _ask(key: str, option: Option) -> str:
-    label = option.name.replace("_", " ")
+    label = option.name.replace("_", " ").capitalize()
     if option.choices:
         place = option.choices.index(option.default)
-        chosen = st.selectbox(label, option.choices, index=place, key=key, bind="query-params")
+        chosen = st.selectbox(
+            label,
+            option.choices,
+            index=place,
+            key=key,
+            bind="query-params",
+            help=f"{option.line}.",
+        )
         return chosen or option.default
     typed = st.text_input(
-        label, option.default, key=key, bind="query-params", help=f"{option.expects.capitalize()}."
+        label,
+        option.default,
+        key=key,
+        bind="query-params",
+        help=f"{option.line}: {option.expects}.",
     )
     return (typed or "").strip() or option.default

@@ -46,13 +46,15 @@ def model_sidebar() -> None:
             key="model",
             bind="query-params",
             accept_new_options=True,
-            help="“bundled” needs no network. Or type the id of a masked language model on the "
-            "Hugging Face hub, or the path of a local folder that holds one.",
+            help=(
+                "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
+                "masked language model, or the path of a local folder with one."
+            ),
         )
         device = device_of(model_id)
         st.caption(
             f"Computes on {_DEVICES.get(device, device)}." if device
-            else "Loaded when it is first needed."
+            else "Loaded on first use."
         )  # fmt: skip
 
 
@@ -106,17 +108,18 @@ def _is_wanted(model_id: str) -> bool:
     is_path = model_id.startswith(("/", ".", "~"))
     st.info(
         plain(f"The model “{model_id}” is not loaded yet. ")
-        + ("It is read from this folder of the machine that neuralviz runs on." if is_path else
-           "If it is not on this machine, it is fetched from the hub: some hundred megabytes.")
+        + ("It will be loaded from this folder on the machine that runs neuralviz." if is_path else
+           ("If it is not on this machine, it will be downloaded from the Hugging Face Hub "
+"(typically several hundred megabytes)."))
     )  # fmt: skip
-    return st.button("Load it", icon=":material/download:")
+    return st.button("Load", icon=":material/download:")
 
 
 def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     if not _is_wanted(model_id):
         return None
     try:
-        with st.spinner(plain(f"Loading the model “{model_id}” …")):
+        with st.spinner(plain(f"Loading “{model_id}” …")):
             return load(model_id)
     except NeuralvizError as error:
         show_error(error)
@@ -161,7 +164,7 @@ def _load_bundled() -> None:
     try:
         shared_model(BUNDLED)
     except NeuralvizError as error:
-        _log.warning("The bundled model was not loaded ahead: %s", error)
+        _log.warning("Could not preload the bundled model: %s", error)
     except Exception:  # imports fail in any way once Python has begun to end
         if threading.main_thread().is_alive():
             raise

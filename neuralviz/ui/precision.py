@@ -1,4 +1,4 @@
-"""The widget that says how exactly texts are learnt."""
+"""The widget for the precision of micro-tuning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def choose_precision(label: str, key: str, first: str) -> Precision:
-    """How exactly to learn; what the machine has to imitate is not offered.
+    """Ask for the precision; what the machine would have to emulate is not offered.
 
     Args:
         label, key: of the widget; a link brings its value back.
@@ -27,8 +27,8 @@ def choose_precision(label: str, key: str, first: str) -> Precision:
     if asked not in offered:
         st.toast(
             plain(
-                f"The link asks for the precision “{asked[:40]}”, which there is not here. "
-                f"It is {first} instead."
+                f"The precision “{asked[:40]}” in this link is not available here. Using "
+                f"{first} instead."
             ),
             icon=":material/warning:",
             duration="long",

@@ -79,7 +79,8 @@ class SessionRuns:
                     runs.remove(one)
             elif len(unfinished) >= self.at_once:
                 raise SettingsError(
-                    f"{self.at_once} runs of yours are not over yet; stop one or wait for it."
+                    f"You already have {self.at_once} unfinished runs. Stop one, or wait "
+                    "until it finishes."
                 )
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
@@ -111,7 +112,7 @@ class Words:
             makes an empty text.
     """
 
-    begins: str = "The model begins …"
+    begins: str = "Starting …"
     after_error: str = ""
     stopped: Callable[[Any], str] | None = None
     done: Callable[[Any], str] | None = None
@@ -175,7 +176,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = 0.0, f"Waiting for work that began before; place {place} in the queue."
+        share, text = 0.0, f"Queued: position {place}."
     else:
         text += time_left(run)
     over = status not in ("queued", "running")
@@ -198,7 +199,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
 def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
     """A way to have the work done after all."""
     key = f"{runs.kind}-again-{run.id}"
-    if not st.button("Start again", icon=":material/replay:", key=key):
+    if not st.button("Run again", icon=":material/replay:", key=key):
         return
     try:
         runs.start(run.task, again=True)

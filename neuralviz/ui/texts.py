@@ -12,6 +12,7 @@ from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import load_texts, save_texts
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,9 +24,9 @@ EXAMPLE_HEIGHT = 116  # px; more texts than a few are scrolled
 SHOWN_TEXTS = 40
 
 _MODES: dict[Mode, str] = {
-    "line": "One text a line",
+    "line": "One text per line",
     "blank line": "Blank line between texts",
-    "one": "All as one text",
+    "one": "All of it is one text",
 }
 
 _read = st.cache_data(
@@ -78,7 +79,7 @@ def texts_input(
     for note in read.notes:
         st.caption(plain(note))
     if len(read.texts) > max_texts:
-        st.caption(f"{len(read.texts):,} texts were given; the first {max_texts:,} are used.")
+        st.caption(f"Using the first {max_texts:,} of {len(read.texts):,} texts.")
     return read.first(max_texts)
 
 
@@ -93,7 +94,9 @@ def put_in_address(key: str, texts: Sequence[str], *, over: bool = False) -> Non
         try:
             view = save_texts(texts, view if over else None)
         except OSError:
-            st.toast("The texts could not be kept on this disk, so the address does not hold them.")
+            st.toast(
+                "The texts could not be saved on this machine, so the link does not include them."
+            )
             return
     st.session_state[f"{key}-own-view"] = (tuple(texts), view)
     st.session_state[f"{key}-view"] = view
@@ -113,7 +116,7 @@ def open_view(key: str) -> list[str] | None:
     st.session_state[f"{key}-view"] = asked
     texts = load_texts(asked)
     if texts is None:
-        st.toast("The texts of this link are not kept on this machine; here is an example instead.")
+        st.toast("The texts of this link are not on this machine. Showing an example instead.")
     return texts
 
 
@@ -145,7 +148,7 @@ def _pasted(key: str, height: int) -> ReadTexts:
         "Your texts",
         height=height,
         label_visibility="collapsed",
-        placeholder="Type or paste here.",
+        placeholder="Type or paste your texts here",
         key=f"{key}-pasted",
         persist_state="session",
     )
@@ -154,7 +157,7 @@ def _pasted(key: str, height: int) -> ReadTexts:
 
 def _ask_mode(key: str) -> Mode:
     return st.radio(
-        "Where a text ends",
+        "How texts are separated",
         list(_MODES),
         format_func=_MODES.get,
         horizontal=True,
@@ -166,10 +169,10 @@ def _ask_mode(key: str) -> Mode:
 
 def _uploaded(key: str) -> ReadTexts:
     file = st.file_uploader(
-        "A file of texts",
+        "File",
         type=["txt", "md", *(ending[1:] for ending in TABLES)],
         key=f"{key}-file",
-        help="Plain text, or a table with a column of texts. It stays on this machine.",
+        help="Plain text, or a table with a column of texts. The file stays on this machine.",
     )
     kept = f"{key}-kept-file"
     if file is not None:
@@ -182,7 +185,7 @@ def _uploaded(key: str) -> ReadTexts:
         read = _read(source, mode=mode)
         if len(read.columns) > 1:
             column = st.selectbox(
-                "Column with the texts",
+                "Text column",
                 read.columns,
                 index=read.columns.index(read.column),
                 key=f"{key}-column-{source.name}",
@@ -191,5 +194,5 @@ def _uploaded(key: str) -> ReadTexts:
     except NeuralvizError as error:
         show_error(error)
         return ReadTexts(())
-    st.caption(plain(f"{len(read.texts):,} texts from {source.name}."))
+    st.caption(plain(f"{many(len(read.texts), 'text')} from {source.name}."))
     return read

@@ -33,7 +33,7 @@ def save_texts(texts: Sequence[str], view_id: str | None = None) -> str:
     """
     view_id = view_id or secrets.token_urlsafe(9)
     if not _VIEW_ID.fullmatch(view_id):
-        raise ValueError(f"{view_id!r} is not the id of a view")
+        raise ValueError(f"{view_id} is not a valid view ID")
     folder = home() / "views"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = folder / f"{view_id}.part"

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.browser
 
 
 def opened(page: Page, address: str) -> Page:
-    page.goto(f"{address}/compare?m2=sbert-wk&m3=nothing")
+    page.goto(f"{address}/compare?m2=sbert-wk&m3=none")
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
-    page.get_by_text("Spread", exact=True).wait_for(timeout=MINUTE)
+    page.get_by_text("Distribution of cosine similarities", exact=True).first.wait_for(
+        timeout=MINUTE
+    )
     page.locator(SBERT_WK).locator(".main-svg").first.wait_for(timeout=MINUTE)
     return page
 
@@ -33,7 +35,7 @@ def paste(page: Page, text: str) -> None:
     page.get_by_role("radio", name="Paste").click()
     page.get_by_role("textbox", name="Your texts").fill(text)
     page.get_by_role("textbox", name="Your texts").press("Control+Enter")
-    expect(page.get_by_text("press Compare to see it")).to_be_visible()
+    expect(page.get_by_text("Press Compare to update")).to_be_visible()
     page.get_by_role("button", name="Compare", exact=True).click()
 
 
@@ -65,7 +67,7 @@ def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) 
     ]
     assert scales[0] == scales[1]
 
-    page.get_by_role("combobox", name="Order of the texts").click()
+    page.get_by_role("combobox", name="Order of texts").click()
     page.get_by_role("option", name="Clustered by the first method").click()
     page.wait_for_function(
         f"() => !document.querySelector(\"{MEAN}\")._fullData[0].x[0].startsWith('1.')"
@@ -77,8 +79,8 @@ def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) 
 
     click_cell(page, SBERT_WK, 2, 7)
     one, other = (
-        page.get_by_role("combobox", name="One text"),
-        page.get_by_role("combobox", name="Other text"),
+        page.get_by_role("combobox", name="Text A"),
+        page.get_by_role("combobox", name="Text B"),
     )
     starts = [re.compile(rf"^{order[place]}\. ") for place in (2, 7)]
     for field, start in zip((one, other), starts, strict=True):
@@ -86,7 +88,7 @@ def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) 
 
     page.get_by_role("button", name="Download", exact=True).first.click()
     files = {}
-    for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (parquet)"):
+    for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (Parquet)"):
         with page.expect_download() as file:
             page.get_by_role("button", name=label).click()
         files[file.value.suggested_filename] = Path(file.value.path())
@@ -99,7 +101,7 @@ def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) 
 
 
 def test_cells_appear_while_texts_are_learnt(page: Page, address: str) -> None:
-    page.goto(f"{address}/compare?m2=neural&m3=nothing")
+    page.goto(f"{address}/compare?m2=neural&m3=none")
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     lines = [f"The {n}th boat of the harbour left with {n + 3} men on board." for n in range(60)]
     paste(page, "\n".join(lines))
@@ -112,7 +114,7 @@ def test_cells_appear_while_texts_are_learnt(page: Page, address: str) -> None:
         timeout=2 * MINUTE,
     )
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
-    expect(page.get_by_text("What was embedded until then is kept")).to_be_visible()
+    expect(page.get_by_text("Embedded so far")).to_be_visible()
     assert 0 < neural.evaluate(count) < 3600
     expect(page.get_by_text("A pair of texts", exact=True)).to_be_visible()
 
@@ -136,5 +138,5 @@ def test_texts_are_never_run_as_html(page: Page, address: str) -> None:
 def test_nothing_is_clipped(page: Page, address: str) -> None:
     page.goto(f"{address}/compare")
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
-    page.locator("[aria-label='How far products spread'] .main-svg").first.wait_for()
+    page.locator("[aria-label='Pairs of texts by cosine similarity'] .main-svg").first.wait_for()
     assert {look: found for look in looks(page) if (found := problems(page))} == {}

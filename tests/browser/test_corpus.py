@@ -115,26 +115,26 @@ def test_the_page_opens_with_two_maps_of_one_corpus(page: Page, address: str) ->
     for figure in (MEAN, NEURAL):
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
     expect(
-        page.get_by_text(re.compile(r"mean and neural, fast have \d+% in common"))
+        page.get_by_text(re.compile(r"“mean” and “neural, fast” share \d+% of a text"))
     ).to_be_visible()
 
 
 def test_a_click_shows_the_text_and_its_neighbours(page: Page, address: str) -> None:
-    opened(page, address, "?map-b=nothing")
+    opened(page, address, "?map-b=none")
     with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row in (3, 200):
         click_point(page, MEAN, row)
         expect(page.get_by_text(rows[row]["text"], exact=True).first).to_be_visible()
-        expect(page.get_by_text(f"id {rows[row]['id']}")).to_be_visible()
-    expect(page.get_by_text("Nearest by mean")).to_be_visible()
+        expect(page.get_by_text(f"ID {rows[row]['id']}")).to_be_visible()
+    expect(page.get_by_text("Neighbours by mean")).to_be_visible()
 
 
 def test_one_lasso_selects_on_both_maps_and_can_be_taken_away(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     lasso(page, MEAN)
-    said = page.get_by_text(re.compile(r"\d+ texts within the lasso")).first
+    said = page.get_by_text(re.compile(r"\d+ texts in the lasso")).first
     said.wait_for(timeout=MINUTE)
     n = int(re.search(r"(\d+) texts", said.inner_text())[1])
     assert 30 < n < 450
@@ -154,18 +154,18 @@ def test_one_lasso_selects_on_both_maps_and_can_be_taken_away(page: Page, addres
 
 
 def test_words_are_found_and_a_sentence_is_placed(page: Page, address: str) -> None:
-    opened(page, address, "?map-b=nothing")
+    opened(page, address, "?map-b=none")
     search(page, "telescope")
-    said = page.get_by_text(re.compile(r"\d+ texts? with “telescope”")).first
+    said = page.get_by_text(re.compile(r"\d+ texts? containing “telescope”")).first
     said.wait_for(timeout=MINUTE)
     n = int(re.search(r"(\d+) text", said.inner_text())[1])
     assert len(traces(page, MEAN, "d.selectedpoints ?? []")) == n > 1
     search(page, "no such word anywhere")
-    expect(page.get_by_text("There is no text with")).to_be_visible()
+    expect(page.get_by_text("Found no text containing")).to_be_visible()
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")
-    page.get_by_text("Nearest to “Tonight the moons").wait_for(timeout=3 * MINUTE)
+    page.get_by_text("Neighbours of “Tonight the moons").wait_for(timeout=3 * MINUTE)
     stars = "f => f._fullData.filter(t => t.marker.symbol === 'star').map(t => [t.x[0], t.y[0]])"
     page.wait_for_function(f'({stars})(document.querySelector("{MEAN}")).length === 1')
     ((x, y),) = page.locator(MEAN).evaluate(stars)
@@ -181,8 +181,8 @@ def test_nothing_is_clipped(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {look: found for look in looks(page) if (found := problems(page))} == {}
-    panel(page, "Neighbours and labels").click()
-    bars = page.locator("[aria-label='Labels told by the 10 nearest texts']")
+    panel(page, "k-NN accuracy").click()
+    bars = page.locator("[aria-label='10-NN accuracy']")
     bars.locator(".main-svg").first.wait_for()
     assert {look: found for look in looks(page) if (found := problems(page))} == {}
 
@@ -194,12 +194,12 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
         writer.writerow(["=place", "text", "x", "mark"])
         for number, text in enumerate(TEXTS):
             writer.writerow([PLACES[number % 4], text, "=1+1", number % 7])
-    opened(page, address, "?map-b=nothing")
+    opened(page, address, "?map-b=none")
     page.get_by_role("button", name="Add a corpus").click()
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_text("24 texts").first.wait_for(timeout=MINUTE)
     page.get_by_role("textbox", name="Name").fill("Places <i>& more")
-    page.get_by_role("button", name="Keep it and make a map").click()
+    page.get_by_role("button", name="Save and make a map").click()
     expect(page.get_by_role("combobox", name="Corpus")).to_have_value(
         "Places <i>& more · 24 texts", timeout=MINUTE
     )
@@ -211,7 +211,7 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
     before = traces(page, MEAN, "t.x")
     link = page.url
     page.get_by_role("button", name="Download", exact=True).first.click()
-    table = parquet.read_table(download(page, "Points and vectors (parquet)"))
+    table = parquet.read_table(download(page, "Points and embeddings (Parquet)"))
     assert table["text"].to_pylist() == TEXTS
     assert len(table["vector"][0]) == 384
     assert {"id", "x", "y", "cluster", "x (label)", "=place"} <= set(table.column_names)
@@ -228,14 +228,14 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
 
 
 def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
-    opened(page, address, "?map-b=nothing")
+    opened(page, address, "?map-b=none")
     page.get_by_role("button", name="Add a corpus").click()
     page.get_by_role("radio", name="Paste").click()
     field = page.get_by_role("textbox", name="Texts")
     field.fill("\n".join(f"{text} It was {i} o'clock." for i, text in enumerate(TEXTS * 5)))
     field.press("Control+Enter")
     page.get_by_role("textbox", name="Name").fill("To be stopped")
-    page.get_by_role("button", name="Keep it and make a map").click()
+    page.get_by_role("button", name="Save and make a map").click()
     page.wait_for_function(
         f'() => document.querySelector("{MEAN}")?._fullData'
         "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 120",
@@ -244,9 +244,9 @@ def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
     page.get_by_role("combobox", name="Map", exact=True).fill("neural")
     page.get_by_role("option", name="neural", exact=True).click()
     page.get_by_role("button", name="Make the map").click()
-    page.get_by_text(re.compile(r"neural, fast: (?!120)\d+ of 120 different texts")).wait_for(
-        timeout=3 * MINUTE
-    )
+    page.get_by_text(
+        re.compile(r"neural, fast: (?:embedded )?(?!120)\d+ of 120 different")
+    ).wait_for(timeout=3 * MINUTE)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
     said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))
     said.wait_for(timeout=MINUTE)

@@ -50,7 +50,7 @@ def written(tmp_path: Path) -> Callable[[str, list[tuple]], Path]:
 
 def measured(page: Page, texts: int) -> None:
     """Wait until so many texts are embedded and measured, and a figure is there."""
-    page.get_by_text(f"{texts:,} texts by all methods, ").wait_for(timeout=2 * MINUTE)
+    page.get_by_text(f"{texts:,} texts embedded (all methods), ").wait_for(timeout=2 * MINUTE)
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
 
 
@@ -80,24 +80,24 @@ def test_nothing_is_clipped_in_any_view(
 ) -> None:
     page.goto(f"{address}/evaluation?methods=mean&methods=cls")
     measured(page, 2 * 82)
-    products = ("Products by mean", "Products by cls")
-    look_at(page, "Errors", "Triplets broken, of 11,856")
-    look_at(page, "Alike and different", *products)
-    look_at(page, "Errors in common", "Triplets broken in common")
+    products = ("Cosines by mean", "Cosines by cls")
+    look_at(page, "Errors", "Broken triplets (of 11,856)")
+    look_at(page, "Similar and dissimilar", *products)
+    look_at(page, "Shared errors", "Shared errors: triplets")
 
     upload(page, written("pairs.csv", PAIRS))
     evaluate(page)
     measured(page, 2 * 2 * N_PAIRS)
-    look_at(page, "Correlations", "Spearman of products and scores")
-    look_at(page, "Errors", "Pairs broken, of 60", "Triplets broken, of 120")
-    look_at(page, "Pair by pair", "Score and product, mean")
-    look_at(page, "Alike and different", *products)
-    look_at(page, "Errors in common", "Triplets broken in", "Pairs broken in")
+    look_at(page, "Correlations", "Spearman correlation with human scores")
+    look_at(page, "Errors", "Broken comparisons of pairs (of 60)", "Broken triplets (of 120)")
+    look_at(page, "Pair by pair", "Human score and cosine similarity by mean")
+    look_at(page, "Similar and dissimilar", *products)
+    look_at(page, "Shared errors", "Shared errors: triplets", "Shared errors: pairs")
 
     upload(page, written("paraphrases.csv", PARAPHRASES))
     evaluate(page)
     measured(page, 2 * 26)
-    maps = ("tau-c by mean", "tau-c by cls", "tau-c by mean, over that by cls")
+    maps = ("tau-c by mean", "tau-c by cls", "tau-c: mean divided by cls")
     look_at(page, "Controlled paraphrases", *maps)
 
 
@@ -106,7 +106,7 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
 ) -> None:
     query = "methods=mean&methods=neural&options=epochs%3D3&example=Scored+pairs"
     page.goto(f"{address}/evaluation?{query}")
-    page.get_by_text("599 different texts by 2 methods").wait_for()
+    page.get_by_text("599 different texts, 2 methods").wait_for()
     assert page.locator(".js-plotly-plot").count() == 0
     upload(page, written("boats.csv", GROUPS))
     page.get_by_text("60 texts in 20 groups: 6,840 triplets").wait_for()
@@ -114,20 +114,20 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     page.get_by_text("embedding by neural, exact").wait_for()
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
     assert stops.count() == 1
-    expect(page.get_by_text("Figures come when all methods are measured")).to_be_visible()
+    expect(page.get_by_text("Figures appear when all methods are finished")).to_be_visible()
     stops.click()
-    said = page.get_by_text(re.compile(r"Stopped after \d+ of 120 texts by all methods"))
+    said = page.get_by_text(re.compile(r"Stopped after \d+ of 120 texts embedded"))
     said.wait_for()
     n = int(re.search(r"after (\d+) of", said.inner_text())[1])
     assert 60 <= n < 120
-    bars = page.locator("[aria-label='Triplets broken, of 6,840']")
+    bars = page.locator("[aria-label='Broken triplets (of 6,840)']")
     bars.locator(".main-svg").first.wait_for()
     assert bars.evaluate("f => [...f._fullData[0].y]") == ["mean"]
     expect(stops).to_have_count(0)
-    page.get_by_role("button", name="Start again").click()
+    page.get_by_role("button", name="Run again").click()
     measured(page, 120)
     page.wait_for_function(
-        "() => document.querySelector(\"[aria-label='Triplets broken, of 6,840']\")"
+        "() => document.querySelector(\"[aria-label='Broken triplets (of 6,840)']\")"
         "?._fullData?.[0].y.length === 2"
     )
     expect(said).to_have_count(0)
@@ -140,12 +140,12 @@ def test_markup_is_not_live_and_the_report_stands_alone(
 ) -> None:
     query = "methods=mean&methods=cls&example=Scored+pairs&view-pairs=Pair+by+pair"
     page.goto(f"{address}/evaluation?{query}")
-    page.get_by_text("599 different texts by 2 methods").wait_for()
+    page.get_by_text("599 different texts, 2 methods").wait_for()
     upload(page, written("a **b** $x$ & c.csv", PAIRS))
     expect(page.get_by_text(f"a **b** $x$ & c.csv: {N_PAIRS} scored pairs")).to_be_visible()
     evaluate(page)
     measured(page, 2 * 2 * N_PAIRS)
-    scatter = page.locator("[aria-label^='Score and product, mean']")
+    scatter = page.locator("[aria-label^='Human score and cosine similarity by mean']")
     scatter.locator(".nsewdrag").first.wait_for()
     scatter.scroll_into_view_if_needed()
     settled(page)

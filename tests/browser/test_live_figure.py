@@ -124,7 +124,7 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
 
     figures.get_by_role("button", name="Download", exact=True).click()
     files = {}
-    for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (parquet)"):
+    for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (Parquet)"):
         with figures.expect_download() as file:
             figures.get_by_role("button", name=label).click()
         files[file.value.suggested_filename] = content(file.value)

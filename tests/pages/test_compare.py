@@ -67,10 +67,10 @@ def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
     assert done.status == "done"
     assert done.task.methods == ("mean", "neural, exact", "sbert-wk")
     assert titles(page) == [
-        "Where the methods part ways",
+        "Where the methods disagree",
         "A pair of texts",
-        "Two methods against each other",
-        "Spread",
+        "Two methods compared",
+        "Distribution of cosine similarities",
     ]
     for method in range(3):
         products = done.result[method].similarity.products
@@ -82,7 +82,7 @@ def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
 
 
 def test_an_order_by_label_and_by_cluster(page: AppTest) -> None:
-    for order in ("By group", "Clustered by the first method", "As given"):
+    for order in ("By group", "Clustered by the first method", "Original"):
         page.selectbox(key="order").set_value(order).run()
         assert not page.exception
 
@@ -92,7 +92,7 @@ def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value("A cat.\nA dog.\nRain again.").run()
     assert comparison(page) is before
-    assert "press **Compare**" in said(page)
+    assert "Press **Compare** to update" in said(page)
     finish(press(page))
     assert comparison(page).task.texts == ("A cat.", "A dog.", "Rain again.")
     assert "view" in page.query_params
@@ -133,21 +133,21 @@ def test_identical_texts_and_single_tokens(page: AppTest) -> None:
     assert done.status == "done"
     for method in range(3):
         np.testing.assert_allclose(done.result[method].similarity.products, 1, atol=1e-4)
-    assert "more than once" in said(page)
-    assert "Too few different products" in said(page)
+    assert "2 duplicate texts." in said(page)
+    assert "Too few distinct cosine similarities" in said(page)
 
 
 def test_more_texts_than_are_drawn(page: AppTest) -> None:
     lines = "\n".join(f"Sentence number {number}." for number in range(5000))
     paste(page, lines, "mean", "cls", "last")
-    assert "5,000 texts were given; the first 300 are used." in said(page)
+    assert "Using the first 300 of 5,000 texts." in said(page)
     assert len(comparison(page).task.texts) == 300
     assert not page.exception
 
 
 def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
     page.selectbox(key="m1").set_value("sbert-wk").run()
-    assert "chosen twice" in said(page)
+    assert "selected twice" in said(page)
     page.selectbox(key="m1-sbert-wk-variant").set_value("paper").run()
     finish(page)
     assert comparison(page).task.methods == (
@@ -173,8 +173,8 @@ def test_joined_methods(page: AppTest) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("m2-neural-epochs", "0", "Epochs has to be a whole number"),
-        ("m2-neural-epochs", "many", "epochs has to be a whole number"),
+        ("m2-neural-epochs", "0", "a whole number from 1 to 1000"),
+        ("m2-neural-epochs", "many", "epochs must be a whole number"),
         ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
     ],
 )
@@ -190,13 +190,13 @@ def test_an_address_with_a_method_that_there_is_not(bundled) -> None:
     page.query_params["m1"] = "magic"
     page.run()
     assert not page.exception
-    assert "There is no method “magic”" in said(page)
+    assert "Unknown method “magic”" in said(page)
 
 
 def test_a_method_that_fails_leaves_the_others(page: AppTest) -> None:
     page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
     finish(page)
-    assert "cannot start at 40" in said(page)
+    assert "the first layer cannot be 40" in said(page)
     assert comparison(page).result[0].similarity is not None
     assert comparison(page).result[2].similarity is None
 
@@ -223,7 +223,7 @@ def test_nan_from_a_broken_model_is_said(page: AppTest, tmp_path: Path) -> None:
     page.text_input(key="m1-mean-model").set_value(str(folder)).run()
     finish(press(page))
     assert not page.exception
-    assert "no finite number" in said(page)
+    assert "infinite or NaN values" in said(page)
 
 
 def test_stopping_keeps_what_is_done(page: AppTest) -> None:
@@ -289,12 +289,12 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
     assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
     assert dict(done.task.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
-    assert "tolerance has to be a number above 0 and below 1" in said(page).replace("\\", "")
+    assert "tolerance must be a number above 0 and below 1" in said(page).replace("\\", "")
 
 
 def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
     page.selectbox(key="m1").set_value("neural").run()
-    assert "chosen twice" in said(page)
+    assert "selected twice" in said(page)
     page.selectbox(key="m1-neural-precision").set_value("fast").run()
     finish(page)
     done = comparison(page)
@@ -307,7 +307,7 @@ def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
 def test_an_address_with_a_precision(bundled, typed: str, chosen: str) -> None:
     page = AppTest.from_file(PAGE, default_timeout=90)
     page.query_params["m2-neural-precision"] = typed
-    page.query_params["m3"] = "nothing"
+    page.query_params["m3"] = "none"
     page.run()
     assert not page.exception
     assert page.selectbox(key="m2-neural-precision").value == chosen
@@ -328,7 +328,7 @@ def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:
     lines = ["A cat.", "A dog.", "Rain again."]
     paste(page, "\n".join(lines))
     paste(page, "\n".join([*lines, "\ufffd"]), "cls", "mean")
-    assert "Text 4 is without a character" in said(page)
+    assert "Text 4 is without any character" in said(page)
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:
@@ -346,8 +346,8 @@ def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:
     assert pair.result.products.mean() == pytest.approx(
         comparison(page).result[0].similarity.products[0, 1], abs=1e-6
     )
-    table = next(frame.value for frame in page.dataframe if "place among the pairs" in frame.value)
+    table = next(frame.value for frame in page.dataframe if "rank" in frame.value)
     products = comparison(page).result[0].similarity.products
-    assert table["product"][0] == pytest.approx(products[0, 1])
+    assert table["cosine similarity"][0] == pytest.approx(products[0, 1])
     page.selectbox(key="compare-second").set_value(0).run()
-    assert "one text twice" in said(page)
+    assert "Choose two different texts" in said(page)

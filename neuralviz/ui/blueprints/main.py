@@ -62,11 +62,11 @@ def show() -> None:
         (text,) = text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
     with right:
         typed = st.text_input(
-            "Blueprints: pairs of (keep, mask)",
+            "Blueprints (keep, mask)",
             PAPERS_MIX,
             key="blueprints",
             bind="query-params",
-            help="For example (2,1), (1,3): add a pair, take one away, press Enter.",
+            help="For example (2,1), (1,3). Edit the list and press Enter.",
         )
     grid = _grid(text, typed or "")
     if grid is not None:
@@ -94,14 +94,14 @@ def _grid(text: str, typed: str) -> Grid | None:
         blueprints = parse_blueprints(typed)
         tokens = _tokenize(getattr(reader, "fingerprint", model_id), text, reader)
     except NeuralvizError as error:
-        show_error(error, "Below is the last grid that worked." if last else "")
+        show_error(error, "Showing the last valid input." if last else "")
         return last
     grid = Grid(tokens, blueprints, reader.encoder.id_to_token(reader.mask_id) or "[MASK]")
     st.session_state[f"{PAGE}-last"] = grid
     return grid
 
 
-@st.cache_data(max_entries=16, show_spinner="Reading the text …")
+@st.cache_data(max_entries=16, show_spinner="Tokenizing …")
 def _tokenize(fingerprint: str, text: str, _reader: TextModel | TextReader) -> TokenizedText:
     return tokenize(_reader, [text])[0]
 
@@ -114,8 +114,8 @@ def _show(grid: Grid) -> None:
     window = _choose_window(len(tokens))
     if len(inputs.masked) > MAX_ROWS:
         st.caption(
-            f"The first {MAX_ROWS} of {len(inputs.masked):,} inputs are drawn; counts and "
-            "downloads hold all of them."
+            f"Showing the first {MAX_ROWS} of {len(inputs.masked):,} masked inputs. Counts "
+            "and downloads include all of them."
         )
     with st.container(key="blueprint-grid"):
         # On a narrow screen the figure keeps its width and is swiped, within the page.
@@ -130,9 +130,9 @@ def _show(grid: Grid) -> None:
             numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
             name="masking blueprints",
             height=grid_height(inputs, tokens[window.start : window.stop]),
-            alt=f"{len(inputs.masked)} inputs of {len(tokens)} tokens, kept and masked",
+            alt=f"{len(inputs.masked)} masked inputs of {len(tokens)} tokens",
         )
-    with st.expander("The inputs as the model reads them"):
+    with st.expander("The masked inputs as the model sees them"):
         st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")
 
 
@@ -147,13 +147,15 @@ def _choose_chunk(text: TokenizedText) -> slice:
         1,
         n_chunks,
         key=key,
-        help="A text longer than the model's window is cut between sentences; each chunk is "
-        "masked on its own.",
+        help=(
+            "A text longer than the model's window is split between sentences. Each chunk "
+            "is masked separately."
+        ),
     )
     chunk = text.chunks[number - 1]
     st.caption(
-        f"The text has {len(text):,} tokens, more than the model reads at once. This is chunk "
-        f"{number} of {n_chunks}: tokens {chunk.start + 1:,} to {chunk.stop:,}."
+        f"The text has {len(text):,} tokens, more than fit into the model's window. Showing "
+        f"chunk {number} of {n_chunks}: tokens {chunk.start + 1:,} to {chunk.stop:,}."
     )
     return chunk
 
@@ -164,7 +166,7 @@ def _choose_window(n_tokens: int) -> range:
     key = f"{PAGE}-first"
     last = n_tokens - WINDOW + 1
     st.session_state[key] = min(st.session_state.get(key, 1), last)
-    first = st.slider(f"First of the {WINDOW} tokens drawn, of {n_tokens}", 1, last, key=key)
+    first = st.slider(f"First token shown ({WINDOW} of {n_tokens} are shown)", 1, last, key=key)
     return range(first - 1, first - 1 + WINDOW)
 
 
@@ -176,10 +178,13 @@ def _counts(inputs: MaskedInputs) -> None:
         st.metric(
             "Masked positions",
             f"{inputs.masked.sum():,}",
-            help=f"Of {inputs.masked.size:,}: every input has all {len(times)} tokens.",
+            help=(
+                f"Out of {inputs.masked.size:,} positions: every masked input has all "
+                f"{len(times)} tokens."
+            ),
             width="content",
         )
-        st.metric("Each token is masked", f"{often} ×", width="content")
+        st.metric("Times each token is masked", f"{often} ×", width="content")
 
 
 def _numbers(

@@ -39,7 +39,7 @@ def show_heatmaps(
         found = comparison[number].similarity
         with column:
             if found is None:
-                when = "comes next" if live else "was not reached"
+                when = "is waiting" if live else "was not started"
                 st.caption(plain(f"{comparison[number].method} {when}."))
                 continue
             figure = similarity_heatmap(found, names, places, limits, pair)
@@ -57,4 +57,4 @@ def show_heatmaps(
                     on_click=choose_cell,
                 )
     if not live:
-        st.caption("Click a cell to look at its pair of texts below.")
+        st.caption("Click a cell to see its pair of texts below.")

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
-AS_GIVEN, CLUSTERED = "As given", "Clustered by the first method"
+AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"
 MOST_LABELS = 40
 
 
 def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
-    """In which order the texts stand: as given, clustered, or by a column of labels."""
+    """Ask for the order of the texts: the original one, clustered, or by a column of labels."""
     usable = [
         name
         for name, values in labels.items()
@@ -30,7 +30,7 @@ def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
     ]
     return (
         st.selectbox(
-            "Order of the texts",
+            "Order of texts",
             [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable)],
             key="order",
             bind="query-params",
@@ -68,8 +68,8 @@ def choose_pair(first: int, second: int) -> None:
 def chosen_pair(n_texts: int) -> tuple[int, int] | None:
     """The pair that is looked at, where it is one of these texts."""
     a, b = (st.session_state.get(key, -1) for key in PAIR)
-    known = range(n_texts)
-    return (int(a), int(b)) if a in known and b in known else None
+    texts = range(n_texts)
+    return (int(a), int(b)) if a in texts and b in texts else None
 
 
 def choose_cell(click: dict[str, Any]) -> None:
@@ -104,6 +104,6 @@ def all_pairs(done: Sequence[Similarity]) -> pd.DataFrame:
         "text2": [texts[k] for k in j],
     }
     for one in done:
-        table[f"{one.method} product"] = one.products[i, j]
-        table[f"{one.method} place"] = one.ranks[i, j]
+        table[f"{one.method} cosine similarity"] = one.products[i, j]
+        table[f"{one.method} rank"] = one.ranks[i, j]
     return pd.DataFrame(table)

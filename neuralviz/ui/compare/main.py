@@ -69,9 +69,9 @@ def show() -> None:
         order = choose_order(dict(read.labels))
     ready = specs is not None and len(read.texts) > 1
     if not read.texts:
-        st.caption("Give at least two texts above, and they can be compared.")
+        st.caption("Enter at least two texts to start.")
     elif len(read.texts) == 1:
-        st.info("One text has nothing to be compared with; give at least two.")
+        st.info("Enter at least two texts.")
     pressed = button.button(
         "Compare", type="primary", icon=":material/compare_arrows:", disabled=not ready,
         width="stretch",
@@ -79,17 +79,21 @@ def show() -> None:
     if specs is not None and ready:
         _compare(specs, read, pressed)
     elif RUNS.last() is not None:
-        st.caption("Below stands what was compared last.")
+        st.caption("Showing the last comparison.")
     run = RUNS.last()
     if run is not None:
-        many = len(run.result[0].texts) > MANY_TEXTS
+        has_many = len(run.result[0].texts) > MANY_TEXTS
         run_panel(
             RUNS,
             run,
             partial(_show, run, st.session_state[LABELS], order),
-            words=Words(begins="Getting the models ready …", stopped=_stopped),
+            words=Words(
+                begins="Loading the models …",
+                stopped=_stopped,
+                done=lambda _: f"Done in {run.seconds:.1f} s.",
+            ),
             bar_stays=True,
-            every=LIVE_SECONDS_OF_MANY if many else LIVE_SECONDS,
+            every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
 
 
@@ -108,7 +112,7 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
         RUNS.start(task, again=failed)
     if is_new:
         if last is not None:
-            st.caption("The texts or the settings have changed: press **Compare** to see it.")
+            st.caption("The texts or settings have changed. Press **Compare** to update.")
     else:
         st.session_state[LABELS] = dict(read.labels)
     if pressed and not is_example:
@@ -116,7 +120,7 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
 
 
 def _stopped(comparison: Comparison) -> str:
-    return f"Stopped. What was embedded until then is kept: {missing(comparison)}."
+    return f"Stopped. Embedded so far: {missing(comparison)}."
 
 
 def _show(

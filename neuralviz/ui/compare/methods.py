@@ -21,6 +21,7 @@ from neuralviz.ui.compare.looking import (
 )
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 LISTED_PAIRS = 500
-TEXT_COLUMNS = ("one text", "other text")
+NAMED_TEXTS = 5  # in a warning
+TEXT_COLUMNS = ("text A", "text B")
 
 
 def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
@@ -37,45 +39,48 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
     for one in done:
         if one.zeros.any():
             st.warning(
-                plain(f"{one.method} gives text {_numbers(one.zeros)} a vector of zeros; its ")
-                + "products are 0."
+                plain(
+                    f"{one.method}: for {_texts(one.zeros)}, the embedding is all zeros and every "
+                )
+                + "cosine similarity is 0."
             )
     for each in comparison:
         if each.loss_rose.any():
-            rose = _numbers(each.loss_rose)
             st.warning(
-                plain(f"{each.method}: the loss of text {rose} rose in place of falling; ")
-                + "lower the learning rate. The paper's is 0.01."
+                plain(f"{each.method}: micro-tuning diverged on {_texts(each.loss_rose)}. ")
+                + "Lower the learning rate (the paper uses 0.01)."
             )
     texts = comparison[0].texts
     if len(set(texts)) < len(texts):
         n = len(texts) - len(set(texts))
-        st.caption(f"{n:,} of the texts stand{'s' * (n == 1)} there more than once.")
+        st.caption(f"{many(n, 'duplicate text')}.")
 
 
-def _numbers(which: np.ndarray) -> str:
-    first = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:5])
-    return first + (" and others" if which.sum() > 5 else "")
+def _texts(which: np.ndarray) -> str:
+    """``text 3``, ``texts 1, 4``: the first few of those marked."""
+    numbers = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:NAMED_TEXTS])
+    noun = "text" if which.sum() == 1 else "texts"
+    return f"{noun} {numbers}" + " and others" * (which.sum() > NAMED_TEXTS)
 
 
 def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreements) -> None:
     """The pairs of texts on which the methods disagree, those of most disagreement first."""
-    st.subheader("Where the methods part ways", anchor=False)
+    st.subheader("Where the methods disagree", anchor=False)
     if not len(found.first):
-        st.caption("No pair of texts is done by every method.")
+        st.caption("No pair of texts was embedded by every method.")
         return
     st.caption(
-        f"{len(found.first):,} pair{'s' * (len(found.first) != 1)} of texts, those first whose "
-        "places differ most between the methods (*apart*, of all places); place 1 is the most "
-        "similar pair. Tick a row to look at its pair below."
+        f"{many(len(found.first), 'pair')} of texts, sorted by how much their ranks differ "
+        "between methods (*difference*, in % of all ranks). Rank 1 is the most similar "
+        "pair. Select a row to see its texts below."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
-    table: dict[str, Any] = {"apart": 100 * found.spread[listed]}
+    table: dict[str, Any] = {"difference": 100 * found.spread[listed]}
     for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True):
         table[name] = [f"{i + 1}. {shorten(done[0].texts[i], 80)}" for i in which[listed]]
     for m, one in enumerate(done):
         table[one.method] = found.products[listed, m]
-        table[f"{one.method}: place"] = found.ranks[listed, m].astype(int)
+        table[f"{one.method}: rank"] = found.ranks[listed, m].astype(int)
 
     def choose() -> None:
         rows = st.session_state[key]["selection"]["rows"]
@@ -90,7 +95,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         on_select=choose,
         selection_mode="single-row",
         column_config={
-            "apart": st.column_config.NumberColumn(format="%.0f %%", width=70),
+            "difference": st.column_config.NumberColumn(format="%.0f %%", width=85),
             **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
             **{one.method: st.column_config.NumberColumn(format="%.3f") for one in done},
         },
@@ -108,7 +113,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
             width="stretch",
         )
         st.download_button(
-            "All pairs (parquet)",
+            "All pairs (Parquet)",
             lambda: all_pairs(done).to_parquet(index=False),
             "pairs.parquet",
             key="compare-pairs-parquet",
@@ -125,7 +130,7 @@ def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: n
         names: of the texts.
         places: numbers of the texts in the order that was chosen.
     """
-    st.subheader("Two methods against each other", anchor=False)
+    st.subheader("Two methods compared", anchor=False)
     first, second = 0, 1
     if len(done) > 2:
         left, right = st.columns(2)
@@ -134,10 +139,8 @@ def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: n
         def label(i: int) -> str:
             return done[i].method
 
-        first = left.selectbox("One method", numbers, index=0, format_func=label, key="compare-a")
-        second = right.selectbox(
-            "Other method", numbers, index=1, format_func=label, key="compare-b"
-        )
+        first = left.selectbox("Method A", numbers, index=0, format_func=label, key="compare-a")
+        second = right.selectbox("Method B", numbers, index=1, format_func=label, key="compare-b")
         if first == second:
             st.caption("Choose two different methods.")
             return
@@ -153,7 +156,10 @@ def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: n
             height=480,
             on_click=choose_cell,
         )
-        st.caption(f"Orange: {plain(a.method)} finds the pair more similar; purple: less.")
+        st.caption(
+            f"Orange: {plain(a.method)} gives the pair a higher cosine similarity; "
+            "purple: a lower one."
+        )
     with right:
         show_figure(
             products_scatter(a, b, pair),
@@ -175,19 +181,20 @@ def _differences(a: Similarity, b: Similarity) -> pd.DataFrame:
 def _correlation_in_words(a: Similarity, b: Similarity) -> str:
     from neuralviz.evaluation.correlation import correlate  # loads scipy
 
-    known = np.isfinite(a.of_pairs) & np.isfinite(b.of_pairs)
-    found = correlate(a.of_pairs[known], b.of_pairs[known])
+    measured = np.isfinite(a.of_pairs) & np.isfinite(b.of_pairs)
+    found = correlate(a.of_pairs[measured], b.of_pairs[measured])
     if not np.isfinite(found.spearman):
-        return "Too few different products for a rank correlation."
+        return "Too few distinct cosine similarities for a rank correlation."
+    n_pairs = many(int(measured.sum()), "pair")
     return (
-        f"Rank correlation of {known.sum():,} pairs: Spearman {found.spearman:.2f}, Kendall "
-        f"tau-b {found.kendall_b:.2f}."
+        f"Rank correlation over {n_pairs}: Spearman {found.spearman:.2f}, "
+        f"Kendall tau-b {found.kendall_b:.2f}."
     )
 
 
 def show_spread(done: Sequence[Similarity]) -> None:
     """How widely each method spreads its products."""
-    st.subheader("Spread", anchor=False)
+    st.subheader("Distribution of cosine similarities", anchor=False)
     rows = []
     for one in done:
         products = one.of_pairs[np.isfinite(one.of_pairs)]
@@ -220,7 +227,7 @@ def show_spread(done: Sequence[Similarity]) -> None:
             },
         )
         st.caption(
-            "The wider a method spreads the products of different texts, the more it sets them "
-            "apart. The neural paper (section 3) found its neural embeddings to spread wider than "
-            "others; here you see whether they do on these texts and models."
+            "A method with a wide distribution separates texts more clearly. Neural "
+            "embeddings had the widest in the paper (section 3); here you can check this "
+            "for your texts and models."
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.jobs.comparing import Comparison, NeuralPair
 
+COSINE = "cosine similarity"
 PATIENCE = 0.5  # seconds: most pairs are followed by then
 
 
@@ -35,7 +36,7 @@ def show_pair(
     st.subheader("A pair of texts", anchor=False)
     if chosen_pair(len(texts)) is None:
         choose_pair(0, 1)
-    for place, key, label in zip(st.columns(2), PAIR, ("One text", "Other text"), strict=True):
+    for place, key, label in zip(st.columns(2), PAIR, ("Text A", "Text B"), strict=True):
         place.selectbox(
             label,
             range(len(texts)),
@@ -45,24 +46,24 @@ def show_pair(
         place.text(texts[st.session_state[key]])
     a, b = chosen_pair(len(texts)) or (0, 1)
     if a == b:
-        st.caption("This is one text twice; choose another one to see a pair.")
+        st.caption("Choose two different texts.")
         return
     rows = []
     for one in done:
-        known = np.isfinite(one.products[a, b])
+        is_measured = np.isfinite(one.products[a, b])
         n_pairs = int(np.isfinite(one.of_pairs).sum())
         rows.append(
             {
                 "method": one.method,
-                "product": one.products[a, b] if known else None,
-                "place among the pairs": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if known else "",
+                COSINE: one.products[a, b] if is_measured else None,
+                "rank": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if is_measured else "",
             }
         )
     st.dataframe(
         pd.DataFrame(rows),
         hide_index=True,
         key="compare-pair-table",
-        column_config={"product": st.column_config.NumberColumn(format="%.3f")},
+        column_config={COSINE: st.column_config.NumberColumn(format="%.3f")},
     )
     for number, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
         vectors = embedded.vectors
@@ -78,7 +79,7 @@ def show_pair(
                 runs,
                 run,
                 partial(_neural_pair, number, embedded.method, (a, b)),
-                words=Words(begins="Following the words …", done=lambda _: ""),
+                words=Words(begins="Computing word shares …", done=lambda _: ""),
                 patience=PATIENCE,
             )
 
@@ -86,29 +87,32 @@ def show_pair(
 def _neural_pair(
     number: int, method: str, pair: tuple[int, int], found: NeuralPair | None, live: bool
 ) -> None:
-    """Products layer by layer, and the words that wrote each side."""
+    """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
     if found is None:
         return
     names = short_layer_names(found.layers)
     show_figure(
-        layer_products_figure(f"Product by layer, {method}", names, found.products),
+        layer_products_figure(f"Cosine by layer: {method}", names, found.products),
         key=f"compare-layers-{number}",
         numbers=pd.DataFrame({"layer": names, "product": found.products}),
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
-    st.caption("The pair's product is their mean, when every layer has moved.")
+    st.caption(
+        "The pair's cosine similarity is the mean over the layers, provided that "
+        "every layer changed."
+    )
     if found.words is None:
         st.caption(
-            "Which words wrote an embedding is followed for shorter texts alone: it would take "
-            "too long here. The page “Micro-tuning” shows it as far as it can."
+            "Word shares are shown here for short texts only. For longer texts, see the "
+            "Micro-tuning page."
         )
         return
     for place, text, (spelt, shares) in zip(st.columns(2), pair, found.words, strict=True):
         side = "one" if text == pair[0] else "other"
         with place, swiped(f"compare-words-wide-{number}-{side}", shares_width(spelt)):
             show_figure(
-                shares_figure(spelt, shares, f"Words that wrote text {text + 1}, {method}"),
+                shares_figure(spelt, shares, f"Word shares in text {text + 1}: {method}"),
                 key=f"compare-words-{number}-{side}",
                 numbers=pd.DataFrame({"word": spelt, "share": shares}),
                 name=f"word-shares-{text + 1}",

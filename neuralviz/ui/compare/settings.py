@@ -37,7 +37,9 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
         return None
     twice = next((spec for spec in specs if specs.count(spec) > 1), None)
     if twice is not None:
-        st.error(plain(f"{twice.method} is chosen twice with the same settings; change one."))
+        st.error(
+            plain(f"{twice.method} is selected twice with the same settings. Change one of them.")
+        )
         return None
     return tuple(specs)
 

@@ -1,4 +1,4 @@
-"""Which corpus is looked at: chosen, added, renamed, deleted, taken away."""
+"""Which corpus is looked at: chosen, added, renamed, downloaded, deleted."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -39,11 +40,11 @@ _IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
 ROW_HEIGHT = 37  # px, of a table
-GUESSED = "as guessed"
+GUESSED = "detect automatically"
 _MODES: dict[str, Mode] = {
-    "a line": "line",
-    "a paragraph": "blank line",
-    "the whole file": "one",
+    "line": "line",
+    "paragraph": "blank line",
+    "file": "one",
 }
 
 _cache = partial(
@@ -70,10 +71,10 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     chosen = row.selectbox(
         "Corpus",
         list(by_id),
-        format_func=lambda one: f"{by_id[one].name} · {by_id[one].n_texts:,} texts",
+        format_func=lambda one: f"{by_id[one].name} · {many(by_id[one].n_texts, 'text')}",
         key=CORPUS,
         persist_state="session",
-        placeholder="Nothing is kept yet",
+        placeholder="No corpora yet",
     )
     if row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
@@ -95,7 +96,7 @@ def _follow_address(known: Collection[str]) -> None:
         if asked in known:
             st.session_state[CORPUS] = asked
         else:
-            st.toast("The corpus of this link is not kept on this machine; here is another one.")
+            st.toast("The corpus in this link is not on this machine. Showing another one.")
     renamed = st.session_state.pop(_RENAMED, None)
     if renamed in known:
         st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
@@ -105,9 +106,9 @@ def _follow_address(known: Collection[str]) -> None:
 
 @st.dialog("Add a corpus", width="large")
 def _add_dialog() -> None:
-    """Upload or paste, look at what was read, keep it."""
+    """Upload or paste, look at what was read, save it."""
     source = st.segmented_control(
-        "From", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
+        "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
     )
     try:
         read, name = _SOURCES[source]()
@@ -115,13 +116,13 @@ def _add_dialog() -> None:
         show_error(error)
         return
     if read is None:
-        st.caption("It stays on this machine, and the file itself is not changed.")
+        st.caption("Your texts stay on this machine. Your files are not changed.")
         return
     for note in read.notes:
         st.caption(plain(note))
     _preview(read)
     typed = st.text_input("Name", shorten(name, MAX_NAME), max_chars=MAX_NAME)
-    if st.button("Keep it and make a map", type="primary", icon=":material/map:"):
+    if st.button("Save and make a map", type="primary", icon=":material/map:"):
         try:
             corpus = CorpusStore().add(typed, read)
         except NeuralvizError as error:
@@ -132,20 +133,24 @@ def _add_dialog() -> None:
 
 
 def _pasted() -> tuple[ReadTexts | None, str]:
-    mode = st.radio("A text is", list(_MODES)[:2], horizontal=True, key="corpus-paste-mode")
-    pasted = st.text_area("Texts", height=220, placeholder="Paste here.", key="corpus-paste")
+    mode = st.radio("One text per", list(_MODES)[:2], horizontal=True, key="corpus-paste-mode")
+    pasted = st.text_area(
+        "Texts", height=220, placeholder="Paste your texts here", key="corpus-paste"
+    )
     read = split_pasted(pasted, _MODES[mode])
     return (read, shorten(read.texts[0], 30)) if read.texts else (None, "")
 
 
 def _uploaded() -> tuple[ReadTexts | None, str]:
     files = st.file_uploader(
-        "Tables or plain texts",
+        "Tables or text files",
         type=ENDINGS,
         accept_multiple_files=True,
         key=f"corpus-files-{st.session_state.get(_TIMES_ADDED)}",
-        help="CSV, TSV, JSON, JSONL, parquet or XLSX with a column of texts, or plain text. Of "
-        "several files at once each plain text is one text.",
+        help=(
+            "CSV, TSV, JSON, JSONL, Parquet or XLSX with a column of texts, or plain text. "
+            "If you upload several files, each plain text file is one text."
+        ),
     )
     if not files:
         return None, ""
@@ -154,33 +159,32 @@ def _uploaded() -> tuple[ReadTexts | None, str]:
     (file,) = files
     source, name = _source(file), PurePosixPath(file.name).stem
     if not source.is_table:
-        mode = st.radio("A text is", list(_MODES), horizontal=True, key="corpus-file-mode")
+        mode = st.radio("One text per", list(_MODES), horizontal=True, key="corpus-file-mode")
         return _read_file(source, mode=_MODES[mode]), name
     read = _read_file(source)
     columns = list(read.columns)
     if len(columns) > 1:
         left, right = st.columns(2)
         column = left.selectbox(
-            "Column of the texts",
+            "Text column",
             columns,
             index=columns.index(cast("str", read.column)),
             key=f"corpus-column-{file.file_id}",
         )
-        of_ids = right.selectbox(
-            "Column of the ids", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}"
-        )
+        of_ids = right.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}")
         read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
     return read, name
 
 
 def _folder() -> tuple[ReadTexts | None, str]:
     files = st.file_uploader(
-        "A folder of tables and plain texts",
+        "A folder of tables and text files",
         type=ENDINGS,
         accept_multiple_files="directory",
         key=f"corpus-folder-{st.session_state.get(_TIMES_ADDED)}",
-        help="Each plain text is one text; tables are put one below the other. The file of a "
-        "text becomes a label.",
+        help=(
+            "Each plain text file is one text; tables are combined. The file name becomes a label."
+        ),
     )
     if not files:
         return None, ""
@@ -197,7 +201,7 @@ _SOURCES = {"Files": _uploaded, "Folder": _folder, "Paste": _pasted}
 
 def _preview(read: ReadTexts) -> None:
     n = len(read.texts)
-    st.markdown(f"**{n:,} text{'s' * (n != 1)}**, of which the first are:")
+    st.markdown(f"**{many(n, 'text')}**. Preview:")
     first = read.first(PREVIEWED)
     table = {"text": [shorten(text, 200) for text in first.texts]}
     for name, values in first.labels.items():
@@ -207,7 +211,7 @@ def _preview(read: ReadTexts) -> None:
 
 
 def _manage(corpus: Corpus) -> None:
-    """Rename, take away, delete."""
+    """Rename, download, delete."""
     key = f"corpus-name-{corpus.id}"
     name = st.text_input(
         "Name", corpus.name, max_chars=MAX_NAME, key=key, help="Press Enter to rename the corpus."
@@ -220,16 +224,18 @@ def _manage(corpus: Corpus) -> None:
         else:
             st.session_state[_RENAMED] = corpus.id
             st.rerun()
-    for ending in (".csv", ".parquet"):
+    for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
         st.download_button(
-            f"Texts and labels ({ending[1:]})",
+            f"Texts and labels ({label})",
             partial(_whole_corpus, corpus, ending),
             f"{file_name(corpus)}{ending}",
             key=f"corpus-take{ending}",
             on_click="ignore",
             width="stretch",
         )
-    sure = st.checkbox("Delete it with its maps and vectors", key=f"corpus-sure-{corpus.id}")
+    sure = st.checkbox(
+        "Delete the corpus with its maps and embeddings", key=f"corpus-sure-{corpus.id}"
+    )
     if st.button(
         "Delete", key="corpus-delete", icon=":material/delete:", disabled=not sure, width="stretch"
     ):

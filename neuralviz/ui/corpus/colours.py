@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 K = 10  # neighbours that are looked at
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
-LOSSES = {"first-loss": "Loss before learning", "last-loss": "Loss after learning"}
+LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after micro-tuning"}
 
 
 def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
@@ -26,14 +26,15 @@ def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
     options = {f"label:{name}": name for name in corpus.categories}
     options[CLUSTERS] = "Clusters"
     options |= {f"number:{name}": f"{name} (number)" for name in corpus.numbers}
-    options[LENGTH] = "Length in characters"
+    options[LENGTH] = "Length (characters)"
     options |= {
-        f"agreement:{name}": f"Nearest {K} of the same {name}" for name in corpus.categories
+        f"agreement:{name}": f"Share of {K} neighbours with the same {name}"
+        for name in corpus.categories
     }
     if any(one.spec.learns and np.isfinite(one.losses).any() for one in maps):
         options |= LOSSES
     if len(maps) > 1:
-        options[COMMON] = f"Common nearest {K} of both maps"
+        options[COMMON] = f"Shared neighbours of both maps (of {K})"
     return options
 
 
@@ -53,13 +54,13 @@ def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMa
         return by_number(name, corpus.labels(name))
     if kind == "agreement":
         shares = label_agreement(shown.neighbours, list(corpus.categories[name]), K)
-        return by_number(f"same {name}", shares)
+        return by_number(f"neighbours with the same {name}", shares)
     if kind == LENGTH:
-        return by_number("characters", corpus.lengths)
+        return by_number("length, characters", corpus.lengths)
     if kind in LOSSES:
-        return by_number("nats", shown.losses[:, list(LOSSES).index(kind)])
+        return by_number("loss, nats", shown.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON:
-        return by_number("common", common_share(maps))
+        return by_number("shared neighbours", common_share(maps))
     names = cluster_names(shown.kept.cluster_words)
     labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
     return by_category("cluster", labels, missing="no cluster")

@@ -148,7 +148,7 @@ class OpenMap:
         for embedder in CorpusStore().vectors.embedders():
             if embedder.id == self.kept.embedder:
                 return embedder
-        raise StoreError("The vectors of this map are not there any more; make it again.")
+        raise StoreError("The embeddings of this map were deleted. Make the map again.")
 
     @property
     def spec(self) -> EmbedderSpec:
@@ -197,7 +197,7 @@ def _open_map(folder: str, corpus_id: str, map_id: str) -> OpenMap:
     corpus = store.corpus(corpus_id)
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
-        raise StoreError("This map is not there any more; it was deleted meanwhile.")
+        raise StoreError("This map was deleted in the meantime.")
     found = OpenMap(corpus, kept)
     _ = found.coordinates  # read now, while it is there
     return found

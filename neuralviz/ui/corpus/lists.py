@@ -1,4 +1,4 @@
-"""What stands beside and below the maps: the text looked at, and lists of texts."""
+"""What is below the maps: the text that is looked at, and lists of texts."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from neuralviz.ui.corpus.maps import (
 )
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,8 +44,8 @@ LIST_HEIGHT = 390  # px
 CARD_HEIGHT = 260
 MOST_LABELS = 4  # columns of labels in one figure
 
-THIS, CHOSEN, NEAREST = "Selected", "The text", "Nearest to the sentence"
-DIFFERENT, CLUSTERS, ACCURACY = "Where the maps differ", "Clusters", "Neighbours and labels"
+THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
+DIFFERENT, CLUSTERS, ACCURACY = "Where the maps disagree", "Clusters", "k-NN accuracy"
 
 
 def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, Placed]) -> None:
@@ -62,7 +63,7 @@ def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str,
         options.insert(0, NEAREST)
     _follow(options, len(maps))
     which = st.segmented_control(
-        "Below the maps", options, required=True, key="corpus-list", label_visibility="collapsed"
+        "List", options, required=True, key="corpus-list", label_visibility="collapsed"
     )
     if which == NEAREST:
         _nearest(corpus, maps, placed)
@@ -89,8 +90,8 @@ def _follow(options: list[str], n_maps: int) -> None:
     before = st.session_state.get("corpus-done")
     st.session_state["corpus-done"] = now
     wanted = st.session_state.get("corpus-list")
-    own = st.session_state.pop("corpus-list-stays", False)
-    if before is not None and not own:
+    stays = st.session_state.pop("corpus-list-stays", False)
+    if before is not None and not stays:
         changed = [name for name in now if now[name] != before[name] and name in options]
         if changed:
             wanted = changed[-1]
@@ -140,20 +141,20 @@ def _looked_at(corpus: OpenCorpus) -> int | None:
 def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     row = _looked_at(corpus)
     if row is None:
-        st.caption("Click a point to read its text and to see its nearest texts.")
+        st.caption("Click a point to read its text and see its neighbours.")
         return
     with st.container(height=CARD_HEIGHT if len(corpus.texts[row]) > 700 else "content"):
         st.text(corpus.texts[row])
-        told = [f"id {corpus.ids[row]}"]
+        details = [f"ID {corpus.ids[row]}"]
         for label in corpus.corpus.columns:
             value = corpus.labels(label.name)[row]
             value = f"{value:g}" if isinstance(value, float) else str(value)
             if value and value != "nan":
-                told.append(f"{label.name}: {shorten(value, 60)}")
-        st.caption(plain(" · ".join(told)))
+                details.append(f"{label.name}: {shorten(value, 60)}")
+        st.caption(plain(" · ".join(details)))
     for column, shown in zip(st.columns(len(maps)), maps, strict=True):
         with column:
-            st.caption(plain(f"Nearest by {shown.label}"))
+            st.caption(plain(f"Neighbours by {shown.label}"))
             near = shown.neighbours.first(SHOWN_NEIGHBOURS)
             _near_table(corpus, shown, near.indices[row], near.distances[row], "row")
 
@@ -166,7 +167,7 @@ def _nearest(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, P
             if found is None:
                 continue
             near = found.near
-            st.caption(plain(f"Nearest to “{shorten(sentence, 80)}” by {shown.label}"))
+            st.caption(plain(f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"))
             _near_table(corpus, shown, near.indices[0], near.distances[0], "sentence")
 
 
@@ -188,19 +189,20 @@ def _near_table(
 def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     rows = selected_rows(corpus.corpus.n_texts)
     if rows is None:
-        said = st.session_state.get(SELECTED_BY, "")
-        why = f"There is {said}. " if said.startswith("no text") else "Nothing is selected. "
+        searched = st.session_state.get(SELECTED_BY, "")
+        why = f"Found {searched}. " if searched.startswith("no text") else "Nothing is selected. "
         st.caption(
-            plain(why) + "Draw a lasso on a map, search for words, or tick a cluster; all maps "
-            "show the same selection."
+            plain(why)
+            + (
+                "Draw a lasso on a map, search for words, or select a cluster. All "
+                "maps share the selection."
+            )
         )
         return
     row = st.container(horizontal=True, vertical_alignment="center")
     n = len(rows)
-    listed = f"; the first {LISTED:,} are listed" if n > LISTED else ""
-    row.markdown(
-        plain(f"{n:,} text{'s' * (n != 1)} {st.session_state.get(SELECTED_BY, '')}{listed}.")
-    )
+    listed = f", showing the first {LISTED:,}" if n > LISTED else ""
+    row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=forget_selection, key="corpus-clear")
     row.download_button(
         "Download (CSV)",
@@ -222,20 +224,22 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     first, second = compared_neighbours(maps)
     order = np.argsort(shares, kind="stable")
     k = min(K, first.k, second.k)
-    where = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by the vectors"
+    where = (
+        "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by their embeddings"
+    )
     st.markdown(
         plain(
-            f"Of the {k} nearest texts of a text ({where}), {maps[0].label} and {maps[1].label} "
-            f"have {shares.mean():.0%} in common on average. Those texts come first whose "
-            "neighbourhoods differ most."
+            f"On average, “{maps[0].label}” and “{maps[1].label}” share {shares.mean():.0%} of a "
+            f"text's {k} neighbours ({where}). Texts with the fewest shared neighbours come "
+            "first."
         )
     )
     _table(
         corpus,
         order,
         f"corpus-different-{maps[0].kept.id}-{maps[1].kept.id}",
-        {"in common": 100 * shares[order]},
-        {"in common": st.column_config.NumberColumn(format="%.0f %%", width=95)},
+        {"shared": 100 * shares[order]},
+        {"shared": st.column_config.NumberColumn(format="%.0f %%", width=95)},
     )
     row = _looked_at(corpus)
     if row is not None:
@@ -250,21 +254,21 @@ def _side_by_side(
     st.text(corpus.texts[row])
     for column, shown, found in zip(st.columns(2), maps, near, strict=True):
         with column:
-            st.caption(plain(f"Nearest by {shown.label}; a dot where both agree"))
+            st.caption(plain(f"Neighbours by {shown.label}; ● marks shared ones"))
             indices = found.indices[row][:K]
             _table(
                 corpus,
                 indices,
                 f"corpus-beside-{shown.kept.id}-{row}",
-                {"both": np.where(np.isin(indices, list(common)), "●", "")},
-                {"both": st.column_config.TextColumn(width=50)},
+                {"shared": np.where(np.isin(indices, list(common)), "●", "")},
+                {"shared": st.column_config.TextColumn(width=70)},
             )
 
 
 def _clusters(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     st.caption(
-        "Groups of points that lie close on the map, and the words that set their texts apart. "
-        "Tick one to select its texts."
+        "Dense groups of points on the map, with the words that distinguish their texts. "
+        "Select a row to select its texts."
     )
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
         with column:
@@ -279,8 +283,7 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
     n_none = int((labels < 0).sum())
     st.caption(
         plain(
-            f"{shown.label}: {len(sizes):,} cluster{'s' * (len(sizes) != 1)}; {n_none:,} "
-            f"text{'s' * (n_none != 1)} in none."
+            f"{shown.label}: {many(len(sizes), 'cluster')}; {many(n_none, 'text')} in no cluster."
         )
     )
     if not len(sizes):
@@ -313,8 +316,8 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
 def _accuracy(corpus: OpenCorpus) -> None:
     if not corpus.categories:
         st.caption(
-            "This corpus has no column of labels. With one, it is shown here how often the nearest "
-            "texts of a text have its label."
+            "This corpus has no column of labels. With one, this list shows how often "
+            "neighbours have the same label."
         )
         return
     names = list(corpus.categories)[:MOST_LABELS]
@@ -331,7 +334,7 @@ def _accuracy(corpus: OpenCorpus) -> None:
             list(near),
             {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names},
             {name: found[name][0].baseline for name in names},
-            title=f"Labels told by the {K} nearest texts",
+            title=f"{K}-NN accuracy",
         ),
         key="corpus-accuracy",
         numbers=pd.DataFrame(
@@ -343,7 +346,7 @@ def _accuracy(corpus: OpenCorpus) -> None:
                 "high": one.interval[1],
                 "k": one.k,
                 "texts": one.n,
-                "most frequent label": one.baseline,
+                "majority baseline": one.baseline,
             }
             for name in names
             for method, one in zip(near, found[name], strict=True)
@@ -352,7 +355,7 @@ def _accuracy(corpus: OpenCorpus) -> None:
         height=400,
     )
     st.caption(
-        f"Share of texts whose label is the most frequent one among their {K} nearest by the "
-        "vectors, each text left out of its own vote, with its 95 % interval. Every method stands "
-        "here by which the corpus has been put on a map."
+        f"Share of texts whose label is the most frequent one among their {K} neighbours "
+        "(the text itself does not vote), with 95 % intervals. All methods with a map of "
+        "this corpus are shown."
     )

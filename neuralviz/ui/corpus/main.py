@@ -18,6 +18,7 @@ from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, sh
 from neuralviz.ui.corpus.settings import choose_maps
 from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +68,7 @@ def show() -> None:
 
 
 def _offer_example(store: CorpusStore) -> None:
-    st.info("No corpus is kept. Add one of yours, or open the example.")
+    st.info("No corpora yet. Add one, or open the example.")
     if st.button("Open the example", type="primary"):
         try:
             add_example(store)
@@ -107,12 +108,12 @@ def _to_do(corpus: Corpus, choice: MapChoice) -> str:
     """What there is to do for a map."""
     n, method = corpus.n_distinct, method_label(choice.spec)
     done = n_embedded(corpus, choice)
-    counts = f"{method}: {n:,} different texts"
+    counts = f"{method}: {many(n, 'different text')}"
     if done == n:
-        return f"{counts}, all of them embedded"
+        return f"{counts}, all embedded"
     if done:
-        counts = f"{method}: {done:,} of {n:,} different texts are embedded"
-    return counts + ", each of which is learnt: this takes a while" * choice.spec.learns
+        counts = f"{method}: {done:,} of {n:,} different texts embedded"
+    return counts + "; micro-tuning on each text takes a while" * choice.spec.learns
 
 
 @st.fragment

@@ -82,7 +82,7 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
         bind="query-params",
     )
     how = right.segmented_control(
-        "How", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
+        "Search mode", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
         label_visibility="collapsed",
     )  # fmt: skip
 
@@ -94,17 +94,17 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
             st.session_state[SENTENCE] = query
         elif query:
             found = find_words(corpus.folded, query)
-            select(found, f"with “{shorten(query, 40)}”")
+            select(found, f"containing “{shorten(query, 40)}”")
             if not len(found):
-                st.session_state[SELECTED_BY] = f"no text with “{shorten(query, 40)}”"
+                st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
 
     middle.text_input(
         "Search",
         key=SEARCH,
         on_change=search,
         max_chars=MOST_SEARCHED,
-        placeholder="Words to find in the texts" if how == WORDS else
-        "A sentence of yours: where does it land, and next to what?",
+        placeholder="Find words in the texts" if how == WORDS else
+        "Enter a sentence to place it on the map",
     )  # fmt: skip
     if how != st.session_state.get("corpus-searched-how", how):
         search()
@@ -117,18 +117,18 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     sentence: str = st.session_state.get(SENTENCE, "")
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
-        if needs_asking((shown.spec,)):
-            st.info(
-                plain(f"The model of “{shown.label}” is not loaded; press “Make the map” first.")
-            )
-            continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        run = runs.start(PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT))
+        task = PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT)
+        if runs.of(task) is None and needs_asking((shown.spec,)):
+            st.info(plain(f"The model of “{shown.label}” is not loaded."))
+            if not st.button("Load the model", key=f"corpus-load-{shown.kept.id}"):
+                continue
+        run = runs.start(task)
         run_panel(
             runs,
             run,
             lambda _result, _live: None,
-            words=Words(f"Placing the sentence by {shown.label} …", done=lambda _: ""),
+            words=Words(f"Placing the sentence on the map by {shown.label} …", done=lambda _: ""),
             patience=PATIENCE,
         )
         if run.result is not None:
@@ -151,11 +151,13 @@ def show_maps(
     drawn = drawn_rows(n)
     if len(drawn) < n:
         st.caption(
-            f"Drawn is a random sample of {len(drawn):,} of the {n:,} texts; lists and searches "
-            "cover all of them."
+            f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "
+            "searches cover all of them."
         )
         if st.toggle(
-            f"Draw all {n:,} points", key="corpus-all", help="It takes the browser longer."
+            f"Draw all {n:,} points",
+            key="corpus-all",
+            help="The browser takes longer to draw them.",
         ):
             drawn = np.arange(n)
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
@@ -178,7 +180,7 @@ def _show_map(
     title = f"{shown.label} · {_describe(shown)}"
     whole_title = f"{corpus.corpus.name} · {title}"
     if len(drawn) < n:
-        whole_title += f", a sample of {len(drawn):,} of {n:,}"
+        whole_title += f", sample of {len(drawn):,} of {n:,}"
     sentence: str = st.session_state.get(SENTENCE, "")
     lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
     row = st.session_state.get(ROW)
@@ -217,14 +219,16 @@ def _show_map(
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
         on_click=clicked,
-        on_select=lambda rows: select(rows, "within the lasso"),
+        on_select=lambda rows: select(rows, "in the lasso"),
         on_hover=hovered if n > MOST_SENT else "ignore",
         page=lambda: map_page(
             shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title
         ),
         more=[
-            Download("Points and vectors (parquet)", lambda: points(".parquet", True), "parquet"),
-            Download("Points and vectors (CSV)", lambda: points(".csv", True), "csv"),
+            Download(
+                "Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"
+            ),
+            Download("Points and embeddings (CSV)", lambda: points(".csv", True), "csv"),
         ],
     )
     for note in shown.kept.notes:

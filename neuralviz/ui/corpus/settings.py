@@ -1,4 +1,4 @@
-"""The widgets that say which maps are wanted."""
+"""The widgets for the maps: methods and projections."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
-PLACES = (("a", "Map", "mean"), ("b", "Beside it", "neural"))
+PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))
 
 
 def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapChoice, ...] | None:
-    """One map or two; None where what was typed makes no sense, which has been said."""
+    """One map or two; None where a setting is not valid, which is shown."""
     choices: list[MapChoice] = []
     sound = True
     for column, (key, label, first) in zip(st.columns(len(places)), places, strict=True):
@@ -47,7 +47,7 @@ def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapCho
     if not sound:
         return None
     if len(set(choices)) < len(choices):
-        st.caption("Both are the same map; choose another method or other settings for one.")
+        st.caption("Both maps are the same. Change the method or settings of one.")
     return tuple(dict.fromkeys(choices))
 
 
@@ -56,7 +56,7 @@ def _choose_settings(key: str) -> ProjectionSettings:
     with st.popover(
         REDUCERS.get(reducer, "UMAP"),
         icon=":material/scatter_plot:",
-        help="How vectors become points",
+        help="Projection settings",
         key=f"map-{key}-projection",
     ):
         reducer = st.selectbox(
@@ -65,8 +65,10 @@ def _choose_settings(key: str) -> ProjectionSettings:
             format_func=lambda one: REDUCERS[one],
             key=f"map-{key}-reducer",
             bind="query-params",
-            help="UMAP keeps neighbours together; t-SNE more so, at the cost of the whole; PCA is "
-            "a straight shadow of the vectors.",
+            help=(
+                "UMAP keeps neighbours together. t-SNE does so more strongly, but distorts "
+                "the overall layout. PCA is a linear projection."
+            ),
         )
         values: dict[str, object] = {"reducer": reducer}
         if reducer != "tsne":
@@ -77,17 +79,19 @@ def _choose_settings(key: str) -> ProjectionSettings:
             )  # fmt: skip
         if reducer == "umap":
             values["n_neighbors"] = st.number_input(
-                "Neighbours", 2, MOST_NEIGHBORS, 15, key=f"map-{key}-neighbors",
-                bind="query-params", help="Few show detail, many the whole.",
+                "Number of neighbours", 2, MOST_NEIGHBORS, 15, key=f"map-{key}-neighbors",
+                bind="query-params",
+                help="Low values show local detail, high values the overall structure.",
             )  # fmt: skip
             values["min_dist"] = st.number_input(
-                "Least distance", 0.0, 0.99, 0.1, 0.05, key=f"map-{key}-distance",
-                bind="query-params", help="How close points may lie together.",
+                "Minimum distance", 0.0, 0.99, 0.1, 0.05, key=f"map-{key}-distance",
+                bind="query-params", help="How close together points may be placed.",
             )  # fmt: skip
         if reducer == "tsne":
             values["perplexity"] = st.number_input(
                 "Perplexity", 1.0, 100.0, 30.0, 5.0, key=f"map-{key}-perplexity",
-                bind="query-params", help="About how many neighbours count.",
+                bind="query-params",
+                help="Roughly the number of neighbours that count for each text.",
             )  # fmt: skip
         values["metric"] = st.selectbox(
             "Distance", METRICS, key=f"map-{key}-metric", bind="query-params"
@@ -95,6 +99,6 @@ def _choose_settings(key: str) -> ProjectionSettings:
         if reducer != "pca":
             values["seed"] = st.number_input(
                 "Seed", 0, SEEDS - 1, SEED, key=f"map-{key}-seed", bind="query-params",
-                help="The same seed gives the same map.",
+                help="Random seed. The same seed gives the same map.",
             )  # fmt: skip
     return ProjectionSettings.from_dict(values)

@@ -44,11 +44,11 @@ def show_run(run: Run[Mapped]) -> None:
     def stopped(result: Mapped) -> str:
         embedding = result.embedding
         if embedding is None or result.projecting is not None:
-            return "Stopped. The vectors are kept; the map was not finished."
+            return "Stopped before the map was finished. The embeddings are saved."
         method = _task(run).methods[result.place]
         return (
-            f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
-            f"{method} and kept; “Make the map” goes on from there."
+            f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are "
+            f"embedded by {method} and saved. Press “Make the map” to resume."
         )
 
     run_panel(

@@ -1,4 +1,4 @@
-"""The widgets that say what is measured, on what."""
+"""The widgets for the data set, the methods and their settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXAMPLES = {
-    "Groups that mean the same": "triplet_groups.csv",
+    "Texts in groups": "triplet_groups.csv",
     "Scored pairs": "scored_pairs.csv",
     "Topics": "topics.csv",
 }
@@ -43,10 +43,10 @@ LEAVING_LAYERS = ("layers", "ablations")  # tables whose rows are made from the 
 FIRST_METHODS = ("mean", "sbert-wk", "neural")
 
 KINDS: dict[Kind, str] = {
-    "pairs": "Two texts and a score",
+    "pairs": "Scored pairs",
     "groups": "Texts in groups",
     "labels": "Texts with labels",
-    "paraphrases": "Phrases generated from others",
+    "paraphrases": "Controlled paraphrases",
 }
 ROLE_NAMES = {
     "text1": "First text",
@@ -58,8 +58,8 @@ ROLE_NAMES = {
     "label": "Label",
     "original": "Original",
     "generated": "Generated",
-    "varies": "What varies",
-    "value": "Its value",
+    "varies": "Quality that varies",
+    "value": "Value of that quality",
     "fixed1": "First fixed value",
     "fixed2": "Second fixed value",
 }
@@ -96,7 +96,7 @@ class Chosen:
 
 
 def choose() -> Chosen | None:
-    """Data and methods; None where something is missing or makes no sense, which is said."""
+    """Data and methods; None where something is missing or not valid, which is shown."""
     left, right = st.columns(2, gap="large")
     data, is_example, k = None, False, K
     with left:
@@ -126,14 +126,14 @@ def _choose_k(data: DataSet | None) -> int:
         return K
     k = st.number_input(
         "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours", bind="query-params",
-        width=160, help="So many of the nearest texts vote on a text's label.",
+        width=160, help="Number of neighbours that vote on a text's label.",
     )  # fmt: skip
     return K if k is None else k
 
 
 def _choose_data() -> tuple[DataSet | None, bool]:
     source = st.segmented_control(
-        "Data",
+        "Data set",
         ["Example", "Upload", "Hub"],
         default="Example",
         required=True,
@@ -149,11 +149,11 @@ def _choose_data() -> tuple[DataSet | None, bool]:
             label_visibility="collapsed",
         )
         name = EXAMPLES[example or next(iter(EXAMPLES))]
-        return _bounded(_read(name, (sample_data() / name).read_bytes(), {})), True
+        return _with_thresholds(_read(name, (sample_data() / name).read_bytes(), {})), True
     if source == "Hub":
         return _from_hub(), False
     file = st.file_uploader(
-        "A table",
+        "Table",
         key="evaluation-file",
         label_visibility="collapsed",
     )  # of any type: reading says what it is not
@@ -161,17 +161,17 @@ def _choose_data() -> tuple[DataSet | None, bool]:
         st.session_state["evaluation-kept"] = (file.name, file.getvalue())
     if "evaluation-kept" not in st.session_state:
         st.caption(
-            "Give a table (CSV, TSV, JSONL, JSON, parquet or XLSX) with the columns sentence1, "
-            "sentence2 and score; or text and group; or text and label; or original, generated, "
-            "varies, value, fixed1 and fixed2. Columns of other names can be chosen. It stays on "
-            "this machine."
+            "Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns "
+            "sentence1, sentence2 and score; text and group; text and label; or original, "
+            "generated, varies, value, fixed1 and fixed2. Columns with other names can be "
+            "assigned afterwards. The file stays on this machine."
         )
         return None, False
     name, content = st.session_state["evaluation-kept"]
     roles = _choose_columns(name, content)
     if roles is None:
         return None, False
-    return _bounded(_read(name, content, roles)), False
+    return _with_thresholds(_read(name, content, roles)), False
 
 
 def _likely_kind(columns: Sequence[str]) -> Kind:
@@ -201,11 +201,9 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
     which = hashlib.sha256(repr(columns).encode()).hexdigest()[:12]  # of these columns
     with st.expander("Columns", expanded=not is_clear, key=f"evaluation-columns-{which}"):
         if not is_clear:
-            st.caption(
-                plain(f"The names of the columns of {name} do not say which is which. Choose them.")
-            )
+            st.caption(plain(f"Could not recognise the columns of {name}. Assign them below."))
         kind = st.selectbox(
-            "What a row is", list(KINDS), index=list(KINDS).index(kind),
+            "The table contains", list(KINDS), index=list(KINDS).index(kind),
             format_func=KINDS.__getitem__, key=f"evaluation-kind-{which}", persist_state="session",
         )  # fmt: skip
         found = columns_of(kind, columns)
@@ -229,28 +227,30 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
             if not column and role not in OPTIONAL
         ]
         if missing:
-            st.caption(f"Still without a column: {', '.join(missing)}.")
+            st.caption(f"Choose a column for: {', '.join(missing)}.")
             return None
     return {role: column or "" for role, column in roles.items()}
 
 
 def _from_hub() -> DataSet | None:
-    """A data set of the hub; None when none is named."""
+    """A data set on the Hub; None when none is named."""
     name = st.text_input(
         "Data set",
         key="evaluation-hub",
         bind="query-params",
         placeholder="stsb, mrpc, asset, summeval, or ID:CONFIG:SPLIT",
-        help="Of the Hugging Face hub. It is downloaded when you press Enter; nothing of yours is "
-        "sent there.",
+        help=(
+            "A data set on the Hugging Face Hub, downloaded when you press Enter. None of "
+            "your data is sent there."
+        ),
         label_visibility="collapsed",
     )
     if not (name or "").strip():
-        st.caption("Name a data set; this needs a network.")
+        st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
         return None
-    with st.spinner("Looking on the hub …"):
+    with st.spinner("Downloading …"):
         data = _load_hub_data(name.strip(), max_rows=MAX_ROWS)
-    return _bounded(data)
+    return _with_thresholds(data)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -260,30 +260,32 @@ def _load_hub_data(name: str, max_rows: int) -> DataSet:
     return load_hub_data(name, max_rows=max_rows)
 
 
-def _bounded(data: DataSet) -> DataSet:
-    """Scored pairs with the bounds that are asked for."""
+def _with_thresholds(data: DataSet) -> DataSet:
+    """Scored pairs with the thresholds that are asked for."""
     if not isinstance(data, ScoredData):
         return data
     row = st.container(horizontal=True)
     scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
     similar = row.number_input(
-        "Similar from", value=data.similar, step=step, format="%g", key=f"similar{scale}",
-        bind="query-params", help="Pairs scored so or higher count as similar.",
+        "Similar if at least", value=data.similar, step=step, format="%g",
+        key=f"similar{scale}", bind="query-params",
+        help="Pairs with this score or higher count as similar.",
     )  # fmt: skip
     dissimilar = row.number_input(
-        "Dissimilar to", value=data.dissimilar, step=step, format="%g", key=f"dissimilar{scale}",
-        bind="query-params", help="Pairs scored so or lower count as dissimilar.",
+        "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
+        key=f"dissimilar{scale}", bind="query-params",
+        help="Pairs with this score or lower count as dissimilar.",
     )  # fmt: skip
     return replace(data, similar=similar, dissimilar=dissimilar)
 
 
 def _choose_rows() -> tuple[Row, ...] | None:
     table = st.selectbox(
-        "Measure",
+        "Evaluate",
         [OWN_METHODS, *EXPERIMENTS],
         key="experiment",
         bind="query-params",
-        help="Methods of your choice, or one of the tables of the papers.",
+        help="Choose your own methods, or an experiment from the papers.",
     )
     if table != OWN_METHODS:
         st.caption(EXPERIMENTS[table].line)
@@ -297,7 +299,7 @@ def _choose_rows() -> tuple[Row, ...] | None:
             bind="query-params",
             accept_new_options=True,
             label_visibility="collapsed",
-            placeholder="Choose methods, or type names with a plus between them",
+            placeholder="Choose methods, or type neural+mean to concatenate two",
         )
     with st.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
         precision = choose_precision("Precision", "precision", "exact")
@@ -306,26 +308,28 @@ def _choose_rows() -> tuple[Row, ...] | None:
             key="options",
             bind="query-params",
             placeholder="epochs=5, mean.layer=all" if table == OWN_METHODS else "NAME=VALUE",
-            help="Of every method that has them; METHOD.NAME=VALUE is for one of them.",
+            help=(
+                "Options for every method that has them, or for one method with METHOD.NAME=VALUE."
+            ),
         )
         model = st.text_input(
             "Model",
             key="evaluation-model",
             bind="query-params",
-            placeholder="each method's own",
-            help="“bundled”, all-MiniLM-L6-v2, the id of a model on the hub, or a folder.",
+            placeholder="default of each method",
+            help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
         )
         beside = st.container()  # what is wrong with them, also while they cover the page
     try:
         typed = _pairs(options)
         model_id = (model or "").strip() or None
         if table == OWN_METHODS and not methods:
-            st.caption("Choose a method.")
+            st.caption("Choose at least one method.")
             return None
 
         masked = model_id or BUNDLED
         if table in LEAVING_LAYERS and masked != BUNDLED and not is_loaded(masked):
-            st.caption("This table needs the names of the model's layers.")
+            st.caption("This experiment needs the model's layer names.")
             if not st.button(plain(f"Load {masked[:60]}")):
                 return None
 
@@ -368,5 +372,5 @@ def _pairs(typed: str | None) -> dict[str, str]:
     if entries == [""]:
         return {}
     if any(entry.count("=") != 1 for entry in entries):
-        raise SettingsError("Options are written NAME=VALUE, with commas between them.")
+        raise SettingsError("Write options as NAME=VALUE, separated by commas.")
     return split_options(entries)

@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.ui.evaluation.choose import OWN_METHODS, Chosen, choose
 from neuralviz.ui.evaluation.show import offer_to_stop, show_evaluation
+from neuralviz.words import many
 
 QUICK = 100  # texts of an example that is measured without being asked to
 
@@ -29,8 +30,8 @@ def show() -> None:
         return
     n = len(chosen.data.texts)
     note.caption(
-        f"{n:,} different texts by {len(chosen.rows)} method{'s' * (len(chosen.rows) != 1)}. "
-        "What is embedded is kept: stopped and started again, it goes on where it was."
+        f"{many(n, 'different text')}, {many(len(chosen.rows), 'method')}. Embeddings are "
+        "saved, so you can stop and resume at any time."
     )
     offer_to_stop()
 

@@ -1,4 +1,4 @@
-"""What the evaluation page shows: a table that fills, and what of it can be taken away."""
+"""What the evaluation page shows: a table that fills, and its downloads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def offer_to_stop() -> None:
     if not going_on:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption("What was asked for before is still being measured.")
+        st.caption("The previous evaluation is still running.")
         if st.button("Stop", icon=":material/stop:", key="evaluation-stop-before"):
             for run in going_on:
                 run.stop()
@@ -58,16 +58,16 @@ def _show(filling: Filling, live: bool) -> None:
     if not results.cells:
         return
     if live:
-        st.caption("Figures come when all methods are measured.")
+        st.caption("Figures appear when all methods are finished.")
         return
     if not results.finished(0):
         return
-    _take_away(results)
+    _downloads(results)
     views = views_of(results)
     if not views:
         return
     view = st.segmented_control(
-        "Look at",
+        "View",
         views,
         default=views[0],
         required=True,
@@ -82,7 +82,7 @@ def _table(results: Results) -> None:
     heads, lines = results.table(0)
     frame = pd.DataFrame(lines, columns=["method", *heads[1:]])
     brief = [head for head in frame.columns if not head.endswith(DETAILS)]
-    if len(frame.columns) > WIDE and not st.toggle("All numbers", key="all-numbers"):
+    if len(frame.columns) > WIDE and not st.toggle("Show all columns", key="all-numbers"):
         frame = frame[brief]
     pinned = {"method": st.column_config.TextColumn(pinned=True)}
     st.dataframe(frame, hide_index=True, key="evaluation-table", column_config=pinned)
@@ -90,7 +90,7 @@ def _table(results: Results) -> None:
         st.warning(plain(sentence))
     heads, theirs = results.published_table(0)
     if theirs:
-        st.caption("As published for the same data, with the model that was measured there:")
+        st.caption("Published results on the same data, with the model used in the paper:")
         st.dataframe(
             pd.DataFrame(theirs, columns=heads),
             hide_index=True,
@@ -98,21 +98,21 @@ def _table(results: Results) -> None:
             column_config=pinned,
         )
     found = [one for _, _, one in results.finished(0)]
-    said = [f"Embedded by {plain(results.models())}."]
+    notes = [f"Models: {plain(results.models())}."]
     if any(one.pairs or one.triplets for one in found):
-        said.append(
-            "Products that differ by less than 1e-7 are ties, and a tie counts as broken; *without "
-            "ties* leaves them out."
+        notes.append(
+            "Cosine similarities that differ by less than 1e-7 are ties. Ties count as "
+            "broken, except in *without ties*."
         )
     if any(one.intervals for one in found):
-        said.append("Intervals hold 95 % of bootstrap samples.")
+        notes.append("Intervals: 95 % bootstrap.")
     if any(one.neighbours for one in found):
-        said.append("Intervals are Wilson's, of 95 %.")
+        notes.append("Intervals: 95 % Wilson.")
     if found:
-        st.caption(" ".join(said))
+        st.caption(" ".join(notes))
 
 
-def _take_away(results: Results) -> None:
+def _downloads(results: Results) -> None:
     with st.popover(
         "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"
     ):
@@ -130,4 +130,4 @@ def _take_away(results: Results) -> None:
             "results.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
-        st.caption(f"The report has every setting in it. {NONE} stands for what is undefined.")
+        st.caption(f"The report lists all settings. In tables, {NONE} means undefined.")

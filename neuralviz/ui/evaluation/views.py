@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
 SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
+PAIR_HEADS = {
+    "text1": "text 1",
+    "text2": "text 2",
+    "score": "human score",
+    "product": "cosine similarity",
+}
 MANY = 6  # methods: more are looked at one by one
 
 
@@ -55,10 +61,10 @@ def _has(results: Results, view: str) -> bool:
     return {
         "Correlations": any(one.correlations is not None for one in found),
         "Errors": any(one.pairs or one.triplets for one in found),
-        "Nearest neighbours": any(one.neighbours for one in found),
+        "k-NN accuracy": any(one.neighbours for one in found),
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
-        "Alike and different": any(len(one.same) and len(one.diff) for one in found),
-        "Errors in common": any(True for _ in common_figures(results, 0)),
+        "Similar and dissimilar": any(len(one.same) and len(one.diff) for one in found),
+        "Shared errors": any(True for _ in common_figures(results, 0)),
         "Controlled paraphrases": any(one.paraphrases for one in found),
     }[view]
 
@@ -118,16 +124,16 @@ def _worst_triplets(results: Results) -> None:
     of = {label: worst for label, worst in known if worst}
     if not of:
         return
-    st.markdown("**The triplets that a method breaks most, one for each anchor**")
+    st.markdown("**Worst broken triplets, one per anchor**")
     worst = of[_pick(of, "evaluation-triplets-of")]
     texts = results.data[0].texts
     _in_words(
         {
             "anchor": [texts[at] for at in worst.anchor],
-            "alike": [texts[at] for at in worst.positive],
-            "product": worst.alike,
-            "not alike": [texts[at] for at in worst.negative],
-            "its product": worst.unlike,
+            "positive": [texts[at] for at in worst.positive],
+            "cosine (positive)": worst.alike,
+            "negative": [texts[at] for at in worst.negative],
+            "cosine (negative)": worst.unlike,
         },
         "evaluation-worst-triplets",
     )
@@ -148,15 +154,15 @@ def _neighbours(results: Results) -> None:
     of = {label: one.outvoted for _, label, one in results.finished(0) if one.outvoted}
     if not of:
         return
-    st.markdown("**Texts whose neighbours vote for another label**")
+    st.markdown("**Texts whose neighbours vote for a different label**")
     outvoted = of[_pick(of, "evaluation-outvoted-of")]
     texts = results.data[0].texts
     _in_words(
         {
             "text": [texts[one.text] for one in outvoted],
             "label": [one.label for one in outvoted],
-            "voted for": [one.voted for one in outvoted],
-            "votes for its label": [f"{one.agree:.0%}" for one in outvoted],
+            "predicted label": [one.voted for one in outvoted],
+            "votes for the true label": [f"{one.agree:.0%}" for one in outvoted],
         },
         "evaluation-outvoted",
     )
@@ -218,7 +224,7 @@ def _pair_by_pair(results: Results) -> None:
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
     spearman = one.correlations.spearman if one.correlations else np.nan
-    told = f"Spearman {spearman:.3f}" if np.isfinite(spearman) else "no correlation"
+    correlation = f"Spearman {spearman:.3f}" if np.isfinite(spearman) else "correlation undefined"
     table = pd.DataFrame(
         {
             "text1": [first for first, _ in sentences],
@@ -233,9 +239,10 @@ def _pair_by_pair(results: Results) -> None:
             data.scores,
             sentences,
             None,
-            f"Score and product, {escape(label)}: {told}",
+            f"{escape(label)}: {correlation}",
         ),
         key="evaluation-scatter",
+        alt=f"Human score and cosine similarity by {label}",
         numbers=table,
         name="pairs",
         height=520,
@@ -243,11 +250,11 @@ def _pair_by_pair(results: Results) -> None:
     ranks = table[["score", "product"]].rank(pct=True)
     apart = (ranks["product"] - ranks["score"]).abs()
     worst = table.loc[apart.sort_values(ascending=False).index[:WORST]]
-    st.markdown("**The pairs that people and vectors disagree on most**")
-    _in_words(worst, "evaluation-worst", {"score": "%.3g"})
+    st.markdown("**Pairs with the largest disagreement between human score and cosine similarity**")
+    _in_words(worst.rename(columns=PAIR_HEADS), "evaluation-worst", {"human score": "%.3g"})
 
 
-def _alike_and_different(results: Results) -> None:
+def _similar_and_dissimilar(results: Results) -> None:
     places = (place for _ in results.rows for place in st.columns(2))
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
@@ -263,19 +270,19 @@ def _alike_and_different(results: Results) -> None:
                 height=360,
             )
     st.caption(
-        "The less the two overlap, the better products tell alike from different. Where there are "
-        "many pairs, 20,000 of each kind are drawn."
+        "The less the two distributions overlap, the better the method separates similar "
+        "from dissimilar texts. At most 20,000 pairs of each kind are shown."
     )
 
 
 def _products(results: Results, row: int) -> pd.DataFrame:
     one = results.measured(0, row)
     same, diff = (np.zeros(0), np.zeros(0)) if one is None else (one.same, one.diff)
-    kinds = ["alike"] * len(same) + ["different"] * len(diff)
+    kinds = ["similar"] * len(same) + ["dissimilar"] * len(diff)
     return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
-def _in_common(results: Results) -> None:
+def _shared_errors(results: Results) -> None:
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):
@@ -290,8 +297,9 @@ def _in_common(results: Results) -> None:
                 height=220 + 64 * n_rows,
             )
     st.caption(
-        "The share of the broken ones that two methods have in common, of the fewer of the two "
-        "(Eq. 3). Little in common: the methods could help each other. Empty: a method breaks none."
+        "The number of triplets or comparisons that both methods break, divided by the number "
+        "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
+        "different errors, so combining them may help. Empty: one of the two makes no errors."
     )
     if left_out := results.left_out(0):
         st.caption(left_out)
@@ -309,7 +317,7 @@ def _paraphrases(results: Results) -> None:
                 name=f"paraphrases-{kind}",
                 height=420,
             )
-    st.caption("One quality of similarity varies, the two others are fixed at the values shown.")
+    st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
 
 
 def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
@@ -324,9 +332,9 @@ def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
 _DRAW = {
     "Correlations": _correlations,
     "Errors": _errors,
-    "Nearest neighbours": _neighbours,
+    "k-NN accuracy": _neighbours,
     "Pair by pair": _pair_by_pair,
-    "Alike and different": _alike_and_different,
-    "Errors in common": _in_common,
+    "Similar and dissimilar": _similar_and_dissimilar,
+    "Shared errors": _shared_errors,
     "Controlled paraphrases": _paraphrases,
 }

@@ -24,7 +24,7 @@ PATIENCE = 0.5  # seconds
 FIELDS = ("First text", "Second text")
 PAIRS = {
     "Alike": ("A dog chased the ball across the park.", "The dog ran after a ball in the park."),
-    "One word, two senses": (
+    "One word, two meanings": (
         "The bank raised its interest rates.",
         "They sat on the bank of the river.",
     ),
@@ -57,8 +57,8 @@ def show(header: Callable[[], None]) -> None:
         walks = [one.result for one in RUNS.all() if one.result is not None]
         last: Walkthrough | None = walks[-1] if walks else None
         words = Words(
-            begins="The model reads both texts, and learns each of them …",
-            after_error="Below is the last walk that worked." if last is not None else "",
+            begins="Micro-tuning on both texts …",
+            after_error="Showing the last valid texts." if last is not None else "",
             done=lambda _: "",
         )
         step = partial(_show_step, number, last, on_stage=on_stage)
@@ -87,7 +87,7 @@ def _show_step(
 
 
 def _texts() -> list[str]:
-    with st.expander("The two texts", icon=":material/edit:", expanded=False):
+    with st.expander("Edit the two texts", icon=":material/edit:", expanded=False):
         with st.container(horizontal=True):
             for name in PAIRS:
                 st.button(name, on_click=_open_pair, args=(name,), key=f"{PAGE}-{name}")
@@ -105,7 +105,7 @@ def _navigation() -> tuple[int, bool]:
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
         on_stage = st.toggle(
-            "Stage", key="stage", bind="query-params", help="Only the figure, and large."
+            "Stage", key="stage", bind="query-params", help=("Show only the figure, in large type.")
         )
         st.session_state.setdefault("step", 1)
         chosen = st.pills(

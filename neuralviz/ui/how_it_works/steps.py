@@ -71,8 +71,8 @@ def _show_text(walk: Walkthrough) -> None:
     stations = [
         "<b>two texts</b>",
         f"<b>{len(first)}</b> and <b>{len(second)} tokens</b>",
-        f"<b>{len(walk.inputs.masked)} inputs</b>, {len(walk.before)} hidden tokens",
-        f"<b>loss</b> {walk.before.mean_loss:.2f}, at last {walk.after.mean_loss:.2f}",
+        (f"<b>{len(walk.inputs.masked)} masked inputs</b>, {len(walk.before)} masked positions"),
+        f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f}",
         f"<b>weights</b> of {len(layers)} layers",
         f"<b>deltas</b> of {walk.settings.epochs} epochs",
         "<b>normalised</b>, each to length 1",
@@ -92,7 +92,7 @@ def _show_tokens(walk: Walkthrough) -> None:
         {
             "token": text.tokens,
             "id": text.ids,
-            "in the text": [text.piece(i) for i in range(len(text))],
+            "text": [text.piece(i) for i in range(len(text))],
             "unknown": text.unknown,
         }
     )
@@ -138,9 +138,9 @@ def _show_loss(walk: Walkthrough) -> None:
     figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
     _draw(figure, "predictions", table[::-1], 520)
     st.markdown(
-        f"The loss here is $-\\ln {before.probability[position]:.4f} = "
-        f"{before.loss[position]:.2f}$. Over all {len(before)} hidden tokens the mean is "
-        f"**{before.mean_loss:.2f}**; after micro-tuning it is {after.mean_loss:.2f}."
+        f"The loss at this position is $-\\ln {before.probability[position]:.4f} = "
+        f"{before.loss[position]:.2f}$. The mean over all {len(before)} masked positions is "
+        f"**{before.mean_loss:.2f}**, and {after.mean_loss:.2f} after micro-tuning."
     )
     losses = pd.DataFrame(
         {
@@ -178,7 +178,7 @@ def _show_weights(walk: Walkthrough) -> None:
     before, after = weights[strongest], (weights + delta)[strongest]
     numbers = pd.DataFrame({"neuron": strongest, "before": before, "after": after})
     _draw(plots.weights_figure(strongest, before, after), "weights", numbers, 460)
-    neuron = st.selectbox("AdamW's first step, for neuron", strongest.tolist())
+    neuron = st.selectbox("AdamW's first step for neuron", strongest.tolist())
     step = walk.first_step(layer, neuron)
     st.latex(
         r"\begin{aligned} "
@@ -192,8 +192,9 @@ def _show_weights(walk: Walkthrough) -> None:
     settings = walk.settings
     st.caption(
         f"Learning rate η = {settings.learning_rate:g}, weight decay λ = "
-        f"{settings.weight_decay:g}. In the first step the gradient's size cancels out: every "
-        "weight moves by the learning rate, up or down. Later steps tell the weights apart."
+        f"{settings.weight_decay:g}. In the first step, the size of the gradient cancels "
+        "out: every weight moves up or down by the learning rate. The weights differ from "
+        "the second step on."
     )
 
 
@@ -246,38 +247,44 @@ def _show_product(walk: Walkthrough) -> None:
 STEPS = (
     Step(
         "Text",
-        "It begins with a text, and ends with a number that says how near another text is.",
+        "We start with a text and end with a number: how similar it is to another text.",
         _show_text,
         r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
         "section 2",
     ),
     Step(
         "Tokens",
-        "The model reads tokens: words of its vocabulary, or pieces of words. The number is the "
-        "token's row in the vocabulary.",
+        (
+            "The model reads tokens: words of its vocabulary, or pieces of words. The number is "
+            "the token's ID in the vocabulary."
+        ),
         _show_tokens,
         r"$$\text{text} \;\to\; (t_0, t_1, \dots, t_{N-1}), \qquad t_j \in \{0 \dots V - 1\}$$",
         "section 2",
     ),
     Step(
         "Masked inputs",
-        "Blueprints make inputs of the text: in each, some tokens are hidden.",
+        "Blueprints turn the text into masked inputs. Each masks different tokens.",
         _show_inputs,
         r"$$\text{token } j \text{ is masked when } (j - s) \bmod (k + m) \ge k$$",
         "Figures 9 and 10",
     ),
     Step(
         "Loss",
-        "The model guesses every hidden token. The less it expects the right one, the higher "
-        "its loss.",
+        (
+            "The model predicts every masked token. The lower the probability of the right one, "
+            "the higher the loss."
+        ),
         _show_loss,
-        r"$$\text{loss} = -\frac{1}{M} \sum_{i=1}^{M} \ln p_i(\text{hidden token})$$",
+        "$$\\text{loss} = -\\frac{1}{M} \\sum_{i=1}^{M} \\ln p_i(\\text{masked token})$$",
         "section 2",
     ),
     Step(
-        "Weights, before and after",
-        "To lower the loss, the weights of a few layers are moved, step by step, by AdamW. All "
-        "others stay as they are.",
+        "Weights before and after",
+        (
+            "AdamW lowers the loss by changing the weights of a few layers, step by step. All "
+            "other weights stay the same."
+        ),
         _show_weights,
         r"$$m \leftarrow 0.9\,m + 0.1\,g, \quad v \leftarrow 0.999\,v + 0.001\,g^2, \quad "
         r"w \leftarrow w - \eta \lambda w - \eta \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$",
@@ -285,21 +292,21 @@ STEPS = (
     ),
     Step(
         "Delta",
-        "What each weight has moved by, after every epoch. The last row is the delta.",
+        "How far each weight has moved after each epoch. The last row is the delta.",
         _show_delta,
         r"$$\Delta_j = W'_j - W_j$$",
         "section 2",
     ),
     Step(
         "Normalised",
-        "Each layer's delta is divided by its length, so that every layer counts alike.",
+        "Each layer's delta is divided by its norm, so that every layer counts equally.",
         _show_lengths,
         r"$$\frac{\Delta_j}{|\Delta_j|}$$",
         "Equation 1",
     ),
     Step(
         "Concatenated",
-        "The layers are put in one row.",
+        "The layers are joined into one vector.",
         _show_joined,
         r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
         r"\text{number of layers}$$",
@@ -307,16 +314,17 @@ STEPS = (
     ),
     Step(
         "Embedding",
-        "Divided by its length, the row is the text's embedding, folded here into a picture: the "
-        "text's fingerprint.",
+        ("Divided by its norm, this vector is the text's embedding. Here it is drawn as an image."),
         _show_embedding,
         r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
         "Equation 1",
     ),
     Step(
         "Product",
-        "The second text goes the same way. The product of both embeddings says how alike they "
-        "are: 1 is the same, 0 is nothing in common.",
+        (
+            "The second text goes through the same steps. The dot product of the two embeddings "
+            "is their cosine similarity: 1 means the same direction, 0 nothing in common."
+        ),
         _show_product,
         r"$$E_A \cdot E_B = \sum_i E_{A,i}\,E_{B,i}$$",
         "section 3",

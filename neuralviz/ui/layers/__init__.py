@@ -9,11 +9,11 @@ from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.model_choice import chosen_model_id
 
 PAGE = "followed"
-OF_SIDEBAR = "Sidebar's model"
+OF_SIDEBAR = "Model in the sidebar"
 EXAMPLES = {
     "Two banks": "The bank by the river bank closed early on Friday.",
     "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
-    "Little words": "It was not that he did not want to, but that he could not.",
+    "Function words": "It was not that he did not want to, but that he could not.",
     "A short story": (
         "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
         "Children in the village said that it was the old keeper's cat who pressed the switch."
@@ -24,15 +24,17 @@ EXAMPLES = {
 def followed_model_id() -> str:
     """Offer the sentence encoder and the sidebar's model; the id of the one that is chosen."""
     choice = st.segmented_control(
-        "Model whose layers are followed",
+        "Model",
         [MINILM, OF_SIDEBAR],
         default=MINILM,
         required=True,
         key="layers-model",
         bind="query-params",
         persist_state="session",
-        help="SBERT-WK is made for sentence encoders, which were trained to compare texts. The "
-        "sidebar's model is the one that micro-tuning changes.",
+        help=(
+            "SBERT-WK was designed for sentence encoders, which are trained to compare "
+            "texts. The model in the sidebar is the one used for micro-tuning."
+        ),
     )
     return chosen_model_id() if choice == OF_SIDEBAR else MINILM
 

@@ -37,7 +37,7 @@ MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
 VARIANTS = ("authors", "paper")  # as in the address
-PLAIN = "Last layer, mean"
+PLAIN = "Mean of the last layer"
 HALF = 420  # px
 
 _read = st.cache_data(
@@ -48,9 +48,9 @@ _read = st.cache_data(
 def show() -> None:
     """The view."""
     st.markdown(
-        "People scored how alike two sentences are. The closer the cosine of the two vectors "
-        "follows the score, the better the vectors: here for every layer, every way to make one "
-        "vector of a sentence, and every part of SBERT-WK."
+        "Each pair of sentences has a human score of how similar they are. The higher the "
+        "correlation between cosine similarity and score, the better the embedding. Compare "
+        "layers, pooling methods and the parts of SBERT-WK."
     )
     model_id = followed_model_id()
     pairs = _pairs()
@@ -78,16 +78,18 @@ def _pairs() -> ScoredPairs | None:
             pairs = _read(Source.at(sample_data() / name))
         else:
             file = st.file_uploader(
-                "A file of scored pairs",
+                "File with scored pairs",
                 type=["csv", "tsv"],
                 key="layers-pairs-file",
-                help="A table with the columns sentence1, sentence2 and score. It stays on this "
-                "machine.",
+                help=(
+                    "A table with the columns sentence1, sentence2 and score. The file "
+                    "stays on this machine."
+                ),
             )
             if file is not None:
                 st.session_state["layers-pairs-kept"] = (file.name, file.getvalue())
             if "layers-pairs-kept" not in st.session_state:
-                st.caption("Give a table with the columns sentence1, sentence2 and score.")
+                st.caption("Upload a table with the columns sentence1, sentence2 and score.")
                 return None
             name, content = st.session_state["layers-pairs-kept"]
             pairs = _read(Source(name, content))
@@ -97,13 +99,14 @@ def _pairs() -> ScoredPairs | None:
     for note in pairs.notes:
         st.caption(plain(note))
     if len(pairs) > MAX_PAIRS:
-        st.caption(plain(f"{name}: the first {MAX_PAIRS:,} of {len(pairs):,} pairs are used."))
+        st.caption(plain(f"{name}: using the first {MAX_PAIRS:,} of {len(pairs):,} pairs."))
     elif source == "Upload":
         st.caption(plain(f"{len(pairs):,} pairs from {name}."))
     else:
         st.caption(
-            f"{len(pairs):,} pairs written for this project, scored 0 to 5. Many are hard on "
-            "purpose: the same words with another meaning, a negation, a number that differs."
+            f"{len(pairs):,} pairs written for neuralviz and scored from 0 to 5. Many are "
+            "deliberately hard: same words but a different meaning, a negation, a different "
+            "number."
         )
     return pairs.first(MAX_PAIRS)
 
@@ -120,22 +123,26 @@ def _show(result: LayerPairs | None, live: bool) -> None:
             key="layers-coefficient",
             bind="query-params",
             persist_state="session",
-            help="Spearman and Kendall compare orders only: which pair is the more alike. Pearson "
-            "asks for a straight line.",
+            help=(
+                "Spearman and Kendall compare only the order of the pairs. Pearson "
+                "measures a linear relation."
+            ),
         )
         variant = st.segmented_control(
-            "SBERT-WK of the",
+            "SBERT-WK variant",
             VARIANTS,
             default="authors",
             required=True,
             key="layers-pairs-variant",
             bind="query-params",
             persist_state="session",
-            help="The authors' published program departs from the paper's equations in three "
-            "places; the paper's tables come from the program.",
+            help=(
+                "The authors' program differs from the paper's equations in three places. "
+                "The paper's tables come from the program."
+            ),
         )
     if np.ptp(result.pairs.scores) == 0:
-        st.warning("All pairs have the same score, so nothing can rise or fall with it.")
+        st.warning("All pairs have the same score, so the correlation is undefined.")
     left, right = st.columns(2, gap="large")
     with left:
         _by_layer(result, coefficient)
@@ -147,8 +154,8 @@ def _show(result: LayerPairs | None, live: bool) -> None:
     with right:
         _sweep(result, coefficient, "layer_starts")
     st.caption(
-        "How much the result depends on two settings. The *window* is how many layers to each side "
-        "a layer is compared with; from the *first layer* on, layers count at all."
+        "How much the result depends on two settings: the *layer window* (how many layers "
+        "on each side a layer is compared with) and the *first layer* used."
     )
     if not live:
         _scatter(result, coefficient)
@@ -197,7 +204,10 @@ def _by_layer(result: LayerPairs, coefficient: str) -> None:
     error = (1 - best**2) / np.sqrt(max(1, len(result.pairs) - 1))
     note = f"Highest: {pooling}, layer {layer}, {best:.2f} ± {error:.2f} (standard error)."
     if "cls" in values and not np.isfinite(values["cls"][0]):
-        note += " At layer 0 the CLS token has read nothing yet: all sentences are alike."
+        note += (
+            " At layer 0, [CLS] has not seen the sentence yet, so its vector is the "
+            "same for all sentences."
+        )
     st.caption(note)
 
 
@@ -217,9 +227,9 @@ def _ablation(result: LayerPairs, coefficient: str, variant: str) -> None:
         height=HALF,
     )
     st.caption(
-        "SBERT-WK (green) against the plain mean of the last layer (blue), all "
-        "without the closing special token. *Alignment* and "
-        "*novelty* weigh the layers of each token, *token importance* the tokens of a sentence."
+        "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
+        "*Alignment* and *novelty* weight the layers of each token; *token importance* "
+        "weights the tokens of a sentence."
     )
 
 
@@ -253,7 +263,7 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
     last = len(result.by_layer["mean"]) - 1
     with st.container(horizontal=True, gap="large"):
         pooling = st.selectbox(
-            "Vector of a sentence",
+            "Sentence vector",
             list(result.by_layer),
             format_func=lambda name: POOLING_NAMES[name],
             key="layers-pairs-pooling",
@@ -284,7 +294,10 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
             pairs.scores,
             list(zip(pairs.sentences1, pairs.sentences2, strict=True)),
             kinds,
-            f"Score and cosine: {coefficient} {_value(measured, coefficient):.3f}",
+            (
+                f"Human score and cosine similarity: {coefficient} "
+                f"{_value(measured, coefficient):.3f}"
+            ),
         ),
         key="layers-pairs-scatter",
         numbers=table,
@@ -292,12 +305,13 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
         height=520,
     )
     st.caption(
-        "Every dot is a pair; point at one to read it. Dots far from the rising diagonal are pairs "
-        "that the vectors misjudge: to the lower right they find alike what people do not."
+        "Each dot is a pair; hover over it to read the sentences. Dots far from the rising "
+        "diagonal are misjudged: at the lower right, the cosine similarity is high but the "
+        "human score is low."
     )
     ranks = table[["score", "cosine"]].rank(pct=True)
     apart = (ranks["cosine"] - ranks["score"]).abs()
-    with st.expander("Pairs that people and vectors disagree on most"):
+    with st.expander("Pairs with the largest disagreement"):
         worst = table.loc[apart.sort_values(ascending=False).index[:MOST_DISAGREEING]].copy()
         for column in ("sentence1", "sentence2"):
             worst[column] = [shorten(sentence, 300) for sentence in worst[column]]

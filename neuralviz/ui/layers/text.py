@@ -33,7 +33,7 @@ KEY = "layers-text"
 RUNS = SessionRuns(KEY)
 PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
 VARIANTS: dict[str, Variant] = {"Authors' program": "authors", "Paper's equations": "paper"}
-BY_DEPTH = "A third of the way"
+BY_DEPTH = "One third of the layers"
 MEAN = -1
 STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
 
@@ -46,8 +46,8 @@ def show() -> None:
     run = RUNS.start(task)
     last = _last_result(task)
     words = Words(
-        begins="The model reads the text …",
-        after_error="Below is the last text that worked." if last is not None else "",
+        begins="Running the model …",
+        after_error="Showing the last valid text." if last is not None else "",
         done=lambda _: "",
     )
     run_panel(RUNS, run, partial(_show, last), words=words, patience=PATIENCE)
@@ -68,8 +68,11 @@ def _show(last: FollowedText | None, result: FollowedText | None, live: bool) ->
     states = found.states
     if states.is_cut:
         st.info(
-            f"The text has {len(states.text):,} tokens, more than the model reads at once. This is "
-            f"its first part: {len(states.tokens):,} tokens, special ones included.",
+            (
+                f"The text has {len(states.text):,} tokens, more than fit into the model's "
+                f"window. Only the first {len(states.tokens):,} tokens (including special "
+                "tokens) are shown."
+            ),
             icon=":material/content_cut:",
         )
     _importance(states, found.weights)
@@ -90,7 +93,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
     windows = list(range(1, min(WIDEST_WINDOW, model.n_blocks) + 1))
     _forget_unless("layers-first", starts)
     _forget_unless("layers-window", windows)
-    with st.expander("SBERT-WK's settings", icon=":material/tune:"):
+    with st.expander("SBERT-WK settings", icon=":material/tune:"):
         columns = st.columns(4)
         variant = columns[0].selectbox(
             "Variant",
@@ -98,21 +101,25 @@ def _settings(model: TextModel) -> SbertWkSettings:
             key="layers-variant",
             bind="query-params",
             persist_state="session",
-            help="The published program, from which the paper's tables come, differs from the "
-            "paper's equations: in the first layers it looks only ahead, and it measures alignment "
-            "with a layer's projection on its neighbours.",
+            help=(
+                "The authors' program, which produced the paper's tables, differs from the "
+                "paper's equations: for the first layers it uses only later layers, and it "
+                "measures alignment with a layer's projection onto its neighbouring layers."
+            ),
         )
         start = columns[1].selectbox(
-            "First layer that counts",
+            "First layer",
             starts,
             key="layers-first",
             bind="query-params",
             persist_state="session",
-            help="The layers before it are left out of everything. The paper starts at layer 4 of "
-            f"12; a third of the way is layer {usual} here.",
+            help=(
+                "Earlier layers are ignored. The paper starts at layer 4 of 12; one third "
+                f"of the layers is layer {usual} here."
+            ),
         )
         window = columns[2].selectbox(
-            "Window: layers to each side",
+            "Layer window (on each side)",
             windows,
             index=min(1, len(windows) - 1),
             key="layers-window",
@@ -120,7 +127,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
             persist_state="session",
         )
         omega = columns[3].slider(
-            "Omega: share of alignment",
+            "Omega: weight of alignment",
             0.0,
             1.0,
             0.5,
@@ -128,7 +135,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
             key="layers-omega",
             bind="query-params",
             persist_state="session",
-            help="The rest is novelty's.",
+            help="Novelty gets the rest.",
         )
     return check_sbert_wk(
         model,
@@ -152,7 +159,7 @@ def _importance(states: TokenStates, weights: TokenWeights) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
     from neuralviz.layers.geometry import word_importance
 
-    st.subheader("Which words make the sentence vector", anchor=False)
+    st.subheader("Which words shape the sentence vector", anchor=False)
     of_words = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(of_words)]
     strongest = max(float(of_words.max(initial=0.0)), 1e-12)
@@ -162,12 +169,12 @@ def _importance(states: TokenStates, weights: TokenWeights) -> None:
         f"{token} has {share:.1%}"
         for token, share in zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
     ]
-    left_out = [f"{token} is left out" for token in states.tokens[states.n_counted :]]
+    left_out = [f"{token} is not used" for token in states.tokens[states.n_counted :]]
     st.caption(
         plain(
-            "A word counts the more, the less steadily its vector turns from layer to layer. All "
-            "shares sum to 100 %."
-            + (f" Beside the words, {'; '.join([*special, *left_out])}." if special + left_out
+            ("The less evenly a word's vector changes direction from layer to layer, the "
+"higher its importance. Importances sum to 100 %.")
+            + (f" Special tokens: {'; '.join([*special, *left_out])}." if special + left_out
                else "")
         )
     )  # fmt: skip
@@ -233,10 +240,10 @@ def _maps(states: TokenStates) -> None:
     """The cosine map of a token or of their mean, and its offset diagonals."""
     from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
 
-    st.subheader("How the vectors turn", anchor=False)
+    st.subheader("How the vectors change direction", anchor=False)
     n = states.n_counted
     token = st.selectbox(
-        "Whose vectors",
+        "Token",
         [MEAN, *range(len(states.tokens))],
         format_func=lambda i: (
             f"Mean over {n} tokens" if i == MEAN
@@ -244,8 +251,7 @@ def _maps(states: TokenStates) -> None:
         ),
         key=f"{KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
         width=360,
-        help="The mean is over the text's own tokens and the special ones before them, which are "
-        "those that SBERT-WK keeps.",
+        help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )  # fmt: skip
     if token == MEAN:
         cosines, whose = mean_map(states), f"mean of {n} tokens"
@@ -265,12 +271,12 @@ def _maps(states: TokenStates) -> None:
                     "cosine": cosines.ravel(),
                 }
             ),
-            name="cosines between layers",
+            name="cosine similarity between layers",
             height=440,
         )
         st.caption(
-            "Each cell: the cosine between a token's vectors after two layers. Bright blocks along "
-            "the diagonal are layers that hardly change anything."
+            "Each cell is the cosine similarity between a token's vectors at two layers. "
+            "Bright blocks along the diagonal are layers that change little."
         )
     with right:
         diagonals = offset_diagonals(cosines)
@@ -285,19 +291,19 @@ def _maps(states: TokenStates) -> None:
                 ],
                 columns=["offset", "layer", "other layer", "cosine"],
             ),
-            name="cosines of layers apart",
+            name="cosine similarity by distance between layers",
             height=440,
         )
         st.caption(
-            "The map's diagonals as lines. Where the uppermost line drops, the vectors turn "
-            "sharply; a token's importance is the variance of its own uppermost line, from the "
-            "first layer that counts on."
+            "The diagonals of the heatmap as lines. Where the top line drops, the vectors "
+            "change direction sharply. A token's importance is the variance of its top "
+            "line, starting at the first layer."
         )
 
 
 def _layer_weights(states: TokenStates, weights: TokenWeights) -> None:
     """Alignment, novelty and both together, token by token."""
-    st.subheader("Which layers make a word's vector", anchor=False)
+    st.subheader("Which layers shape a word's vector", anchor=False)
     kinds = {
         "Alignment": weights.alignment,
         "Novelty": weights.novelty,
@@ -321,19 +327,19 @@ def _layer_weights(states: TokenStates, weights: TokenWeights) -> None:
         )
     if states.n_counted > plots.MAX_TOKENS:
         st.caption(
-            f"The first {plots.MAX_TOKENS} of {states.n_counted:,} tokens are drawn; the download "
-            "holds all of them."
+            f"Showing the first {plots.MAX_TOKENS} of {states.n_counted:,} tokens. The "
+            "download contains all of them."
         )
     st.caption(
-        "Every row sums to 1 in each panel. **Alignment** is large where a layer points away from "
-        "its neighbours, **novelty** where it holds something that they do not; **combined** mixes "
-        f"the two, {weights.settings.omega:.0%} of alignment."
+        "Each row sums to 1 in each panel. **Alignment** is high where a layer points away "
+        "from its neighbouring layers, **novelty** where it contains something they do not. "
+        f"**Combined** is {weights.settings.omega:.0%} alignment and the rest novelty."
     )
 
 
 def _sensitivity(found: Sensitivity) -> None:
     """The sentence vector at other settings."""
-    st.subheader("How much the settings matter", anchor=False)
+    st.subheader("Effect of the settings", anchor=False)
     left, right = st.columns(2)
     with left:
         chosen = (found.settings.window, found.settings.layer_start)
@@ -347,12 +353,13 @@ def _sensitivity(found: Sensitivity) -> None:
                     "cosine": found.by_window.ravel(),
                 }
             ),
-            name="sentence vector by window and first layer",
+            name="sentence vector by layer window and first layer",
             height=400,
         )
         st.caption(
-            "Cosine between the sentence vector at the chosen settings, framed, and at others. "
-            "Where it is near 1, the choice hardly matters for this text."
+            "Cosine similarity between the sentence vector with your settings (framed) and "
+            "with others. Values close to 1 mean that the setting hardly matters for this "
+            "text."
         )
     with right:
         show_figure(
@@ -362,6 +369,4 @@ def _sensitivity(found: Sensitivity) -> None:
             name="sentence vector by omega",
             height=400,
         )
-        st.caption(
-            "The same for the mix of alignment and novelty; the dotted line is the chosen omega."
-        )
+        st.caption("The same for omega. The dotted line is your setting.")

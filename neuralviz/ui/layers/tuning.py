@@ -34,7 +34,7 @@ KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
 LIVE_SECONDS = 0.4
 PAPERS_MIX = "(2,1), (1,1), (1,2), (1,3)"
-MEASURES = {"per value": "Mean move of a value", "length": "Length of the delta"}
+MEASURES = {"per value": "Root mean square change", "length": "Norm of the delta"}
 
 
 def show() -> None:
@@ -67,7 +67,7 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
             key="layers-epochs",
             bind="query-params",
             persist_state="session",
-            help="1 … 1000",
+            help="From 1 to 1000",
         )
         learning_rate = columns[1].number_input(
             "Learning rate",
@@ -77,7 +77,7 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
             key="layers-rate",
             bind="query-params",
             persist_state="session",
-            help="Of AdamW; the paper uses 0.01.",
+            help="AdamW's learning rate. The paper uses 0.01.",
         )
     pressed = button.button(
         "Tune", type="primary", icon=":material/play_arrow:", width="stretch", key=f"{KEY}-tune"
@@ -88,10 +88,10 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
     try:
         settings = run_settings(grid.names, PAPERS_MIX, epochs, learning_rate, unmasked=False)
         if not text.strip():
-            raise TextError("The text is empty; give it at least one word.")
+            raise TextError("The text is empty. Enter at least one word.")
         RUNS.start(TuneBlocks(ModelRef.now(model_id), text, settings, grid), again=True)
     except NeuralvizError as error:
-        show_error(error, "Below is the last run." if RUNS.last() else "")
+        show_error(error, "Showing the last run." if RUNS.last() else "")
 
 
 def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
@@ -101,7 +101,7 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     if kept is None or not set(kept) <= set(kinds):  # another model may have other kinds
         st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
     chosen = st.multiselect(
-        "Kinds of parameters, tuned in every block",
+        "Kinds of layers to tune in every block",
         kinds,
         format_func=kind_in_words,
         key=key,
@@ -109,8 +109,8 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     )
     if any(map(is_noise, kinds)):
         st.caption(
-            "Attention's key bias is left out at first: it cannot change what the model says, so "
-            "its gradient is rounding noise, which AdamW blows up to full steps."
+            "The key bias of attention is off by default. It cannot change the model's "
+            "output, so its gradient is rounding noise, which AdamW scales up to full steps."
         )
     return chosen
 
@@ -120,9 +120,9 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
 
 def _words(run: Run[Marks]) -> Words:
     def stopped(_: Marks) -> str:
-        return f"Stopped after {run.progress.share:.0%}. What was learnt until then is kept."
+        return f"Stopped at {run.progress.share:.0%}. The result so far is shown."
 
-    return Words(begins="Getting the model ready …", stopped=stopped)
+    return Words(begins="Loading the model …", stopped=stopped)
 
 
 def _show(run: Run[Marks], marks: Marks, live: bool) -> None:
@@ -131,13 +131,12 @@ def _show(run: Run[Marks], marks: Marks, live: bool) -> None:
         return
     if marks.diverged:
         st.warning(
-            "The loss ceased to be a number: the learning rate is too high. The last finite "
-            "weights are kept; the paper's learning rate is 0.01."
+            "The run diverged: the loss became infinite or NaN. The last finite weights are "
+            "shown. Lower the learning rate (the paper uses 0.01)."
         )
     elif marks.loss_rose:
         st.warning(
-            "The loss rose: the learning rate is too high for the model to learn. The paper's is "
-            "0.01."
+            "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
         )
     measure = st.segmented_control(
         "Measure",
@@ -172,9 +171,9 @@ def _loss(marks: Marks) -> None:
     if not len(finite):
         return
     st.metric(
-        "Loss at the hidden words, nats",
+        "Loss at the masked positions, nats",
         f"{finite[-1]:.2f}",
-        delta=f"{finite[-1] - finite[0]:+.2f} since the first epoch" if len(finite) > 1 else None,
+        delta=f"{finite[-1] - finite[0]:+.2f} since epoch 1" if len(finite) > 1 else None,
         delta_color="inverse",
         chart_data=finite.tolist() if len(finite) > 1 else None,
         chart_type="line",
@@ -207,17 +206,20 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
                 figure,
                 key=f"{KEY}-grid-{run.id}",
                 numbers=lambda: _numbers(grid, marks),
-                name="marks by block and kind",
+                name="change by block and kind of layer",
                 height=height,
             )
         st.caption(
-            "Each cell: how far one kind of parameter has moved in one block, as "
+            "Each cell shows how much one kind of layer changed in one block: "
             + (
-                "the root mean square over its values, so that long and short ones compare."
+                (
+                    "the root mean square over its values, so that layers of different sizes "
+                    "can be compared."
+                )
                 if per_value
-                else "the length of its delta, which grows with the number of its values."
+                else "the norm of its delta, which grows with the layer's size."
             )
-            + " The colours span this epoch's cells: bright is where the text leaves its mark."
+            + " Bright cells changed most in this epoch."
         )
     with right:
         figure = block_totals_figure(
@@ -233,13 +235,14 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
                     measure: totals[:known].ravel(),
                 }
             ),
-            name="marks by block",
+            name="change by block",
             height=height,
         )
         st.caption(
-            "All kinds of a block together: the root of the sum of the squares. AdamW's first step "
-            f"moves every value by the learning rate, {task.settings.learning_rate:g}; what keeps "
-            "its direction goes on, and what wavers falls behind."
+            "All kinds of layers in a block together (root of the sum of squares). AdamW's "
+            "first step changes every value by the learning rate, "
+            f"{task.settings.learning_rate:g}; after that, values with a steady gradient "
+            "keep moving, and those with a fluctuating one slow down."
         )
 
 
@@ -248,9 +251,9 @@ def _choose_epoch(run: Run[Marks], known: int, live: bool) -> int:
     if known < 2:
         return known
     if live:
-        st.slider("Heatmap after epoch", 1, _task(run).settings.epochs, known, disabled=True)
+        st.slider("Epoch shown in the heatmap", 1, _task(run).settings.epochs, known, disabled=True)
         return known
-    return st.slider("Heatmap after epoch", 1, known, known, key=f"{KEY}-epoch-{run.id}")
+    return st.slider("Epoch shown in the heatmap", 1, known, known, key=f"{KEY}-epoch-{run.id}")
 
 
 def _numbers(grid: MarkGrid, marks: Marks) -> pd.DataFrame:

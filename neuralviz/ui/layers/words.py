@@ -36,24 +36,24 @@ RUNS = SessionRuns("layers-words")
 MAX_TEXTS = 5000
 DRAWN_WORDS = 25  # of a group
 GROUPS = {
-    "low": ("Low: they turn steadily", "lowest"),
+    "low": ("Low: steady change", "lowest"),
     "middle": ("Middle", "middle"),
-    "high": ("High: they turn in jumps", "highest"),
+    "high": ("High: uneven change", "highest"),
 }
 
 
 def show() -> None:
     """The view."""
     st.markdown(
-        "From layer to layer a word's vector turns a little. For some words every turn is about "
-        "as large as the last, for others one layer turns far more than the next. The **variance** "
-        "of the cosines of consecutive layers says which: SBERT-WK gives words with a high "
-        "variance more weight."
+        "A word's vector changes direction a little at each layer. For some words all "
+        "changes are about the same size; for others, some layers change it far more than "
+        "the rest. The **variance** of the cosine similarities of consecutive layers "
+        "measures this. SBERT-WK gives words with a high variance more weight."
     )
     model_id = followed_model_id()
     texts = texts_input("layers-words", {"Sample sentences": _sample()}, MAX_TEXTS).texts
     if not texts:
-        st.caption("Give some texts above, the more the better, and their words are followed.")
+        st.caption("Enter some texts to start. The more, the better.")
         return
     if not may_load(model_id):
         return
@@ -85,14 +85,16 @@ def _show(result: WordVariances | None, live: bool, *, key: int) -> None:
     least = result.default_min_count()
     if not live:
         least = st.number_input(
-            "Words that occur at least … times",
+            "Minimum number of occurrences",
             1,
             most,
             least,
             key=f"layers-words-least-{key}",
             width=300,
-            help="The variance of a rare word says more about its few sentences than about the "
-            "word. The paper takes words that occur more than 50 times.",
+            help=(
+                "The variance of a rare word depends on its few sentences more than on the "
+                "word. The paper uses words that occur more than 50 times."
+            ),
         )
     try:
         groups = result.groups(least)
@@ -104,17 +106,17 @@ def _show(result: WordVariances | None, live: bool, *, key: int) -> None:
     limits = (float(variance.min()), float(variance.max()))
     occurrences = sum(int(group.occurrences.sum()) for group in groups)
     st.markdown(
-        f"**{len(variance):,} words**, which occur {occurrences:,} times in {result.done:,} texts, "
-        f"in three groups of equal size."
+        f"**{len(variance):,} words** with {occurrences:,} occurrences in {result.done:,} "
+        "texts, in three groups of equal size."
     )
     for column, group in zip(st.columns(3, gap="medium"), groups, strict=True):
         with column:
             _group(group, limits)
     st.caption(
-        "Every dot is a word, at the mean over all its occurrences; a larger dot occurs more "
-        "often. The three scales are the same. Special tokens and punctuation are left out; of a "
-        "word in several tokens the mean is taken; upper and lower case are one word. Words are "
-        "what the tokenizer takes for words: *don't* is *don* and *t*."
+        "Each dot is a word, placed at the mean over its occurrences; larger dots occur "
+        "more often. All three groups use the same scale. Special tokens and punctuation "
+        "are excluded. Words split into several tokens are averaged, and case is ignored. "
+        "The tokenizer decides what a word is: *don't* becomes *don* and *t*."
     )
     if not live:
         _table(groups)
@@ -138,11 +140,11 @@ def _group(group: WordGroup, limits: tuple[float, float]) -> None:
         alt=f"{title}: {', '.join(group.words[drawn])}",
     )
     if n > DRAWN_WORDS:
-        st.caption(f"The {which} {DRAWN_WORDS} of {n:,} words of this group are drawn.")
+        st.caption(f"Showing the {which} {DRAWN_WORDS} of {n:,} words in this group.")
 
 
 def _table(groups: Sequence[WordGroup]) -> None:
-    with st.expander("All words, to search and to take away"):
+    with st.expander("All words"):
         table = pd.concat([_numbers(group) for group in groups])
         st.dataframe(
             table,

@@ -23,6 +23,7 @@ from neuralviz.plots.micro_tuning import short_layer_names
 from neuralviz.ui.model_choice import model_or_none
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.precision import choose_precision
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +68,13 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             "(2,1), (1,1), (1,2), (1,3)",
             key="blueprints",
             bind="query-params",
-            help="Keep so many tokens, mask the next so many, and so on; then shifted. "
-            "The page “Masking blueprints” draws them.",
+            help=(
+                "Keep this many tokens, mask the next ones, and repeat; then shift. See "
+                "the Masking blueprints page."
+            ),
         )
         epochs = columns[1].number_input(
-            "Epochs", value=10, step=1, key="epochs", bind="query-params", help="1 … 1000"
+            "Epochs", value=10, step=1, key="epochs", bind="query-params", help=("From 1 to 1000")
         )
         learning_rate = columns[2].number_input(
             "Learning rate",
@@ -80,7 +83,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             format="%g",
             key="learning_rate",
             bind="query-params",
-            help="Of AdamW; the paper uses 0.01.",
+            help="AdamW's learning rate. The paper uses 0.01.",
         )
         with columns[3]:
             precision = choose_precision("Precision", "precision", "exact")
@@ -93,14 +96,17 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
                 format="%g",
                 key="tolerance",
                 bind="query-params",
-                help="How far below 1 the cosine of a fast embedding to the exact one may be.",
+                help=(
+                    "How far the cosine similarity of a fast embedding to the exact one "
+                    "may fall below 1."
+                ),
             )
         said_inside = st.container()
         unmasked = st.toggle(
-            "Mask nothing: predict every word",
+            "Predict all tokens without masking",
             key="unmasked",
             bind="query-params",
-            help="The paper found that this still works, but less well.",
+            help="The paper found that this works too, but less well.",
         )
 
     settings, why_not = None, ""
@@ -109,14 +115,14 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             layers, blueprints or "", epochs, learning_rate, unmasked, precision, tolerance
         )
         if settings.precision != "exact" and not folder.open:
-            st.caption(f"Texts are learnt {settings.precision_in_words}.")
+            st.caption(f"Precision: {settings.precision_in_words}.")
         say_how_long(texts, settings)
     except NeuralvizError as error:
         with said_inside if folder.open else st.container():
             show_error(error)
         why_not = str(error)
     if not texts:
-        why_not = "Give a text above, and it can be tuned on."
+        why_not = "Enter a text to start."
         st.caption(why_not)
     return Asked(settings, why_not, button)
 
@@ -152,13 +158,16 @@ def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     by_name = {layer.name: layer for layer in layers}
     return tuple(
         st.multiselect(
-            "1-D parameters, by block",
+            "Layers (1-D parameters), by block",
             list(by_name),
             default=list(presets.get(first, ())),
             format_func=lambda name: _in_words(by_name[name]),
             key="chosen-layers",
             bind="query-params",
-            help="Attention's key biases cannot change what the model says: their delta is noise.",
+            help=(
+                "The key biases of attention cannot change the model's output; their delta "
+                "is noise."
+            ),
         )
     )
 
@@ -195,7 +204,7 @@ def run_settings(
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     check_tolerance(tolerance)
     if not layers:
-        raise SettingsError("Choose at least one layer to tune.")
+        raise SettingsError("Choose at least one layer.")
     return TuningSettings(
         layers=tuple(layers),
         blueprints=parse_blueprints(blueprints),
@@ -222,7 +231,9 @@ def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
     if seconds > LONG_WORK_SECONDS:
         minutes = math.ceil(seconds / 60)
         st.info(
-            f"{n_tokens:,} tokens: about {minutes} minutes of work on two cores with the "
-            "bundled model. You can stop at any time and keep what was learnt.",
+            (
+                f"{n_tokens:,} tokens take about {many(minutes, 'minute')} on two cores with the "
+                "bundled model. You can stop at any time and keep the result so far."
+            ),
             icon=":material/schedule:",
         )

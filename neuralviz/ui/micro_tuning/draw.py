@@ -84,20 +84,20 @@ def _warnings(record: RunRecord) -> None:
     if record.diverged:
         which = _numbers(record.diverged)
         st.warning(
-            f"The loss of text {which} ceased to be a number: the learning rate is too high. The "
-            "last finite weights are kept; the paper's learning rate is 0.01."
+            f"The run diverged on text {which}: the loss became infinite or NaN. The last "
+            "finite weights are shown. Lower the learning rate (the paper uses 0.01)."
         )
     elif rose := [i for i in record.started() if record.loss_rose(i)]:
         st.warning(
-            f"The loss of text {_numbers(rose)} rose: the learning rate is too high for the model "
-            "to learn. The paper's is 0.01."
+            f"The loss of text {_numbers(rose)} rose instead of falling. Lower the learning "
+            "rate (the paper uses 0.01)."
         )
     foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
     if foreign:
         st.warning(
-            f"Many words of text {_numbers(foreign)} are not in the model's vocabulary, or only in "
-            "pieces. Is it in another language? The bundled model is for English and reads "
-            "everything in lower case."
+            f"Many words of text {_numbers(foreign)} are not in the model's vocabulary, or "
+            "only in pieces. Is the text in another language? The bundled model is for "
+            "English and ignores case."
         )
 
 
@@ -119,7 +119,7 @@ def show_after(record: RunRecord, key: str, text: int) -> None:
         products = vectors @ vectors.T
         labels = [record.texts[i] for i in shown]
         if len(shown) < len(started):
-            st.caption(f"The first {len(shown)} of {len(started):,} texts are drawn.")
+            st.caption(f"Showing the first {len(shown)} of {len(started):,} texts.")
         table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
         table.insert(0, "text", labels)
         show_figure(
@@ -136,8 +136,8 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     if report.shares is None:
         st.caption(
-            "Which words wrote the embedding is not followed here: for long texts, and for the "
-            "output layer's own bias, it would cost too much time and memory."
+            "Word shares are not available for long texts or for the output layer's bias; "
+            "they would take too much time and memory."
         )
         return
     words = [report.text.text[start:end] for start, end in report.text.word_spans]
@@ -148,25 +148,25 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
     ]
     with swiped(f"{key}-shares-wide", shares_width(labels)):
         show_figure(
-            shares_figure(labels, shares, "Which words wrote the embedding"),
+            shares_figure(labels, shares, "Which words shaped the embedding"),
             key=f"{key}-shares",
             numbers=pd.DataFrame({"word": words, "share": shares, "unknown": lacking}),
             name="word-shares",
             height=400,
         )
-    note = f"Words and weight decay ({report.decay_share:.1%}) sum to 100 %."
+    note = f"The shares of all words and of weight decay ({report.decay_share:.1%}) sum to 100 %."
     if lacking.any():
         unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))
-        note += f" Marked (?), because the vocabulary does not know them: {shorten(unknown, 200)}."
+        note += f" Words marked (?) are not in the vocabulary: {shorten(unknown, 200)}."
     if record.settings.in_bf16:
-        note += " Rounding to bfloat16 moves these shares far more than it moves the embedding."
+        note += " Rounding to bfloat16 changes these shares far more than the embedding."
     st.caption(plain(note))
 
 
 def _predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     said = report.predictions
-    st.markdown("**What the model says at the hidden words**")
+    st.markdown("**What the model predicts at the masked positions**")
     table = pd.DataFrame(
         {
             "input": said.input + 1,
@@ -190,9 +190,9 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
         },
     )
     st.caption(
-        f"Probability of the hidden word: {said.before.mean():.0%} before and "
-        f"{said.after.mean():.0%} after on average; it rose at "
-        f"{(said.after > said.before).mean():.0%} of {len(said.input):,} hidden positions."
+        f"Mean probability of the masked token: {said.before.mean():.0%} before and "
+        f"{said.after.mean():.0%} after micro-tuning. It rose at "
+        f"{(said.after > said.before).mean():.0%} of {len(said.input):,} masked positions."
     )
 
 

@@ -17,6 +17,7 @@ from neuralviz.ui.micro_tuning.draw import show_after, show_record
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.ui.session import is_served
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def show_runs() -> None:
                 RUNS,
                 run,
                 partial(_show, f"run-{run.id}", wide=len(shown) == 1),
-                words=Words(begins="Getting the model ready …", stopped=_stopped),
+                words=Words(begins="Loading the model …", stopped=_stopped),
                 bar_stays=True,
                 every=LIVE_SECONDS,
             )
@@ -84,14 +85,14 @@ def _show(key: str, record: RunRecord, live: bool, *, wide: bool) -> None:
 
 def _stopped(record: RunRecord) -> str:
     how_far = f" after {record.progress:.0%}" if record.steps else ""
-    return f"Stopped{how_far}. What was learnt until then is kept."
+    return f"Stopped{how_far}. The result so far is shown."
 
 
 def _show_recorded_run() -> None:
-    st.subheader("A recorded run", anchor=False)
+    st.subheader("Recorded run", anchor=False)
     st.caption(
-        "The bundled model on three sentences, exact, as the settings stand at the start. "
-        "Press **Tune** to see it learn the texts above, live."
+        "The bundled model on three sentences, with the default settings. Press **Tune** to "
+        "micro-tune it on the texts above, live."
     )
     text = show_record(recorded_run(), "recorded", wide=True)
     _let_the_browser_draw()
@@ -124,7 +125,6 @@ def _about(record: RunRecord) -> str:
     s = record.settings
     masks = "nothing masked" if s.predict_unmasked else ", ".join(map(str, s.blueprints))
     return (
-        f"{n:,} text{'s' * (n != 1)}, {s.epochs} epoch{'s' * (s.epochs != 1)} at a learning rate "
-        f"of {s.learning_rate:g}, {len(s.layers)} layer{'s' * (len(s.layers) != 1)}, {masks}; "
-        f"{record.model_id}, {s.precision_in_words}"
+        f"{many(n, 'text')}, {many(s.epochs, 'epoch')}, learning rate {s.learning_rate:g}, "
+        f"{many(len(s.layers), 'layer')}, {masks}; {record.model_id}, {s.precision_in_words}"
     )
