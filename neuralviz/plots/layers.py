@@ -1,4 +1,4 @@
-"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, marks of a text."""
+"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, changes by block."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def settings_figure(
             autocolorscale=False,
             **_values("%{z:.2f}", len(layer_starts)),
             colorbar={"title": {"text": "cosine", "side": "right"}},
-            hovertemplate="window %{y}, from layer %{x}<br>cosine %{z:.4f}<extra></extra>",
+            hovertemplate="layer window %{y}, first layer %{x}<br>cosine %{z:.4f}<extra></extra>",
         )
     )
     window, start = chosen
@@ -211,7 +211,7 @@ def settings_figure(
             **_layer_ticks(layer_starts),
         },
         yaxis={
-            "title": "window",
+            "title": "layer window",
             "showgrid": False,
             "zeroline": False,
             "tickvals": windows,
@@ -260,10 +260,10 @@ def marks_figure(
     when: str,
     full_kinds: Sequence[str] | None = None,
 ) -> go.Figure:
-    """Where a text leaves its mark: the delta by block and parameter kind.
+    """The delta of each kind of layer in each block.
 
     Args:
-        norms: [kind, block]; NaN where a block has no such parameter.
+        norms: [kind, block]; NaN where a block has no such layer.
         kinds: what the rows are called.
         blocks: numbers of the columns.
         measure: what is drawn, in words.
@@ -273,7 +273,7 @@ def marks_figure(
     n_blocks = len(blocks)
     finite = norms[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
-    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal moves shall look equal
+    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
     figure = go.Figure(
         go.Heatmap(
             z=norms,
