@@ -26,7 +26,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
 
     Args:
         cosines: [layer, layer], -1 … 1.
-        of_what: whose they are, e.g. "mean over 12 tokens"; escaped here.
+        of_what: whose they are, e.g. "token mean"; escaped here.
     """
     n_layers = len(cosines)
     layers = np.arange(n_layers)
@@ -46,7 +46,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
     )
     axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_layout(
-        title=f"Cosine similarity between layers: {escape(of_what)}",
+        title=f"Cosine between layers: {escape(of_what)}",
         xaxis={**axis, **_layer_ticks(layers)},
         yaxis={**axis, **_layer_ticks(layers), "autorange": "reversed", "scaleanchor": "x"},
     )
@@ -74,7 +74,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
         )
     n_layers = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     figure.update_layout(
-        title=f"Cosine similarity by distance between layers: {escape(of_what)}",
+        title=f"Cosine by layer distance: {escape(of_what)}",
         xaxis={
             "title": "earlier layer",
             "zeroline": False,

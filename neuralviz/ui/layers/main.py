@@ -36,6 +36,7 @@ def _rename_choices_of_old_links() -> None:
         choice = st.query_params.get(key)
         if choice in names:
             st.query_params[key] = names[choice]
+            st.rerun()  # a widget reads the address that a script run begins with
 
 
 def _leave_texts() -> None:

@@ -256,7 +256,7 @@ def _maps(states: TokenStates) -> None:
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )  # fmt: skip
     if token == MEAN:
-        cosines, whose = mean_map(states), f"mean over {many(n, 'token')}"
+        cosines, whose = mean_map(states), "token mean"
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
         whose = f"“{shorten(states.tokens[token], 20)}”"
