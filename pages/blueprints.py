@@ -1,4 +1,4 @@
-"""Masking blueprints: which tokens of a text each of its inputs hides."""
+"""Masking blueprints: which tokens of a text each of its inputs masks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ page_header(
     r"$s = 0 \dots \min(P, N) - 1$ of a text of $N$ tokens, token $j$ is masked when"
     r"$$(j - s) \bmod P \;\ge\; k.$$",
     (
-        "Each row is one masked input, each column a token. The strip on top counts how often "
+        "Each row is one masked input, each column a token. The strip below counts how often "
         "each token is masked. A mix of blueprints masks every token several times, with more "
         "or less of its context. Inputs that would mask nothing are skipped."
     ),
-    "Neural embeddings, section 2 and Appendix A (Figures 9 and 10)",
+    "Neural Embeddings for Text, section 2 and Appendix A (Figures 9 and 10)",
 )
 
 show()

@@ -1,4 +1,4 @@
-"""How it works: the whole way from a text to the product with another, in ten steps."""
+"""How it works: from two texts to their cosine similarity, in ten steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def header() -> None:
             "Use *Next* and *Back*, the arrow keys or the step numbers. *Presentation mode* "
             "shows only the figure, in large type. The formula is below each figure."
         ),
-        "Neural embeddings, section 2 (Equation 1)",
+        "Neural Embeddings for Text, section 2 (Equation 1)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Layer dynamics: how words change on their way through the layers, and where a text marks them."""
+"""Layer dynamics: how words change from layer to layer, and which blocks a text changes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ page_header(
         "output. A cosine similarity of 1 between two layers means that the token's vector has "
         "not changed direction. *A text* follows the tokens of one text, *A corpus* ranks words "
         "by how unevenly they change, *Scored pairs* compares layers and settings with human "
-        "scores, and *Micro-tuning* shows which blocks change when the model is micro-tuned on "
-        "a text."
+        "scores, and *Change by block* shows which blocks change when the model is micro-tuned "
+        "on a text."
     ),
-    "SBERT-WK, sections III and IV (Figures 1 to 3, Tables I and VII); frozen features, "
-    "Figure 1; neural embeddings, section 2",
+    "SBERT-WK, sections III and IV (Figures 1 to 3, Tables I and VII); FREEZE: Pretrained "
+    "Language Models as Frozen Feature Extractors, Figure 1; Neural Embeddings for Text, section 2",
 )
 
 show()

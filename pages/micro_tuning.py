@@ -1,4 +1,4 @@
-"""Micro-tuning: watch a masked language model learn a text."""
+"""Micro-tuning: watch what a masked language model learns from a text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ page_header(
     (
         "Tokens of the text are masked in turn, and the model predicts them. The **loss** "
         "measures how wrong its predictions are; it falls as the model learns. The **norm of "
-        "the delta** is how far a layer has moved. In the **heatmap**, each column is a neuron "
-        "and each row an epoch: orange weights rose, purple ones fell, and triangles mark the "
-        "neurons that changed most. The **shares** show which words shaped the delta: each step "
-        "is a sum over masked positions, so it can be split by word."
+        "the delta** is how far a layer has changed. In the **heatmap**, each column is a neuron "
+        "and each row an epoch: orange weights increased, purple ones decreased, and triangles "
+        "mark the neurons that changed most. The **shares** show which words shaped the delta: "
+        "each step is a sum over masked positions, so it can be split by word."
     ),
-    "Vasilyev & Bohannon, Neural Embeddings for Text, section 2, Equation 1 and Appendix A.",
+    "Neural Embeddings for Text, section 2 (Equation 1) and Appendix A",
 )
 
 show()

@@ -1,4 +1,4 @@
-"""The grid of a text's masked inputs: what is kept, what is hidden, how often (paper, Figure 9)."""
+"""The grid of a text's masked inputs: what is kept, what is masked, how often (paper, Figure 9)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def blueprint_grid(
         textangle=0,
         cliponaxis=False,
         customdata=names,
-        hovertemplate="token %{x} <b>%{customdata}</b><br>masked %{y} ×<extra></extra>",
+        hovertemplate="position %{x}: <b>%{customdata}</b><br>masked %{y} ×<extra></extra>",
         showlegend=False,
     )
     for name, colour in (("kept", KEPT), ("masked", MASKED)):
@@ -165,7 +165,7 @@ def _with_band_heads(
         [
             [
                 f"blueprint {blueprints[inputs.blueprint[i]]}, shift {inputs.shift[i]}<br>"
-                f"input {i + 1}, token {shown.start + j + 1} <b>{name}</b><br>"
+                f"masked input {i + 1}, position {shown.start + j + 1}: <b>{name}</b><br>"
                 f"{'masked' if masked else 'kept'}"
                 for j, (name, masked) in enumerate(zip(names, cells[i], strict=True))
             ]

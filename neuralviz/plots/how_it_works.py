@@ -1,4 +1,4 @@
-"""The figures of the walk from a text to a product, a figure a step."""
+"""The figures of the ten steps from two texts to their cosine similarity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BEFORE, AFTER = "#8A9096", VERMILLION
 LAYER_COLOURS = (SKY, PURPLE, ORANGE, GREEN, BLUE, YELLOW)
-FINGERPRINT_COLUMNS = 48
+EMBEDDING_COLUMNS = 48
 
 
 def layer_label(name: str) -> str:
@@ -74,12 +74,12 @@ def way_figure(stations: Sequence[str]) -> go.Figure:
 def words_figure(
     words: Sequence[str], before: Sequence[float], after: Sequence[float], label: str
 ) -> go.Figure:
-    """Probabilities of words at one hidden position, before and after micro-tuning.
+    """Probabilities of tokens at one masked position, before and after micro-tuning.
 
     Args:
         words: [word] tokens, likeliest last.
         before, after: [word] 0 … 1, NaN where it is not among the likeliest.
-        label: the word that stands there; it is set in bold.
+        label: the token that is masked there; it is set in bold.
     """
     names = [
         f"<b>{escape(word)} ✓</b>" if word == label else escape(word)
@@ -117,12 +117,12 @@ def words_figure(
 def losses_figure(
     tokens: Sequence[str], token_of: np.ndarray, before: np.ndarray, after: np.ndarray
 ) -> go.Figure:
-    """Cross entropy at every hidden position, by token, and its mean.
+    """Cross-entropy at every masked position, by token, and its mean.
 
     Args:
         tokens: [token].
-        token_of: [position] the hidden token.
-        before, after: [position] cross entropy in nats.
+        token_of: [position] the masked token.
+        before, after: [position] cross-entropy in nats.
     """
     figure = go.Figure()
     for name, loss, colour, side in (
@@ -217,14 +217,14 @@ def delta_figure(deltas: np.ndarray) -> go.Figure:
     return figure
 
 
-def lengths_figure(names: Sequence[str], lengths: np.ndarray) -> go.Figure:
-    """[layer] lengths of the deltas, and the 1 that each is brought to."""
+def norms_figure(names: Sequence[str], norms: np.ndarray) -> go.Figure:
+    """[layer] norms of the deltas, and the 1 to which each is normalised."""
     figure = go.Figure(
         go.Bar(
             x=[layer_label(name) for name in names],
-            y=lengths,
+            y=norms,
             marker_color=_layer_colours(len(names)),
-            text=[f"{length:.3f}" for length in lengths],
+            text=[f"{norm:.3f}" for norm in norms],
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{x}<br>norm %{y:.4f}<extra></extra>",
@@ -238,13 +238,13 @@ def lengths_figure(names: Sequence[str], lengths: np.ndarray) -> go.Figure:
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 16, "b": 16},
         yaxis={"title": {"text": "norm of the delta"},
-               "range": [0, 1.15 * max(1.0, float(lengths.max()))]},
+               "range": [0, 1.15 * max(1.0, float(norms.max()))]},
         xaxis_showgrid=False,
     )  # fmt: skip
     return figure
 
 
-def joined_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> go.Figure:
+def concatenated_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> go.Figure:
     """Per layer, [dim] vectors in one row, one after the other."""
     figure = go.Figure()
     start = 0
@@ -267,10 +267,10 @@ def joined_figure(names: Sequence[str], vectors: Sequence[np.ndarray]) -> go.Fig
     return figure
 
 
-def fingerprint_figure(embedding: np.ndarray) -> go.Figure:
-    """[dim] an embedding folded into rows, as a picture one can recognise."""
-    n_rows = -(-len(embedding) // FINGERPRINT_COLUMNS)
-    folded = np.full(n_rows * FINGERPRINT_COLUMNS, np.nan)
+def embedding_figure(embedding: np.ndarray) -> go.Figure:
+    """[dim] an embedding folded into rows, as an image that can be recognised."""
+    n_rows = -(-len(embedding) // EMBEDDING_COLUMNS)
+    folded = np.full(n_rows * EMBEDDING_COLUMNS, np.nan)
     folded[: len(embedding)] = embedding
     number = np.arange(folded.size).reshape(n_rows, -1)
     low, high = symmetric_range(embedding)
@@ -294,7 +294,7 @@ def fingerprint_figure(embedding: np.ndarray) -> go.Figure:
 def product_figure(
     names: Sequence[str], sizes: Sequence[int], first: np.ndarray, second: np.ndarray
 ) -> go.Figure:
-    """The product of two embeddings as it adds up, value by value.
+    """The cosine similarity of two embeddings as it adds up, value by value.
 
     Args:
         names: [layer].

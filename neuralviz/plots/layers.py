@@ -1,4 +1,4 @@
-"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, marks of a text."""
+"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, changes by block."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
 
     Args:
         cosines: [layer, layer], -1 … 1.
-        of_what: whose they are, e.g. "mean over 12 tokens"; escaped here.
+        of_what: whose they are, e.g. "token mean"; escaped here.
     """
     n_layers = len(cosines)
     layers = np.arange(n_layers)
@@ -46,7 +46,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
     )
     axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_layout(
-        title=f"Cosine similarity between layers: {escape(of_what)}",
+        title=f"Cosine between layers: {escape(of_what)}",
         xaxis={**axis, **_layer_ticks(layers)},
         yaxis={**axis, **_layer_ticks(layers), "autorange": "reversed", "scaleanchor": "x"},
     )
@@ -74,7 +74,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
         )
     n_layers = max((len(values) + offset for offset, values in diagonals.items()), default=2)
     figure.update_layout(
-        title=f"Cosine similarity by distance between layers: {escape(of_what)}",
+        title=f"Cosine by layer distance: {escape(of_what)}",
         xaxis={
             "title": "earlier layer",
             "zeroline": False,
@@ -188,7 +188,7 @@ def settings_figure(
             autocolorscale=False,
             **_values("%{z:.2f}", len(layer_starts)),
             colorbar={"title": {"text": "cosine", "side": "right"}},
-            hovertemplate="window %{y}, from layer %{x}<br>cosine %{z:.4f}<extra></extra>",
+            hovertemplate="layer window %{y}, first layer %{x}<br>cosine %{z:.4f}<extra></extra>",
         )
     )
     window, start = chosen
@@ -211,7 +211,7 @@ def settings_figure(
             **_layer_ticks(layer_starts),
         },
         yaxis={
-            "title": "window",
+            "title": "layer window",
             "showgrid": False,
             "zeroline": False,
             "tickvals": windows,
@@ -260,10 +260,10 @@ def marks_figure(
     when: str,
     full_kinds: Sequence[str] | None = None,
 ) -> go.Figure:
-    """Where a text leaves its mark: the delta by block and parameter kind.
+    """The delta of each kind of layer in each block.
 
     Args:
-        norms: [kind, block]; NaN where a block has no such parameter.
+        norms: [kind, block]; NaN where a block has no such layer.
         kinds: what the rows are called.
         blocks: numbers of the columns.
         measure: what is drawn, in words.
@@ -273,7 +273,7 @@ def marks_figure(
     n_blocks = len(blocks)
     finite = norms[np.isfinite(norms)]
     high = float(finite.max(initial=0.0)) or 1.0
-    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal moves shall look equal
+    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
     figure = go.Figure(
         go.Heatmap(
             z=norms,

@@ -1,4 +1,4 @@
-"""Figures of a micro-tuning run: losses, deltas, which words wrote them, products."""
+"""Figures of a micro-tuning run: losses, deltas, word shares, cosine similarities."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def short_layer_names(names: Sequence[str]) -> list[str]:
 
 
 def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
-    """Loss of each text over the epochs of learning; of many texts, mean and range.
+    """Loss of each text by epoch; of many texts, mean and range.
 
     Args:
         curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known.
@@ -78,10 +78,10 @@ def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
 
 
 def delta_norm_figure(norms: np.ndarray, layers: Sequence[str], learnt: float) -> go.Figure:
-    """How far each layer has moved from its pretrained weights.
+    """How far each layer is from its pretrained weights.
 
     Args:
-        norms: [epoch, layer] length of the delta after each epoch; NaN where not known.
+        norms: [epoch, layer] norm of the delta after each epoch; NaN where not known.
         layers: their full names.
         learnt: epochs that are over; of the last known norm a part of one may be missing.
     """
@@ -111,15 +111,15 @@ def delta_norm_figure(norms: np.ndarray, layers: Sequence[str], learnt: float) -
 
 
 def delta_heatmap(
-    deltas: np.ndarray, layer: str, strongest: Sequence[int], moved: np.ndarray
+    deltas: np.ndarray, layer: str, strongest: Sequence[int], changes: np.ndarray
 ) -> go.Figure:
-    """The delta of one layer, neurons × epochs, its strongest neurons pointed at.
+    """The delta of one layer, neurons × epochs, with triangles above the neurons that changed most.
 
     Args:
         deltas: [epoch, dim] the delta after each epoch; NaN where not known.
         layer: its full name.
         strongest: numbers of the neurons to point at.
-        moved: [len(strongest)] how far they have moved.
+        changes: [len(strongest)] their delta.
     """
     n_epochs, dim = deltas.shape
     n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
@@ -142,7 +142,7 @@ def delta_heatmap(
             y=[n_epochs + 0.5 + n_epochs * 0.06] * len(strongest),
             mode="markers",
             marker={"symbol": "triangle-down", "size": 13, "color": OKABE_ITO[0]},
-            customdata=moved,
+            customdata=changes,
             hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>among the largest</extra>",
             showlegend=False,
             cliponaxis=False,
@@ -171,7 +171,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
             y=percent,
             marker={"color": percent, "cmin": low, "cmax": high, "coloraxis": "coloraxis"},
             customdata=[escape(word) for word in words],
-            hovertemplate="%{customdata}: %{y:.1f} %<extra></extra>",
+            hovertemplate="%{customdata}: %{y:.1f}%<extra></extra>",
         )
     )
     few = len(words) <= 60
@@ -198,7 +198,7 @@ def shares_width(words: Sequence[str]) -> int:
 
 
 def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
-    """[text, text] products of the embeddings, -1 … 1."""
+    """[text, text] cosine similarities of the embeddings, -1 … 1."""
     names = [f"{i + 1}" for i in range(len(labels))]
     hover = [
         [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in labels] for a in labels

@@ -136,8 +136,8 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
 def method_colour(label: str) -> str:
     """The one colour of a method, by its label: a name, with or without settings behind it.
 
-    Neural embeddings and what tuned models say are vermillion, pooled vectors blue, SBERT-WK green,
-    joined embeddings purple.
+    Neural embeddings and predictions of tuned models are vermillion, pooled vectors blue, SBERT-WK
+    green, concatenated methods purple.
     """
     name = label.lower().split(" ")[0]
     return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)

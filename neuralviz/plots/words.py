@@ -1,4 +1,4 @@
-"""Figures of the words of a corpus by how unsteadily they turn through the layers."""
+"""Figures of the words of a corpus by how unevenly they change from layer to layer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from neuralviz.plots.theme import escape, shorten
+from neuralviz.words import many
 
 ROW = 24  # px of a word
 _AROUND_ROWS = 110  # px: title and axis
@@ -45,13 +46,12 @@ def words_figure(
             },
             customdata=np.array(
                 [
-                    [escape(shorten(word, 60)), f"{count:,}"]
+                    [escape(shorten(word, 60)), many(count, "occurrence")]
                     for word, count in zip(words, occurrences.tolist(), strict=True)
                 ],
                 dtype=object,
             ).reshape(len(words), 2),
-            hovertemplate="%{customdata[0]}: variance %{x:.2~g}<br>"
-            "%{customdata[1]} occurrences<extra></extra>",
+            hovertemplate="%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}<extra></extra>",
             cliponaxis=False,
         )
     )

@@ -53,18 +53,18 @@ def model_sidebar() -> None:
         )
         device = device_of(model_id)
         st.caption(
-            f"Computes on {_DEVICES.get(device, device)}." if device
+            f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."
         )  # fmt: skip
 
 
 def chosen_model_id() -> str:
-    """``bundled``, a hub id or a folder, as chosen in the sidebar."""
+    """``bundled``, a Hub ID or a folder, as chosen in the sidebar."""
     return st.session_state.get("model") or BUNDLED
 
 
 def model_or_stop(model_id: str) -> LanguageModel:
-    """The model for a page; where it cannot be had, the page says why and ends there."""
+    """The model for a page; where it is not available, the page says why and ends there."""
     model = model_or_none(model_id)
     if model is None:
         st.stop()
@@ -102,16 +102,17 @@ def may_load(model_id: str) -> bool:
 
 
 def _is_wanted(model_id: str) -> bool:
-    """Whether a model is at hand, or its *Load it* was pressed just now."""
+    """Whether a model is at hand, or its *Load* was pressed just now."""
     if model_id in (BUNDLED, MINILM) or is_loaded(model_id):
         return True
     is_path = model_id.startswith(("/", ".", "~"))
-    st.info(
-        plain(f"The model “{model_id}” is not loaded yet. ")
-        + ("It will be loaded from this folder on the machine that runs neuralviz." if is_path else
-           ("If it is not on this machine, it will be downloaded from the Hugging Face Hub "
-"(typically several hundred megabytes)."))
-    )  # fmt: skip
+    where = (
+        "It will be read from this folder on the machine that runs neuralviz."
+        if is_path
+        else "If it is not on this machine, it will be downloaded from the Hugging Face Hub "
+        "(usually several hundred megabytes)."
+    )
+    st.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {where}")
     return st.button("Load", icon=":material/download:")
 
 

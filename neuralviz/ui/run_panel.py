@@ -72,23 +72,23 @@ class SessionRuns:
         if run is not None and not (again and run.is_over):
             runs.remove(run)
         else:
-            unfinished = [one for one in runs if not one.is_over]
+            unfinished = [earlier for earlier in runs if not earlier.is_over]
             if self.at_once == 1:
-                for one in unfinished:
-                    one.stop()
-                    runs.remove(one)
+                for earlier in unfinished:
+                    earlier.stop()
+                    runs.remove(earlier)
             elif len(unfinished) >= self.at_once:
                 raise SettingsError(
                     f"You already have {self.at_once} unfinished runs. Stop one, or wait "
-                    "until it finishes."
+                    "until one finishes."
                 )
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
             run = run_queue().submit(task, is_here(session_id()), number)
         runs.append(run)
-        over = [one for one in runs[:-1] if one.is_over]
-        for one in over[: max(0, len(runs) - self.kept)]:
-            runs.remove(one)
+        finished = [earlier for earlier in runs[:-1] if earlier.is_over]
+        for oldest in finished[: max(0, len(runs) - self.kept)]:
+            runs.remove(oldest)
         st.session_state[self._key] = runs
         return run
 
@@ -103,13 +103,13 @@ class SessionRuns:
 
 @dataclass(frozen=True)
 class Words:
-    """What a panel says of a run, in place of what it says by itself.
+    """A page's own sentences on a run, in place of the panel's.
 
     Attributes:
-        begins: while nothing is known of it.
+        begins: until its first counts.
         after_error: follows the error of one that failed.
-        stopped, done: made of the result of a run that has ended so; nothing is said where ``done``
-            makes an empty text.
+        stopped, done: make a sentence of the result of a run that has ended so; where ``done``
+            makes an empty one, nothing is shown.
     """
 
     begins: str = "Starting …"
@@ -197,7 +197,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
 
 
 def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """A way to have the work done after all."""
+    """A button that starts the run again."""
     key = f"{runs.kind}-again-{run.id}"
     if not st.button("Run again", icon=":material/replay:", key=key):
         return
@@ -213,14 +213,14 @@ def _done(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.unit:
         return f"Done in {run.seconds:.1f} s."
-    return f"{progress.total:,.0f} {progress.unit}, {run.seconds:.1f} s of work."
+    return f"{progress.total:,.0f} {progress.unit} in {run.seconds:.1f} s."
 
 
 def _stopped(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.total:
         return "Stopped."
-    return f"Stopped after {progress.doing}; below is what they give."
+    return f"Stopped after {progress.doing}. The result so far is shown."
 
 
 def time_left(run: Run[Any]) -> str:

@@ -56,8 +56,8 @@ def address(serve: Callable[[Path], str], browser: Browser) -> str:
     page.set_default_timeout(60_000)
     for _ in range(60):
         page.goto(f"{address}/blueprints")
-        page.get_by_text(re.compile("Computes on|Loaded when it is")).wait_for()
-        if page.get_by_text("Computes on").is_visible():
+        page.get_by_text(re.compile("Runs on|Loaded on first use")).wait_for()
+        if page.get_by_text("Runs on").is_visible():
             break
         page.wait_for_timeout(1000)
     page.close()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PAGES = ("", "layers", "blueprints", "how_it_works")
-LOSS = "[aria-label='Loss at the masked words']"
+LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000
 
 pytestmark = pytest.mark.browser
@@ -51,7 +51,7 @@ def test_a_link_to_another_page_as_the_first_visit(page: Page, address: str) -> 
 
 def test_the_first_page_opens_with_an_example_on_it(page: Page, address: str) -> None:
     page.goto(address)
-    expect(page.get_by_text("A recorded run")).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text("Recorded run")).to_be_visible(timeout=MINUTE)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
 
 
@@ -79,7 +79,7 @@ def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, add
     assert figure.evaluate("figure => [...figure.layout.xaxis.range]") == zoomed
     losses = figure.evaluate("figure => Array.from(figure._fullData[0].y).filter(Number.isFinite)")
     assert losses[-1] < 0.5 * losses[0]
-    expect(page.get_by_text("Which words wrote the embedding").first).to_be_visible()
+    expect(page.get_by_text("Which words shaped the embedding").first).to_be_visible()
     assert "view=" in page.url
     assert "bridge" not in page.url
 
@@ -106,14 +106,12 @@ def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, addres
     page.get_by_text(re.compile(r"step \d+ of 1000")).wait_for(timeout=2 * MINUTE)
     set_number(page, "Epochs", "999")  # the same again would be the same run
     tune(page)
-    page.get_by_text("place 1 in the queue").wait_for(timeout=MINUTE)
+    page.get_by_text("Queued: position 1.").wait_for(timeout=MINUTE)
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
     for still_going_on in (1, 0):
         stops.first.click()
         expect(stops).to_have_count(still_going_on, timeout=MINUTE)
-    expect(page.get_by_text("What was learnt until then is kept.").first).to_be_visible(
-        timeout=MINUTE
-    )
+    expect(page.get_by_text("The result so far is shown.").first).to_be_visible(timeout=MINUTE)
     expect(page.get_by_text("Run 1", exact=True).first).to_be_visible()
     expect(page.get_by_text("Run 2", exact=True).first).to_be_visible()
 
@@ -179,7 +177,7 @@ def test_figures_stay_where_they_are_while_a_run_goes_on(
     while not over.is_visible():
         seen.append(page.evaluate(tops))
         page.wait_for_timeout(100)
-    page.get_by_text("Which words wrote the embedding").first.wait_for(timeout=MINUTE)
+    page.get_by_text("Which words shaped the embedding").first.wait_for(timeout=MINUTE)
     seen.append(page.evaluate(tops))
     assert len(seen) > 5
     assert len({tuple(tops) for tops in seen}) == 1, [tops for tops, _ in itertools.groupby(seen)]

@@ -37,9 +37,9 @@ def type_text(page, text):
 
 def test_opens_with_an_example_on_it(page):
     assert counts(page) == {
-        "Inputs": "12",
+        "Masked inputs": "12",
         "Masked positions": "91",
-        "Each token is masked": "7 ×",
+        "Times each token is masked": "7 ×",
     }
     assert figures(page) == 1
     assert not page.error
@@ -47,11 +47,11 @@ def test_opens_with_an_example_on_it(page):
 
 def test_figure_9_is_one_click_away(page):
     button(page, "The paper's Figure 9").click().run()
-    assert counts(page)["Inputs"] == "12"
+    assert counts(page)["Masked inputs"] == "12"
     assert page.text_input[0].value == "(2,1), (1,1), (1,2), (1,3)"
     table = page.dataframe[0].value
     assert len(table) == 12
-    assert table["input"][0] == "the ball [MASK] down the [MASK]"
+    assert table["masked input"][0] == "the ball [MASK] down the [MASK]"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_bad_blueprint_keeps_what_was_typed_and_the_last_grid(page, typed):
     page.text_input[0].set_value("(3, 2)").run()
     before = counts(page)
     page.text_input[0].set_value(typed).run()
-    assert page.error[0].value.endswith("Below is the last grid that worked.")
+    assert page.error[0].value.endswith("Showing the last valid input.")
     assert page.text_input[0].value == typed
     assert counts(page) == before
     assert figures(page) == 1
@@ -96,7 +96,7 @@ def test_edits_write_over_one_file(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
 def test_a_text_without_tokens_gets_a_sentence(page, text):
     type_text(page, text)
-    assert "The text is" in page.error[0].value
+    assert "at least one word" in page.error[0].value
     assert figures(page) == 1
     assert not page.exception
 
@@ -108,7 +108,7 @@ def test_a_text_without_tokens_gets_a_sentence(page, text):
 )
 def test_odd_texts_are_drawn(page, text):
     type_text(page, text)
-    assert counts(page)["Inputs"]
+    assert counts(page)["Masked inputs"]
     assert figures(page) == 1
     assert not page.error
 
@@ -117,7 +117,7 @@ def test_a_text_that_fails_first_has_no_grid():
     page = AppTest.from_file(str(PAGE), default_timeout=60)
     page.session_state["grid-text"] = " "
     page.run()
-    assert "The text is empty" in page.error[0].value
+    assert "at least one word" in page.error[0].value
     assert figures(page) == 0
     assert not page.exception
 
@@ -128,7 +128,7 @@ def test_long_texts_are_shown_in_chunks_and_windows(page):
     assert "chunk 1 of 2" in " ".join(caption.value for caption in page.caption)
     page.slider[0].set_value(page.slider[0].max).run()
     page.number_input[0].set_value(2).run()
-    assert counts(page)["Inputs"] == "12"
+    assert counts(page)["Masked inputs"] == "12"
     type_text(page, "cat " * 60)
     assert page.slider[0].max == 21
     assert page.slider[0].value <= 21
@@ -141,8 +141,8 @@ def test_long_texts_are_shown_in_chunks_and_windows(page):
 def test_many_inputs_are_drawn_in_part(page):
     type_text(page, "cat " * 500)
     page.text_input[0].set_value("(1, 400)").run()
-    assert counts(page)["Inputs"] == "401"
-    assert any("The first 200 of 401" in caption.value for caption in page.caption)
+    assert counts(page)["Masked inputs"] == "401"
+    assert any("Showing the first 200 of 401" in caption.value for caption in page.caption)
 
 
 def test_every_example_opens(page):

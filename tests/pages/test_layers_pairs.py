@@ -28,7 +28,7 @@ def runs(page: AppTest) -> list:
 def new_page() -> AppTest:
     page = AppTest.from_file(str(PAGE), default_timeout=120)
     page.query_params["layers-view"] = "Scored pairs"
-    page.query_params["layers-model"] = "Sidebar's model"
+    page.query_params["layers-model"] = "Model in the sidebar"
     return page
 
 
@@ -73,7 +73,7 @@ def test_opens_with_the_example_measured(bundled):
     assert not page.exception
     assert not page.error
     assert figures(page) == FIGURES
-    assert "300 pairs written for this project" in captions(page)
+    assert "300 pairs written for neuralviz" in captions(page)
     assert "300 pairs, " in captions(page)
     assert "Highest: " in captions(page)
     assert runs(page)[-1].status == "done"
@@ -122,7 +122,7 @@ def test_more_than_the_page_uses(bundled, monkeypatch):
     monkeypatch.setattr(pairs, "MAX_PAIRS", 4)
     content = "a,b,score\n" + "".join(f"dog {i},cat {i},{i}\n" for i in range(9))
     page = finish(uploaded(content.encode()))
-    assert "the first 4 of 9 pairs are used" in captions(page)
+    assert "Using the first 4 of 9 pairs" in captions(page)
     assert len(runs(page)[-1].result.pairs) == 4
 
 
@@ -147,7 +147,7 @@ def test_scores_that_are_all_the_same_are_said(bundled):
     content = "a,b,score\n" + "".join(f"dog {i},cat {i},3\n" for i in range(4))
     page = finish(uploaded(content.encode()))
     assert not page.exception
-    assert "same score" in page.warning[0].value
+    assert "same human score" in page.warning[0].value
 
 
 def test_a_sentence_the_model_cannot_read_is_named(bundled):

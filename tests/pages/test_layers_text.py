@@ -1,4 +1,4 @@
-"""Layer dynamics of a text, and the marks that micro-tuning leaves, without a browser."""
+"""Layer dynamics of a text, and its changes by block, without a browser."""
 
 import time
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_opens_with_an_example_on_it(page):
     assert not page.error
     assert figures(page) == FIGURES
     assert "river</span>" in html(page)
-    assert "\\[CLS\\] has 6.6%; \\[SEP\\] is left out" in captions(page)
+    assert "\\[CLS\\] has 6.6%; \\[SEP\\] is not used" in captions(page)
 
 
 def test_another_example_is_one_click_away(page):
@@ -71,11 +71,11 @@ def test_another_example_is_one_click_away(page):
 
 def test_settings_change_the_importance_and_are_named(page):
     before = html(page)
-    field(page, "First layer that counts").select("4").run()
+    field(page, "First layer").select("4").run()
     assert not page.exception
     assert html(page) != before
-    field(page, "Omega: share of alignment").set_value(1.0).run()
-    assert "100% of alignment" in captions(page)
+    field(page, "Omega: weight of alignment").set_value(1.0).run()
+    assert "100% alignment and 0% novelty" in captions(page)
 
 
 def test_a_link_brings_the_settings_back():
@@ -83,10 +83,10 @@ def test_a_link_brings_the_settings_back():
         layers_first="3", layers_window="4", layers_variant="Paper's equations", layers_omega="0.2"
     )
     assert not page.exception
-    assert field(page, "First layer that counts").value == "3"
-    assert field(page, "Window: layers to each side").value == 4
+    assert field(page, "First layer").value == "3"
+    assert field(page, "Layer window").value == 4
     assert field(page, "Variant").value == "Paper's equations"
-    assert "20% of alignment" in captions(page)
+    assert "20% alignment and 80% novelty" in captions(page)
 
 
 @pytest.mark.parametrize(
@@ -108,30 +108,38 @@ def test_nonsense_in_the_address_opens_the_usual(address):
 
 
 def test_one_token_can_be_followed(page):
-    field(page, "Whose vectors").select_index(3).run()
+    field(page, "Token").select_index(3).run()
     assert not page.exception
     assert figures(page) == FIGURES
 
 
 def test_another_text_is_looked_at_as_a_whole_again(page):
-    field(page, "Whose vectors").select_index(3).run()
-    assert field(page, "Whose vectors").value == 2
-    button(page, "Little words").click().run()
-    assert field(page, "Whose vectors").value == -1
+    field(page, "Token").select_index(3).run()
+    assert field(page, "Token").value == 2
+    button(page, "Function words").click().run()
+    assert field(page, "Token").value == -1
 
 
 def test_the_sidebars_model_can_be_followed():
-    page = opened(layers_model="Sidebar's model")
+    page = opened(layers_model="Model in the sidebar")
     assert not page.exception
     assert figures(page) == FIGURES
+    assert page.segmented_control(key="layers-model").value == "Model in the sidebar"
+
+
+def test_links_with_former_names_lead_to_the_same_views():
+    page = until_over(opened(layers_view="Micro-tuning", layers_epochs="1"))
+    assert page.segmented_control(key="layers-view").value == "Change by block"
+    page = opened(layers_model="Sidebar's model")
+    assert page.segmented_control(key="layers-model").value == "Model in the sidebar"
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\u200b"])
 def test_an_empty_text_gets_a_sentence_and_the_last_stays(page, text):
     page.text_area[0].set_value(text).run()
     assert not page.exception
-    assert "The text is" in page.error[0].value
-    assert "last text that worked" in page.error[0].value
+    assert "at least one word" in page.error[0].value
+    assert "Showing the last valid text." in page.error[0].value
     assert figures(page) == FIGURES
     assert page.text_area[0].value == text
 
@@ -148,8 +156,8 @@ def test_odd_texts_are_followed(page, text):
 
 def test_a_long_text_says_that_it_is_cut(page):
     page.text_area[0].set_value("The lamp came on. " * 200).run()
-    assert "first part" in page.info[0].value
-    assert "The first 60 of" in captions(page)
+    assert "Only the first" in page.info[0].value
+    assert "Showing the first 60 of" in captions(page)
 
 
 def test_user_text_is_never_html(page):
@@ -174,11 +182,11 @@ def test_a_broken_model_gets_a_sentence(monkeypatch):
     assert page.error[0].value.startswith("The weights are broken.")
 
 
-# --- micro-tuning ------------------------------------------------------------------------------
+# --- change by block ------------------------------------------------------------------------------
 
 
 def tuned(**address):
-    return until_over(opened(layers_view="Micro-tuning", **address))
+    return until_over(opened(layers_view="Change by block", **address))
 
 
 def until_over(page):
@@ -200,13 +208,13 @@ def test_the_example_is_tuned_on_at_once():
     assert run.result.epochs_known == run.task.settings.epochs == 10
     assert not any("key.bias" in name for name in run.task.settings.layers)
     assert run.task.grid.blocks == (0, 1, 2, 3, 4, 5)
-    assert page.metric[0].label == "Loss at the hidden words, nats"
+    assert page.metric[0].label == "Loss at the masked positions, nats"
     assert run.result.loss[-1] < 0.2 * run.result.loss[0]
 
 
 def test_an_epoch_can_be_chosen_when_the_run_is_over():
     page = tuned(layers_epochs="3")
-    slider = field(page, "Heatmap after epoch")
+    slider = field(page, "Epoch shown in the heatmap")
     assert (slider.value, slider.max) == (3, 3)
     slider.set_value(1).run()
     assert not page.exception
@@ -215,7 +223,7 @@ def test_an_epoch_can_be_chosen_when_the_run_is_over():
 
 def test_one_kind_and_one_epoch():
     page = tuned(layers_epochs="1")
-    field(page, "Kinds of parameters, tuned in every block").set_value(["output.dense.bias"]).run()
+    field(page, "Kinds of layers to tune in every block").set_value(["output.dense.bias"]).run()
     button(page, "Tune").click().run()
     page = until_over(page)
     assert not page.exception
@@ -225,16 +233,16 @@ def test_one_kind_and_one_epoch():
 
 def test_no_kind_and_no_text_and_no_epoch_get_a_sentence_and_the_run_stays():
     page = tuned(layers_epochs="1")
-    kinds = field(page, "Kinds of parameters, tuned in every block")
+    kinds = field(page, "Kinds of layers to tune in every block")
     before = kinds.value
     kinds.set_value([]).run()
     button(page, "Tune").click().run()
     assert "Choose at least one layer" in page.error[0].value
     assert figures(page) == 2
-    field(page, "Kinds of parameters, tuned in every block").set_value(before).run()
+    field(page, "Kinds of layers to tune in every block").set_value(before).run()
     field(page, "Epochs").set_value(0).run()
     button(page, "Tune").click().run()
-    assert "Epochs has to be a whole number from 1" in page.error[0].value
+    assert "whole number from 1 to 1000" in page.error[0].value
     field(page, "Epochs").set_value(1).run()
     page.text_area[0].set_value(" ").run()
     button(page, "Tune").click().run()
@@ -253,7 +261,7 @@ def test_two_quick_clicks_start_one_run():
 
 
 def test_stop_keeps_what_was_seen():
-    page = opened(layers_view="Micro-tuning", layers_epochs="1000")
+    page = opened(layers_view="Change by block", layers_epochs="1000")
     run = page.session_state["layers-marks-runs"][-1]
     end = time.monotonic() + 120
     while run.result.epochs_known < 3 and time.monotonic() < end:
@@ -264,12 +272,12 @@ def test_stop_keeps_what_was_seen():
     assert run.status == "stopped"
     assert 3 <= run.result.epochs_known < 1000
     assert figures(page) == 2
-    assert field(page, "Heatmap after epoch").max == run.result.epochs_known
+    assert field(page, "Epoch shown in the heatmap").max == run.result.epochs_known
     assert not page.exception
 
 
 def test_another_text_takes_the_place_of_a_run_under_way():
-    page = opened(layers_view="Micro-tuning", layers_epochs="1000")
+    page = opened(layers_view="Change by block", layers_epochs="1000")
     first = page.session_state["layers-marks-runs"][-1]
     page.text_area[0].set_value("Another text.").run()
     field(page, "Epochs").set_value(2).run()
@@ -282,7 +290,7 @@ def test_another_text_takes_the_place_of_a_run_under_way():
 
 @pytest.mark.parametrize(
     ("rate", "epochs", "says"),
-    [("0.1", "3", "The loss rose"), ("1e30", "4", "The loss ceased to be a number")],
+    [("0.1", "3", "The loss rose"), ("1e30", "4", "The run diverged")],
 )
 def test_a_learning_rate_that_is_too_high_gets_a_warning(rate, epochs, says):
     page = tuned(layers_rate=rate, layers_epochs=epochs)
@@ -309,15 +317,15 @@ def test_the_numbers_of_a_run_can_be_taken_away():
     table = _numbers(run.task.grid, run.result)
     assert len(table) == 2 * 54
     assert list(table.columns) == [
-        "epoch", "parameter", "kind", "block", "values", "length", "per_value",
+        "epoch", "layer", "kind", "block", "values", "norm", "root_mean_square",
     ]  # fmt: skip
     row = table.iloc[-1]
-    assert row["length"] == pytest.approx(row["per_value"] * row["values"] ** 0.5)
+    assert row["norm"] == pytest.approx(row["root_mean_square"] * row["values"] ** 0.5)
 
 
 def test_both_views_look_at_one_text(page):
     page.text_area[0].set_value("One text for both.").run()
-    page.segmented_control[0].set_value("Micro-tuning").run()
+    page.segmented_control[0].set_value("Change by block").run()
     page = until_over(page)
     assert page.text_area[0].value == "One text for both."
     assert page.session_state["layers-marks-runs"][-1].task.text == "One text for both."

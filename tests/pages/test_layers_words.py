@@ -27,7 +27,7 @@ def finish(page: AppTest) -> AppTest:
 def page(bundled) -> AppTest:  # the model is loaded before the clock runs
     page = AppTest.from_file(str(PAGE), default_timeout=120)
     page.query_params["layers-view"] = "A corpus"
-    page.query_params["layers-model"] = "Sidebar's model"
+    page.query_params["layers-model"] = "Model in the sidebar"
     return finish(page.run())
 
 
@@ -35,7 +35,7 @@ def pasted(text: str) -> AppTest:
     """The page on which a text is pasted at once, so that no example is followed before it."""
     page = AppTest.from_file(str(PAGE), default_timeout=120)
     page.query_params["layers-view"] = "A corpus"
-    page.query_params["layers-model"] = "Sidebar's model"
+    page.query_params["layers-model"] = "Model in the sidebar"
     page.session_state["layers-words-source"] = "Paste"
     page.session_state["layers-words-pasted"] = text
     return page.run()
@@ -69,12 +69,12 @@ def test_rarer_words_on_demand_without_new_work(page):
     assert len(page.dataframe[0].value) > before
     assert runs(page) == [run]
     page.number_input[0].set_value(page.number_input[0].max).run()
-    assert "lower the number" in page.error[0].value
+    assert "Lower the number" in page.error[0].value
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("a", "1 word of this corpus"), ("🙂", "0 words of this corpus"), ("...", "0 words")],
+    [("a", "corpus has 1"), ("🙂", "corpus has 0"), ("...", "corpus has 0")],
 )
 def test_too_few_words_get_a_sentence(bundled, text, says):
     page = finish(pasted(text))
@@ -87,7 +87,7 @@ def test_nothing_pasted_asks_for_texts(page):
     paste(page, " \n ")
     assert not page.exception
     assert figures(page) == 0
-    assert any("Give some texts" in caption.value for caption in page.caption)
+    assert any("Enter some texts" in caption.value for caption in page.caption)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_without_a_text_nothing_can_be_tuned(page: AppTest, text: str) -> None:
         ("blueprints", "(0,3)", "keep at least 1"),
         ("blueprints", "(3,0)", "mask at least 1"),
         ("blueprints", "(-1,2)", "keep at least 1"),
-        ("blueprints", "rubbish", "write pairs like"),
+        ("blueprints", "rubbish", "Write pairs such as"),
         ("blueprints", "", "at least one blueprint"),
         ("epochs", 0, "1 to 1000"),
         ("learning_rate", 0.0, "above 0"),
@@ -139,7 +139,7 @@ def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(page: AppTes
     page.number_input(key="learning_rate").set_value(1e6).run()
     tune(page)
     assert not page.exception
-    assert "learning rate is too high" in messages(page)
+    assert "Lower the learning rate" in messages(page)
     assert last_run(page).result.embeddings().shape[1] == 1152
 
 
@@ -155,19 +155,19 @@ def test_every_block_shows_which_depth_moves(page: AppTest) -> None:
 
 def test_a_thousand_texts_and_twenty_thousand_words_are_announced(page: AppTest) -> None:
     paste(page, "\n".join(f"Line number {i} of many." for i in range(1200)))
-    assert "first 1,000 are used" in " ".join(caption.value for caption in page.caption)
+    assert "Using the first 1,000 of 1,200" in " ".join(caption.value for caption in page.caption)
     paste(page, "word " * 20_000)
-    assert "minutes of work" in messages(page)
+    assert "minutes on two cores" in messages(page)
     paste(page, "字" * 24_000)
-    assert "minutes of work" in messages(page)
+    assert "minutes on two cores" in messages(page)
 
 
 def test_fast_is_announced_as_shorter(page: AppTest) -> None:
     """A minute or two by exact, seconds by fast."""
     paste(page, "word " * 5_000)
-    assert "minutes of work" in messages(page)
+    assert "minutes on two cores" in messages(page)
     page.selectbox(key="precision").set_value("fast").run()
-    assert "minutes of work" not in messages(page)
+    assert "minutes on two cores" not in messages(page)
 
 
 def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
@@ -240,7 +240,7 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     page.run()
     assert not page.exception
     assert "is not loaded yet" in messages(page)
-    assert any(button.label == "Load it" for button in page.button)
+    assert any(button.label == "Load" for button in page.button)
     assert any("recorded" in heading.value for heading in page.subheader)  # what was there stays
 
 
@@ -267,7 +267,7 @@ def test_the_precision_is_exact_at_first_and_said_of_every_run(page: AppTest) ->
     assert last_run(page).result.settings.precision == "fast"
     assert "bundled, fast (tolerance 0.01)" in captions(page)
     page.number_input(key="tolerance").set_value(0.0).run()
-    assert "tolerance has to be a number above 0 and below 1" in messages(page)
+    assert "tolerance must be above 0 and below 1" in messages(page)
     assert next(b for b in page.button if b.label == "Tune").disabled
 
 
@@ -278,7 +278,7 @@ def test_an_address_brings_the_precision_back(bundled) -> None:
     page.run()
     assert page.selectbox(key="precision").value == "fast"
     page = opened(precision="<b>rough")
-    assert r"asks for the precision “\<b\>rough”" in page.toast[0].value
+    assert r"The precision “\<b\>rough”" in page.toast[0].value
     assert page.selectbox(key="precision").value == "exact"
     assert "precision" not in page.query_params
 
@@ -346,7 +346,7 @@ def test_a_file_keeps_its_precision_and_an_unknown_one_is_said(tmp_path: Path) -
     settings = load_record(path).settings
     assert (settings.precision, settings.tolerance) == ("fast+bf16", 0.01)
     respell(path, lambda s: s.update(precision="rough"))
-    with pytest.raises(SettingsError, match="holds a run of the precision “rough”"):
+    with pytest.raises(SettingsError, match="has the unknown precision “rough”"):
         load_record(path)
 
 
@@ -400,7 +400,7 @@ def test_a_fifth_run_at_once_is_refused(page: AppTest) -> None:
     for epochs in (996, 997, 998, 999, 1000):
         page.number_input(key="epochs").set_value(epochs).run()
         next(button for button in page.button if button.label == "Tune").click().run()
-    assert "4 runs of yours are not over yet" in messages(page)
+    assert "You already have 4 unfinished runs" in messages(page)
     runs = page.session_state["micro-tuning-runs"]
     assert len(runs) == 4
     for run in runs:
@@ -415,7 +415,7 @@ def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
     first.stop()
     assert first.wait(60)
     page.run()
-    next(button for button in page.button if button.label == "Start again").click().run()
+    next(button for button in page.button if button.label == "Run again").click().run()
     assert not page.exception
     second = last_run(page)
     assert (first.status, second.number, second.task) == ("stopped", 2, first.task)

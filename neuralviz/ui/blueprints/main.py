@@ -17,6 +17,7 @@ from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.model_choice import chosen_model_id, model_or_stop
 from neuralviz.ui.page import show_error
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
@@ -86,7 +87,7 @@ def _open_example(name: str) -> None:
 
 
 def _grid(text: str, typed: str) -> Grid | None:
-    """What was asked for; else the last that worked, under a sentence on what is wrong."""
+    """The grid asked for; else the last valid one, below an error message."""
     model_id = chosen_model_id()
     reader = text_reader() if model_id == BUNDLED else model_or_stop(model_id)
     last: Grid | None = st.session_state.get(f"{PAGE}-last")
@@ -128,9 +129,9 @@ def _show(grid: Grid) -> None:
             blueprint_grid(inputs, grid.blueprints, tokens, window),
             key="grid",
             numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
-            name="masking blueprints",
+            name="masking-blueprints",
             height=grid_height(inputs, tokens[window.start : window.stop]),
-            alt=f"{len(inputs.masked)} masked inputs of {len(tokens)} tokens",
+            alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
         )
     with st.expander("The masked inputs as the model sees them"):
         st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")
@@ -143,7 +144,7 @@ def _choose_chunk(text: TokenizedText) -> slice:
     key = f"{PAGE}-chunk"
     st.session_state[key] = min(st.session_state.get(key, 1), n_chunks)
     number = st.number_input(
-        f"Chunk, 1 … {n_chunks}",
+        f"Chunk (1 to {n_chunks})",
         1,
         n_chunks,
         key=key,
@@ -166,7 +167,7 @@ def _choose_window(n_tokens: int) -> range:
     key = f"{PAGE}-first"
     last = n_tokens - WINDOW + 1
     st.session_state[key] = min(st.session_state.get(key, 1), last)
-    first = st.slider(f"First token shown ({WINDOW} of {n_tokens} are shown)", 1, last, key=key)
+    first = st.slider(f"First token to show ({WINDOW} of {n_tokens:,} at a time)", 1, last, key=key)
     return range(first - 1, first - 1 + WINDOW)
 
 
@@ -174,13 +175,13 @@ def _counts(inputs: MaskedInputs) -> None:
     times = inputs.times_masked
     often = f"{times.min()}" if times.min() == times.max() else f"{times.min()} – {times.max()}"
     with st.container(horizontal=True, gap="medium"):
-        st.metric("Inputs", f"{len(inputs.masked):,}", width="content")
+        st.metric("Masked inputs", f"{len(inputs.masked):,}", width="content")
         st.metric(
             "Masked positions",
             f"{inputs.masked.sum():,}",
             help=(
-                f"Out of {inputs.masked.size:,} positions: every masked input has all "
-                f"{len(times)} tokens."
+                f"Of {inputs.masked.size:,} positions in all: {many(len(inputs.masked), 'input')} "
+                f"of {many(len(times), 'token')}."
             ),
             width="content",
         )
@@ -213,9 +214,9 @@ def _sentences(
         {
             "blueprint": [str(grid.blueprints[i]) for i in inputs.blueprint[:MAX_ROWS]],
             "shift": inputs.shift[:MAX_ROWS],
-            "input": [
+            "masked input": [
                 " ".join(
-                    grid.mask if hidden else token for token, hidden in zip(shown, row, strict=True)
+                    grid.mask if masked else token for token, masked in zip(shown, row, strict=True)
                 )
                 for row in rows
             ],

@@ -23,7 +23,7 @@ RUNS = SessionRuns(PAGE, kept=8)
 PATIENCE = 0.5  # seconds
 FIELDS = ("First text", "Second text")
 PAIRS = {
-    "Alike": ("A dog chased the ball across the park.", "The dog ran after a ball in the park."),
+    "Similar": ("A dog chased the ball across the park.", "The dog ran after a ball in the park."),
     "One word, two meanings": (
         "The bank raised its interest rates.",
         "They sat on the bank of the river.",
@@ -54,7 +54,7 @@ def show(header: Callable[[], None]) -> None:
         if not may_load(model_id):
             return
         run = RUNS.start(WalkThrough(ModelRef.now(model_id), first, second))
-        walks = [one.result for one in RUNS.all() if one.result is not None]
+        walks = [earlier.result for earlier in RUNS.all() if earlier.result is not None]
         last: Walkthrough | None = walks[-1] if walks else None
         words = Words(
             begins="Micro-tuning on both texts …",
@@ -83,7 +83,7 @@ def _show_step(
     if not on_stage:
         with st.expander("The formula", icon=":material/function:"):
             st.markdown(step.formula)
-            st.caption(f"Neural embeddings, {step.source}")
+            st.caption(f"Neural Embeddings for Text, {step.source}")
 
 
 def _texts() -> list[str]:
@@ -91,7 +91,7 @@ def _texts() -> list[str]:
         with st.container(horizontal=True):
             for name in PAIRS:
                 st.button(name, on_click=_open_pair, args=(name,), key=f"{PAGE}-{name}")
-        return text_fields(PAGE, dict(zip(FIELDS, PAIRS["Alike"], strict=True)))
+        return text_fields(PAGE, dict(zip(FIELDS, PAIRS["Similar"], strict=True)))
 
 
 def _open_pair(name: str) -> None:
@@ -105,7 +105,10 @@ def _navigation() -> tuple[int, bool]:
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
         on_stage = st.toggle(
-            "Stage", key="stage", bind="query-params", help=("Show only the figure, in large type.")
+            "Presentation mode",
+            key="stage",
+            bind="query-params",
+            help="Show only the figure, in large type.",
         )
         st.session_state.setdefault("step", 1)
         chosen = st.pills(

@@ -1,4 +1,4 @@
-"""The ten steps from a text to the product with another: what each shows."""
+"""The ten steps from two texts to their cosine similarity: what each shows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import streamlit as st
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.figures import show_figure
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +42,9 @@ def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440)
         plots.for_stage(figure) if stage else figure,
         key=f"{PAGE}-{key}",
         numbers=numbers,
-        name=f"how it works {key}",
+        name=f"how-it-works-{key}",
         height=max(height, STAGE_HEIGHT) if stage else height,
-        alt=key,
+        alt=key.replace("-", " "),
     )
 
 
@@ -70,19 +71,22 @@ def _show_text(walk: Walkthrough) -> None:
     layers, dim = walk.settings.layers, len(walk.tuning.embeddings[0])
     stations = [
         "<b>two texts</b>",
-        f"<b>{len(first)}</b> and <b>{len(second)} tokens</b>",
-        (f"<b>{len(walk.inputs.masked)} masked inputs</b>, {len(walk.before)} masked positions"),
+        f"<b>{len(first)}</b> and <b>{many(len(second), 'token')}</b>",
+        f"<b>{many(len(walk.inputs.masked), 'masked input')}</b>, "
+        f"{many(len(walk.before), 'masked position')}",
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f}",
-        f"<b>weights</b> of {len(layers)} layers",
-        f"<b>deltas</b> of {walk.settings.epochs} epochs",
+        f"<b>weights</b> of {many(len(layers), 'layer')}",
+        f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
         "<b>normalised</b>, each to length 1",
         f"<b>concatenated</b>, {dim:,} values",
         "<b>embedding</b> of length 1",
-        f"<b>product</b> {walk.product:.3f}",
+        f"<b>cosine similarity</b> {walk.product:.3f}",
     ]
     plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
-    numbers = pd.DataFrame({"step": range(1, 11), "what": plain})
-    _draw(plots.way_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]), "way", numbers, 480)
+    numbers = pd.DataFrame({"step": range(1, 11), "result": plain})
+    _draw(
+        plots.way_figure([f"{i}  {s}" for i, s in enumerate(stations, 1)]), "overview", numbers, 480
+    )
 
 
 def _show_tokens(walk: Walkthrough) -> None:
@@ -106,7 +110,7 @@ def _show_inputs(walk: Walkthrough) -> None:
     numbers = pd.DataFrame(walk.inputs.masked, columns=columns)
     numbers.insert(0, "shift", walk.inputs.shift)
     numbers.insert(0, "blueprint", walk.inputs.blueprint + 1)
-    _draw(figure, "masked inputs", numbers, grid_height(walk.inputs, tokens))
+    _draw(figure, "masked-inputs", numbers, grid_height(walk.inputs, tokens))
 
 
 def _show_loss(walk: Walkthrough) -> None:
@@ -115,13 +119,13 @@ def _show_loss(walk: Walkthrough) -> None:
     def name(position: int) -> str:
         i = before.input[position]
         blueprint = walk.settings.blueprints[walk.inputs.blueprint[i]]
-        return f"“{tokens[before.token[position]]}” in input {i + 1} {blueprint}"
+        return f"“{tokens[before.token[position]]}” in masked input {i + 1} {blueprint}"
 
-    most_learnt = int((after.probability - before.probability).argmax())
-    position = st.selectbox("Hidden token", range(len(before)), index=most_learnt, format_func=name)
-    hidden = walk.inputs.masked[before.input[position]]
-    _tiles(["?" if i == before.token[position] else "▢" if hide else token
-            for i, (token, hide) in enumerate(zip(tokens, hidden, strict=True))])  # fmt: skip
+    improved = int((after.probability - before.probability).argmax())
+    position = st.selectbox("Masked token", range(len(before)), index=improved, format_func=name)
+    masked = walk.inputs.masked[before.input[position]]
+    _tiles(["?" if i == before.token[position] else "▢" if is_masked else token
+            for i, (token, is_masked) in enumerate(zip(tokens, masked, strict=True))])  # fmt: skip
 
     label = tokens[before.token[position]]
     was = dict(zip(walk.words_before[position], before.top_probabilities[position], strict=True))
@@ -140,11 +144,11 @@ def _show_loss(walk: Walkthrough) -> None:
     st.markdown(
         f"The loss at this position is $-\\ln {before.probability[position]:.4f} = "
         f"{before.loss[position]:.2f}$. The mean over all {len(before)} masked positions is "
-        f"**{before.mean_loss:.2f}**, and {after.mean_loss:.2f} after micro-tuning."
+        f"**{before.mean_loss:.2f}** before and **{after.mean_loss:.2f}** after micro-tuning."
     )
     losses = pd.DataFrame(
         {
-            "input": before.input + 1,
+            "masked input": before.input + 1,
             "token": [tokens[i] for i in before.token],
             "before": before.loss,
             "after": after.loss,
@@ -193,8 +197,8 @@ def _show_weights(walk: Walkthrough) -> None:
     st.caption(
         f"Learning rate η = {settings.learning_rate:g}, weight decay λ = "
         f"{settings.weight_decay:g}. In the first step, the size of the gradient cancels "
-        "out: every weight moves up or down by the learning rate. The weights differ from "
-        "the second step on."
+        "out: every weight moves up or down by the learning rate. From the second step on, "
+        "weights move by different amounts."
     )
 
 
@@ -211,13 +215,13 @@ def _show_delta(walk: Walkthrough) -> None:
     _draw(plots.delta_figure(deltas), "delta", numbers)
 
 
-def _show_lengths(walk: Walkthrough) -> None:
+def _show_norms(walk: Walkthrough) -> None:
     names = walk.settings.layers
-    numbers = pd.DataFrame({"layer": names, "length": walk.lengths})
-    _draw(plots.lengths_figure(names, walk.lengths), "lengths", numbers)
+    numbers = pd.DataFrame({"layer": names, "norm": walk.lengths})
+    _draw(plots.norms_figure(names, walk.lengths), "norms", numbers)
 
 
-def _show_joined(walk: Walkthrough) -> None:
+def _show_concatenated(walk: Walkthrough) -> None:
     names, vectors = walk.settings.layers, walk.normalized
     numbers = pd.DataFrame(
         {
@@ -225,13 +229,13 @@ def _show_joined(walk: Walkthrough) -> None:
             "value": np.concatenate(vectors),
         }
     )
-    _draw(plots.joined_figure(names, vectors), "concatenated", numbers)
+    _draw(plots.concatenated_figure(names, vectors), "concatenated", numbers)
 
 
 def _show_embedding(walk: Walkthrough) -> None:
     embedding = walk.tuning.embeddings[0]
     numbers = pd.DataFrame({"value": embedding})
-    _draw(plots.fingerprint_figure(embedding), "embedding", numbers, 460)
+    _draw(plots.embedding_figure(embedding), "embedding", numbers, 460)
 
 
 def _show_product(walk: Walkthrough) -> None:
@@ -240,8 +244,12 @@ def _show_product(walk: Walkthrough) -> None:
     _tiles([second.text])
     a, b = walk.tuning.embeddings
     sizes = [len(weights) for weights in walk.weights]
-    numbers = pd.DataFrame({"first": a, "second": b, "product": a * b, "sum": np.cumsum(a * b)})
-    _draw(plots.product_figure(walk.settings.layers, sizes, a, b), "product", numbers, 460)
+    numbers = pd.DataFrame(
+        {"first": a, "second": b, "product": a * b, "running sum": np.cumsum(a * b)}
+    )
+    _draw(
+        plots.product_figure(walk.settings.layers, sizes, a, b), "cosine-similarity", numbers, 460
+    )
 
 
 STEPS = (
@@ -292,35 +300,35 @@ STEPS = (
     ),
     Step(
         "Delta",
-        "How far each weight has moved after each epoch. The last row is the delta.",
+        "How much each weight has changed after each epoch. The last row is the delta.",
         _show_delta,
         r"$$\Delta_j = W'_j - W_j$$",
         "section 2",
     ),
     Step(
-        "Normalised",
+        "Normalisation",
         "Each layer's delta is divided by its norm, so that every layer counts equally.",
-        _show_lengths,
+        _show_norms,
         r"$$\frac{\Delta_j}{|\Delta_j|}$$",
         "Equation 1",
     ),
     Step(
-        "Concatenated",
-        "The layers are joined into one vector.",
-        _show_joined,
+        "Concatenation",
+        "The normalised deltas of all layers are concatenated into one vector.",
+        _show_concatenated,
         r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
         r"\text{number of layers}$$",
         "Equation 1",
     ),
     Step(
         "Embedding",
-        ("Divided by its norm, this vector is the text's embedding. Here it is drawn as an image."),
+        "Divided by its norm, this vector is the text's embedding. Here each value is one cell.",
         _show_embedding,
         r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
         "Equation 1",
     ),
     Step(
-        "Product",
+        "Cosine similarity",
         (
             "The second text goes through the same steps. The dot product of the two embeddings "
             "is their cosine similarity: 1 means the same direction, 0 nothing in common."

@@ -10,6 +10,10 @@ from neuralviz.ui.model_choice import chosen_model_id
 
 PAGE = "followed"
 OF_SIDEBAR = "Model in the sidebar"
+FORMER_NAMES = {  # in links of versions before
+    "layers-view": {"Micro-tuning": "Change by block"},
+    "layers-model": {"Sidebar's model": OF_SIDEBAR},
+}
 EXAMPLES = {
     "Two banks": "The bank by the river bank closed early on Friday.",
     "Rare words": "The neuroscientist photographed bioluminescent jellyfish.",
@@ -40,7 +44,7 @@ def followed_model_id() -> str:
 
 
 def one_text() -> str:
-    """A field for the text that the views "A text" and "Micro-tuning" look at, and examples."""
+    """A field for the text of the views "A text" and "Change by block", and examples."""
     with st.container(horizontal=True):
         for name in EXAMPLES:
             st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from neuralviz.ui.layers import pairs, text, tuning, words
+from neuralviz.ui.layers import FORMER_NAMES, pairs, text, tuning, words
 
 VIEWS = {
     "A text": text.show,
     "A corpus": words.show,
     "Scored pairs": pairs.show,
-    "Micro-tuning": tuning.show,
+    "Change by block": tuning.show,
 }
 
 
 def show() -> None:
     """The view that is chosen."""
+    _rename_choices_of_old_links()
     view = st.segmented_control(
         "View",
         list(VIEWS),
@@ -28,6 +29,14 @@ def show() -> None:
         label_visibility="collapsed",
     )
     VIEWS[view]()
+
+
+def _rename_choices_of_old_links() -> None:
+    for key, names in FORMER_NAMES.items():
+        choice = st.query_params.get(key)
+        if choice in names:
+            st.query_params[key] = names[choice]
+            st.rerun()  # a widget reads the address that a script run begins with
 
 
 def _leave_texts() -> None:

@@ -27,6 +27,7 @@ from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.run_panel import SessionRuns, run_panel
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
@@ -63,7 +64,7 @@ def show() -> None:
 
 
 def _pairs() -> ScoredPairs | None:
-    """The example's pairs, or those of a file; None when there are none, which has been said."""
+    """The example's pairs, or those of a file; None without any, which the page has explained."""
     source = st.segmented_control(
         "Pairs",
         ["Example", "Upload"],
@@ -99,12 +100,12 @@ def _pairs() -> ScoredPairs | None:
     for note in pairs.notes:
         st.caption(plain(note))
     if len(pairs) > MAX_PAIRS:
-        st.caption(plain(f"{name}: using the first {MAX_PAIRS:,} of {len(pairs):,} pairs."))
+        st.caption(plain(f"Using the first {MAX_PAIRS:,} of {len(pairs):,} pairs from {name}."))
     elif source == "Upload":
-        st.caption(plain(f"{len(pairs):,} pairs from {name}."))
+        st.caption(plain(f"{many(len(pairs), 'pair')} from {name}."))
     else:
         st.caption(
-            f"{len(pairs):,} pairs written for neuralviz and scored from 0 to 5. Many are "
+            f"{many(len(pairs), 'pair')} written for neuralviz and scored from 0 to 5. Many are "
             "deliberately hard: same words but a different meaning, a negation, a different "
             "number."
         )
@@ -137,12 +138,12 @@ def _show(result: LayerPairs | None, live: bool) -> None:
             bind="query-params",
             persist_state="session",
             help=(
-                "The authors' program differs from the paper's equations in three places. "
-                "The paper's tables come from the program."
+                "The authors' program, which produced the paper's tables, differs from the "
+                "paper's equations in three places."
             ),
         )
     if np.ptp(result.pairs.scores) == 0:
-        st.warning("All pairs have the same score, so the correlation is undefined.")
+        st.warning("All pairs have the same human score, so the correlation is undefined.")
     left, right = st.columns(2, gap="large")
     with left:
         _by_layer(result, coefficient)
@@ -192,15 +193,15 @@ def _by_layer(result: LayerPairs, coefficient: str) -> None:
         name="correlation-by-layer",
         height=HALF,
     )
-    known = {
+    finite = {
         (POOLING_NAMES[pooling], layer): value
         for pooling, row in values.items()
         for layer, value in enumerate(row)
         if np.isfinite(value)
     }
-    if not known:
+    if not finite:
         return
-    (pooling, layer), best = max(known.items(), key=lambda entry: entry[1])
+    (pooling, layer), best = max(finite.items(), key=lambda entry: entry[1])
     error = (1 - best**2) / np.sqrt(max(1, len(result.pairs) - 1))
     note = f"Highest: {pooling}, layer {layer}, {best:.2f} ± {error:.2f} (standard error)."
     if "cls" in values and not np.isfinite(values["cls"][0]):
@@ -237,7 +238,7 @@ def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
     measured = result.windows if setting == "windows" else result.layer_starts
     first = 1 if setting == "windows" else 0
     settings = list(range(first, first + len(next(iter(measured.values())))))
-    axis = "window" if setting == "windows" else "first layer"
+    axis = "layer window" if setting == "windows" else "first layer"
     show_figure(
         sweep_figure(
             settings,
@@ -310,9 +311,9 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
         "human score is low."
     )
     ranks = table[["score", "cosine"]].rank(pct=True)
-    apart = (ranks["cosine"] - ranks["score"]).abs()
+    disagreement = (ranks["cosine"] - ranks["score"]).abs()
     with st.expander("Pairs with the largest disagreement"):
-        worst = table.loc[apart.sort_values(ascending=False).index[:MOST_DISAGREEING]].copy()
+        worst = table.loc[disagreement.sort_values(ascending=False).index[:MOST_DISAGREEING]].copy()
         for column in ("sentence1", "sentence2"):
             worst[column] = [shorten(sentence, 300) for sentence in worst[column]]
         st.dataframe(

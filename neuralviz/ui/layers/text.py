@@ -1,4 +1,4 @@
-"""The view of one text: how its tokens turn from layer to layer, and what SBERT-WK makes of it."""
+"""The view of one text: how its tokens change from layer to layer, and SBERT-WK's weights."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from neuralviz.ui.layers import followed_model_id, one_text
 from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.jobs.layers import FollowedText
@@ -62,10 +63,10 @@ def _last_result(task: FollowText) -> FollowedText | None:
 
 
 def _show(last: FollowedText | None, result: FollowedText | None, live: bool) -> None:
-    found = result or last
-    if found is None:
+    followed = result or last
+    if followed is None:
         return
-    states = found.states
+    states = followed.states
     if states.is_cut:
         st.info(
             (
@@ -75,10 +76,10 @@ def _show(last: FollowedText | None, result: FollowedText | None, live: bool) ->
             ),
             icon=":material/content_cut:",
         )
-    _importance(states, found.weights)
+    _importance(states, followed.weights)
     _maps(states)
-    _layer_weights(states, found.weights)
-    _sensitivity(found.sensitivity)
+    _layer_weights(states, followed.weights)
+    _sensitivity(followed.sensitivity)
 
 
 # --- what is asked for -------------------------------------------------------------------------
@@ -119,12 +120,13 @@ def _settings(model: TextModel) -> SbertWkSettings:
             ),
         )
         window = columns[2].selectbox(
-            "Layer window (on each side)",
+            "Layer window",
             windows,
             index=min(1, len(windows) - 1),
             key="layers-window",
             bind="query-params",
             persist_state="session",
+            help="How many layers on each side a layer is compared with.",
         )
         omega = columns[3].slider(
             "Omega: weight of alignment",
@@ -169,20 +171,20 @@ def _importance(states: TokenStates, weights: TokenWeights) -> None:
         f"{token} has {share:.1%}"
         for token, share in zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
     ]
-    left_out = [f"{token} is not used" for token in states.tokens[states.n_counted :]]
+    unused = [f"{token} is not used" for token in states.tokens[states.n_counted :]]
+    notes = special + unused
     st.caption(
         plain(
-            ("The less evenly a word's vector changes direction from layer to layer, the "
-"higher its importance. Importances sum to 100 %.")
-            + (f" Special tokens: {'; '.join([*special, *left_out])}." if special + left_out
-               else "")
+            "The less evenly a word's vector changes direction from layer to layer, the higher "
+            "its importance. Importances sum to 100%."
+            + (f" Special tokens: {'; '.join(notes)}." if notes else "")
         )
-    )  # fmt: skip
+    )
     words = [states.text.text[start:end] for start, end in spans]
     st.download_button(
         "Numbers (CSV)",
         lambda: frame_csv(_importance_table(states, weights, words)),
-        "token importance.csv",
+        "token-importance.csv",
         "text/csv",
         key=f"{KEY}-importance",
         icon=":material/download:",
@@ -229,10 +231,10 @@ def _legend(strongest: float) -> str:
     steps = ", ".join(f"{_behind(s)} {s:.0%}" for s in (0.0, 1.0))
     return (
         '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9rem">'
-        "<span>0 %: turns evenly</span>"
+        "<span>0%: changes evenly</span>"
         f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
         f'background: linear-gradient(to right, {steps})"></span>'
-        f"<span>{strongest:.1%}: turns most unevenly</span></div>"
+        f"<span>{strongest:.1%}: changes most unevenly</span></div>"
     )
 
 
@@ -246,7 +248,7 @@ def _maps(states: TokenStates) -> None:
         "Token",
         [MEAN, *range(len(states.tokens))],
         format_func=lambda i: (
-            f"Mean over {n} tokens" if i == MEAN
+            f"Mean over {many(n, 'token')}" if i == MEAN
             else f"{i}. {shorten(states.tokens[i], 40)}"
         ),
         key=f"{KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
@@ -254,7 +256,7 @@ def _maps(states: TokenStates) -> None:
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )  # fmt: skip
     if token == MEAN:
-        cosines, whose = mean_map(states), f"mean of {n} tokens"
+        cosines, whose = mean_map(states), "token mean"
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
         whose = f"“{shorten(states.tokens[token], 20)}”"
@@ -271,7 +273,7 @@ def _maps(states: TokenStates) -> None:
                     "cosine": cosines.ravel(),
                 }
             ),
-            name="cosine similarity between layers",
+            name="cosine-similarity-between-layers",
             height=440,
         )
         st.caption(
@@ -291,13 +293,13 @@ def _maps(states: TokenStates) -> None:
                 ],
                 columns=["offset", "layer", "other layer", "cosine"],
             ),
-            name="cosine similarity by distance between layers",
+            name="cosine-similarity-by-layer-distance",
             height=440,
         )
         st.caption(
             "The diagonals of the heatmap as lines. Where the top line drops, the vectors "
             "change direction sharply. A token's importance is the variance of its top "
-            "line, starting at the first layer."
+            "line from the chosen *first layer* on."
         )
 
 
@@ -322,7 +324,7 @@ def _layer_weights(states: TokenStates, weights: TokenWeights) -> None:
                     **{name.lower(): values.ravel() for name, values in kinds.items()},
                 }
             ),
-            name="layer weights",
+            name="layer-weights",
             height=plots.weights_height(states.n_counted),
         )
     if states.n_counted > plots.MAX_TOKENS:
@@ -333,27 +335,28 @@ def _layer_weights(states: TokenStates, weights: TokenWeights) -> None:
     st.caption(
         "Each row sums to 1 in each panel. **Alignment** is high where a layer points away "
         "from its neighbouring layers, **novelty** where it contains something they do not. "
-        f"**Combined** is {weights.settings.omega:.0%} alignment and the rest novelty."
+        f"**Combined** is {weights.settings.omega:.0%} alignment and "
+        f"{1 - weights.settings.omega:.0%} novelty."
     )
 
 
-def _sensitivity(found: Sensitivity) -> None:
+def _sensitivity(result: Sensitivity) -> None:
     """The sentence vector at other settings."""
     st.subheader("Effect of the settings", anchor=False)
     left, right = st.columns(2)
     with left:
-        chosen = (found.settings.window, found.settings.layer_start)
+        chosen = (result.settings.window, result.settings.layer_start)
         show_figure(
-            plots.settings_figure(found.by_window, found.windows, found.layer_starts, chosen),
+            plots.settings_figure(result.by_window, result.windows, result.layer_starts, chosen),
             key=f"{KEY}-by-window",
             numbers=pd.DataFrame(
                 {
-                    "window": np.repeat(found.windows, len(found.layer_starts)),
-                    "first layer": np.tile(found.layer_starts, len(found.windows)),
-                    "cosine": found.by_window.ravel(),
+                    "layer window": np.repeat(result.windows, len(result.layer_starts)),
+                    "first layer": np.tile(result.layer_starts, len(result.windows)),
+                    "cosine": result.by_window.ravel(),
                 }
             ),
-            name="sentence vector by layer window and first layer",
+            name="sentence-vector-by-layer-window-and-first-layer",
             height=400,
         )
         st.caption(
@@ -363,10 +366,13 @@ def _sensitivity(found: Sensitivity) -> None:
         )
     with right:
         show_figure(
-            plots.omega_figure(found.omegas, found.by_omega, found.settings.omega),
+            plots.omega_figure(result.omegas, result.by_omega, result.settings.omega),
             key=f"{KEY}-by-omega",
-            numbers=pd.DataFrame({"omega": found.omegas, "cosine": found.by_omega}),
-            name="sentence vector by omega",
+            numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
+            name="sentence-vector-by-omega",
             height=400,
         )
-        st.caption("The same for omega. The dotted line is your setting.")
+        st.caption(
+            "Cosine similarity between the sentence vector with your omega (dotted line) and "
+            "with others."
+        )

@@ -1,4 +1,4 @@
-"""The view of micro-tuning: in which blocks, and in what of them, a text leaves its mark."""
+"""The view of changes by block: which layers of which blocks micro-tuning on a text changes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from neuralviz.ui.micro_tuning.choose import layers_to_choose_from, run_settings
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
 LIVE_SECONDS = 0.4
 PAPERS_MIX = "(2,1), (1,1), (1,2), (1,3)"
-MEASURES = {"per value": "Root mean square change", "length": "Norm of the delta"}
+MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
 def show() -> None:
@@ -67,7 +68,7 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
             key="layers-epochs",
             bind="query-params",
             persist_state="session",
-            help="From 1 to 1000",
+            help="Number of passes over all masked inputs of the text, from 1 to 1000.",
         )
         learning_rate = columns[1].number_input(
             "Learning rate",
@@ -91,14 +92,14 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
             raise TextError("The text is empty. Enter at least one word.")
         RUNS.start(TuneBlocks(ModelRef.now(model_id), text, settings, grid), again=True)
     except NeuralvizError as error:
-        show_error(error, "Showing the last run." if RUNS.last() else "")
+        show_error(error, "Showing the last run instead." if RUNS.last() else "")
 
 
 def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     kinds = kinds_of_blocks(layers)
     key = "layers-kinds"
-    kept = st.session_state.get(key)
-    if kept is None or not set(kept) <= set(kinds):  # another model may have other kinds
+    selected = st.session_state.get(key)
+    if selected is None or not set(selected) <= set(kinds):  # another model may have other kinds
         st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
     chosen = st.multiselect(
         "Kinds of layers to tune in every block",
@@ -120,7 +121,7 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
 
 def _words(run: Run[Marks]) -> Words:
     def stopped(_: Marks) -> str:
-        return f"Stopped at {run.progress.share:.0%}. The result so far is shown."
+        return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
 
     return Words(begins="Loading the model …", stopped=stopped)
 
@@ -158,16 +159,15 @@ def _task(run: Run[Marks]) -> TuneBlocks:
 def _about(task: TuneBlocks) -> str:
     settings = task.settings
     return (
-        f"“{shorten(task.text, 60)}”, {settings.epochs} epoch{'s' * (settings.epochs != 1)} at a "
-        f"learning rate of {settings.learning_rate:g}; {task.model.id}, "
-        f"{len(settings.layers)} parameters in {len(task.grid.blocks)} "
-        f"block{'s' * (len(task.grid.blocks) != 1)}, {settings.precision_in_words}"
+        f"“{shorten(task.text, 60)}”, {many(settings.epochs, 'epoch')}, learning rate "
+        f"{settings.learning_rate:g}, {many(len(settings.layers), 'layer')} in "
+        f"{many(len(task.grid.blocks), 'block')}; {task.model.id}, {settings.precision_in_words}"
     )
 
 
 def _loss(marks: Marks) -> None:
-    known = marks.loss[: marks.epochs_known]
-    finite = known[np.isfinite(known)]
+    losses = marks.loss[: marks.epochs_known]
+    finite = losses[np.isfinite(losses)]
     if not len(finite):
         return
     st.metric(
@@ -181,7 +181,7 @@ def _loss(marks: Marks) -> None:
 
 
 def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
-    task, per_value, known = _task(run), measure == "per value", marks.epochs_known
+    task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
     grid = task.grid
     norms = grid.norms(marks.norms, per_value=per_value)
     totals = grid.totals(marks.norms, per_value=per_value)
@@ -189,7 +189,7 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
     left, right = st.columns([3, 2])
     below_left, below_right = st.columns([3, 2])
     with below_left:
-        epoch = _choose_epoch(run, known, live)
+        epoch = _choose_epoch(run, n_epochs, live)
     with below_right:
         _loss(marks)
     with left:
@@ -206,20 +206,18 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
                 figure,
                 key=f"{KEY}-grid-{run.id}",
                 numbers=lambda: _numbers(grid, marks),
-                name="change by block and kind of layer",
+                name="change-by-block-and-kind-of-layer",
                 height=height,
             )
         st.caption(
             "Each cell shows how much one kind of layer changed in one block: "
             + (
-                (
-                    "the root mean square over its values, so that layers of different sizes "
-                    "can be compared."
-                )
+                "the root mean square over its values, so that layers of different sizes can be "
+                "compared."
                 if per_value
                 else "the norm of its delta, which grows with the layer's size."
             )
-            + " Bright cells changed most in this epoch."
+            + " Bright cells have changed most by this epoch."
         )
     with right:
         figure = block_totals_figure(
@@ -230,12 +228,12 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
             key=f"{KEY}-totals-{run.id}",
             numbers=lambda: pd.DataFrame(
                 {
-                    "epoch": np.repeat(np.arange(1, known + 1), len(grid.blocks)),
-                    "block": np.tile(grid.blocks, known),
-                    measure: totals[:known].ravel(),
+                    "epoch": np.repeat(np.arange(1, n_epochs + 1), len(grid.blocks)),
+                    "block": np.tile(grid.blocks, n_epochs),
+                    name.lower(): totals[:n_epochs].ravel(),
                 }
             ),
-            name="change by block",
+            name="change-by-block",
             height=height,
         )
         st.caption(
@@ -246,28 +244,29 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
         )
 
 
-def _choose_epoch(run: Run[Marks], known: int, live: bool) -> int:
+def _choose_epoch(run: Run[Marks], n_epochs: int, live: bool) -> int:
     """The epoch that the heatmap shows: the latest while the run goes on."""
-    if known < 2:
-        return known
+    label = "Epoch shown in the heatmap"
+    if n_epochs < 2:
+        return n_epochs
     if live:
-        st.slider("Epoch shown in the heatmap", 1, _task(run).settings.epochs, known, disabled=True)
-        return known
-    return st.slider("Epoch shown in the heatmap", 1, known, known, key=f"{KEY}-epoch-{run.id}")
+        st.slider(label, 1, _task(run).settings.epochs, n_epochs, disabled=True)
+        return n_epochs
+    return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
 
 
 def _numbers(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
-    """A row for every tuned parameter and epoch."""
-    known = marks.epochs_known
-    of_parameter = pd.DataFrame(
+    """A row for every tuned layer and epoch."""
+    n_epochs = marks.epochs_known
+    of_layer = pd.DataFrame(
         {
-            "parameter": grid.names,
+            "layer": grid.names,
             "kind": [grid.kinds[row] for row in grid.rows],
             "block": [grid.blocks[column] for column in grid.columns],
             "values": grid.sizes,
         }
     )
-    epochs = pd.DataFrame({"epoch": range(1, known + 1)})
-    table = epochs.merge(of_parameter, how="cross")
-    length = marks.norms[:known].ravel()
-    return table.assign(length=length, per_value=length / np.sqrt(table["values"]))
+    epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
+    table = epochs.merge(of_layer, how="cross")
+    norm = marks.norms[:n_epochs].ravel()
+    return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))

@@ -1,4 +1,4 @@
-"""The view that ranks the words of a corpus by how unsteadily they turn through the layers."""
+"""The view that ranks the words of a corpus by how unevenly they change from layer to layer."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import show_error
 from neuralviz.ui.run_panel import SessionRuns, run_panel
 from neuralviz.ui.texts import put_in_address, texts_input
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,15 +107,15 @@ def _show(result: WordVariances | None, live: bool, *, key: int) -> None:
     limits = (float(variance.min()), float(variance.max()))
     occurrences = sum(int(group.occurrences.sum()) for group in groups)
     st.markdown(
-        f"**{len(variance):,} words** with {occurrences:,} occurrences in {result.done:,} "
-        "texts, in three groups of equal size."
+        f"**{many(len(variance), 'word')}** with {many(occurrences, 'occurrence')} in "
+        f"{many(result.done, 'text')}, in three groups of equal size."
     )
     for column, group in zip(st.columns(3, gap="medium"), groups, strict=True):
         with column:
             _group(group, limits)
     st.caption(
-        "Each dot is a word, placed at the mean over its occurrences; larger dots occur "
-        "more often. All three groups use the same scale. Special tokens and punctuation "
+        "Each dot is a word, placed at the mean over its occurrences; larger dots are more "
+        "frequent words. All three groups use the same scale. Special tokens and punctuation "
         "are excluded. Words split into several tokens are averaged, and case is ignored. "
         "The tokenizer decides what a word is: *don't* becomes *don* and *t*."
     )

@@ -43,8 +43,8 @@ class Asked:
     """What the widgets hold.
 
     Attributes:
-        settings: of a run; None where they make no sense.
-        why_not: why they make none, or why there is nothing to tune on.
+        settings: of a run; None where they are not valid.
+        why_not: why they are not, or why there is nothing to micro-tune on.
         button: the place of the button that starts a run.
     """
 
@@ -54,7 +54,7 @@ class Asked:
 
 
 def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
-    """Widgets for the settings of a run; None when the model cannot be had, which has been said."""
+    """Widgets for the settings of a run; None without a model, which the page has explained."""
     choice = layers_to_choose_from(model_id)
     if choice is None:
         return None
@@ -69,12 +69,17 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             key="blueprints",
             bind="query-params",
             help=(
-                "Keep this many tokens, mask the next ones, and repeat; then shift. See "
-                "the Masking blueprints page."
+                "(2,1) keeps two tokens, masks the next one, and repeats. Each shift of this "
+                "pattern gives one masked input. See the Masking blueprints page."
             ),
         )
         epochs = columns[1].number_input(
-            "Epochs", value=10, step=1, key="epochs", bind="query-params", help=("From 1 to 1000")
+            "Epochs",
+            value=10,
+            step=1,
+            key="epochs",
+            bind="query-params",
+            help="Number of passes over all masked inputs of a text, from 1 to 1000.",
         )
         learning_rate = columns[2].number_input(
             "Learning rate",
@@ -101,7 +106,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
                     "may fall below 1."
                 ),
             )
-        said_inside = st.container()
+        error_place = st.container()
         unmasked = st.toggle(
             "Predict all tokens without masking",
             key="unmasked",
@@ -118,7 +123,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             st.caption(f"Precision: {settings.precision_in_words}.")
         say_how_long(texts, settings)
     except NeuralvizError as error:
-        with said_inside if folder.open else st.container():
+        with error_place if folder.open else st.container():
             show_error(error)
         why_not = str(error)
     if not texts:
@@ -130,7 +135,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
 def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
     """1-D parameters and vocabulary size; of the bundled model without loading it.
 
-    None when the model cannot be had yet; the page has said so.
+    None when the model is not available yet; the page has said so.
     """
     if model_id == BUNDLED:
         shapes = bundled.shapes()
@@ -199,7 +204,7 @@ def run_settings(
     """The settings of a run, from what the widgets hold.
 
     Raises:
-        SettingsError: one makes no sense.
+        SettingsError: one is not valid.
     """
     check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     check_tolerance(tolerance)

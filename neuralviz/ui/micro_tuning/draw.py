@@ -22,13 +22,15 @@ from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
     from neuralviz.micro_tuning.record import RunRecord
 
 SHOWN_PRODUCTS = 100
+NAMED_TEXTS = 5  # in a warning
 
 
 def show_record(record: RunRecord, key: str, *, wide: bool) -> int:
@@ -49,15 +51,16 @@ def show_record(record: RunRecord, key: str, *, wide: bool) -> int:
         )
         live_figure(figure, key=f"{key}-norm", height=380, name="delta-norm")
     strongest = record.strongest_neurons(layer, text)
-    moved = record.last[layer][text, strongest]
+    changes = record.last[layer][text, strongest]
     figure = delta_heatmap(
-        record.delta(layer, text), record.settings.layers[layer], strongest, moved
+        record.delta(layer, text), record.settings.layers[layer], strongest, changes
     )
     live_figure(figure, key=f"{key}-delta", height=340, name="delta")
     st.caption(
-        "Strongest neurons: "
+        "Neurons that changed most: "
         + ", ".join(
-            f"**{neuron}** ({by:+.3g})" for neuron, by in zip(strongest, moved, strict=True)
+            f"**{neuron}** ({change:+.3g})"
+            for neuron, change in zip(strongest, changes, strict=True)
         )
     )
     return text
@@ -80,34 +83,35 @@ def _pick_layer(record: RunRecord, key: str) -> int:
 
 
 def _warnings(record: RunRecord) -> None:
-    """What a person should know before believing the figures."""
+    """What to know before believing the figures."""
     if record.diverged:
-        which = _numbers(record.diverged)
         st.warning(
-            f"The run diverged on text {which}: the loss became infinite or NaN. The last "
-            "finite weights are shown. Lower the learning rate (the paper uses 0.01)."
+            f"The run diverged on {_name_texts(record.diverged)}: the loss became infinite or NaN. "
+            "The last finite weights are shown. Lower the learning rate (the paper uses 0.01)."
         )
     elif rose := [i for i in record.started() if record.loss_rose(i)]:
         st.warning(
-            f"The loss of text {_numbers(rose)} rose instead of falling. Lower the learning "
+            f"The loss of {_name_texts(rose)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
     foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
     if foreign:
         st.warning(
-            f"Many words of text {_numbers(foreign)} are not in the model's vocabulary, or "
-            "only in pieces. Is the text in another language? The bundled model is for "
-            "English and ignores case."
+            f"Many words of {_name_texts(foreign)} are not in the model's vocabulary, or only in "
+            "pieces. For texts in another language, choose a model of that language; the bundled "
+            "model is for English and ignores case."
         )
 
 
-def _numbers(texts: Sequence[int] | set[int]) -> str:
-    first = ", ".join(str(i + 1) for i in sorted(texts)[:5])
-    return first + (" and others" if len(texts) > 5 else "")
+def _name_texts(texts: Collection[int]) -> str:
+    """``text 3``, ``texts 1, 2``, ``texts 1, 2, 3, 4, 5 and 12 more``."""
+    more = f" and {len(texts) - NAMED_TEXTS:,} more" if len(texts) > NAMED_TEXTS else ""
+    numbers = ", ".join(str(i + 1) for i in sorted(texts)[:NAMED_TEXTS])
+    return f"text{'s' * (len(texts) > 1)} {numbers}{more}"
 
 
 def show_after(record: RunRecord, key: str, text: int) -> None:
-    """What can be said when a text is learnt: who wrote the delta, predictions, products."""
+    """What is known after a text: shares, predictions, cosine similarities, downloads."""
     report = record.reports.get(text)
     if report is not None:
         _shares(record, key, text)
@@ -129,7 +133,7 @@ def show_after(record: RunRecord, key: str, text: int) -> None:
             name="products",
             height=min(720, 200 + 60 * len(shown)),
         )
-    _take_away(record, key)
+    _downloads(record, key)
 
 
 def _shares(record: RunRecord, key: str, text: int) -> None:
@@ -142,22 +146,23 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
         return
     words = [report.text.text[start:end] for start, end in report.text.word_spans]
     shares = np.bincount(report.text.words, weights=report.shares, minlength=len(words))
-    lacking = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
+    unknown = np.bincount(report.text.words, weights=report.text.unknown, minlength=len(words)) > 0
     labels = [
-        f"{word} (?)" if unknown else word for word, unknown in zip(words, lacking, strict=True)
+        f"{word} (?)" if is_unknown else word
+        for word, is_unknown in zip(words, unknown, strict=True)
     ]
     with swiped(f"{key}-shares-wide", shares_width(labels)):
         show_figure(
             shares_figure(labels, shares, "Which words shaped the embedding"),
             key=f"{key}-shares",
-            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": lacking}),
+            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
             name="word-shares",
             height=400,
         )
-    note = f"The shares of all words and of weight decay ({report.decay_share:.1%}) sum to 100 %."
-    if lacking.any():
-        unknown = ", ".join(dict.fromkeys(w for w, u in zip(words, lacking, strict=True) if u))
-        note += f" Words marked (?) are not in the vocabulary: {shorten(unknown, 200)}."
+    note = f"The shares of all words and of weight decay ({report.decay_share:.1%}) sum to 100%."
+    if unknown.any():
+        listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
+        note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."
     if record.settings.in_bf16:
         note += " Rounding to bfloat16 changes these shares far more than the embedding."
     st.caption(plain(note))
@@ -165,16 +170,16 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
 
 def _predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
-    said = report.predictions
+    predictions = report.predictions
     st.markdown("**What the model predicts at the masked positions**")
     table = pd.DataFrame(
         {
-            "input": said.input + 1,
-            "hidden": [report.text.piece(token) for token in said.token],
-            "before": said.before * 100,
-            "after": said.after * 100,
-            "before, likeliest": said.words_before,
-            "after, likeliest": said.words_after,
+            "masked input": predictions.input + 1,
+            "masked token": [report.text.piece(token) for token in predictions.token],
+            "probability before": predictions.before * 100,
+            "probability after": predictions.after * 100,
+            "top predictions before": predictions.words_before,
+            "top predictions after": predictions.words_after,
         }
     )
     st.dataframe(
@@ -183,27 +188,26 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
         height=320,
         key=f"{key}-predictions",
         column_config={
-            name: st.column_config.ProgressColumn(
-                name, format="%.1f %%", min_value=0, max_value=100
-            )
-            for name in ("before", "after")
+            name: st.column_config.ProgressColumn(name, format="%.1f%%", min_value=0, max_value=100)
+            for name in ("probability before", "probability after")
         },
     )
     st.caption(
-        f"Mean probability of the masked token: {said.before.mean():.0%} before and "
-        f"{said.after.mean():.0%} after micro-tuning. It rose at "
-        f"{(said.after > said.before).mean():.0%} of {len(said.input):,} masked positions."
+        f"Mean probability of the masked token: {predictions.before.mean():.0%} before and "
+        f"{predictions.after.mean():.0%} after micro-tuning. It rose at "
+        f"{(predictions.after > predictions.before).mean():.0%} of "
+        f"{many(len(predictions.input), 'masked position')}."
     )
 
 
-def _take_away(record: RunRecord, key: str) -> None:
+def _downloads(record: RunRecord, key: str) -> None:
     """Losses and embeddings as files."""
     started = record.started()
 
     def losses() -> str:
         epochs = np.arange(len(record.loss))
         table = pd.DataFrame(record.loss[:, started], columns=[f"text {i + 1}" for i in started])
-        table.insert(0, "epochs learnt", epochs)
+        table.insert(0, "epoch", epochs)
         return frame_csv(table)
 
     def embeddings() -> bytes:
@@ -218,7 +222,7 @@ def _take_away(record: RunRecord, key: str) -> None:
         "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
     ):
         st.download_button(
-            "Embeddings (parquet)", embeddings, "neural-embeddings.parquet",
+            "Embeddings (Parquet)", embeddings, "neural-embeddings.parquet",
             key=f"{key}-embeddings", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(

@@ -43,7 +43,7 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> 
 
 
 def show_runs() -> None:
-    """The runs of this session, two beside each other; before the first, a recorded one."""
+    """The runs of this session, two side by side; before the first, a recorded one."""
     runs: list[Run[RunRecord]] = RUNS.all()
     if not runs:
         _show_recorded_run()
@@ -123,8 +123,8 @@ def recorded_run() -> RunRecord:
 def _about(record: RunRecord) -> str:
     n = len(record.texts)
     s = record.settings
-    masks = "nothing masked" if s.predict_unmasked else ", ".join(map(str, s.blueprints))
+    masking = "no masking" if s.predict_unmasked else ", ".join(map(str, s.blueprints))
     return (
         f"{many(n, 'text')}, {many(s.epochs, 'epoch')}, learning rate {s.learning_rate:g}, "
-        f"{many(len(s.layers), 'layer')}, {masks}; {record.model_id}, {s.precision_in_words}"
+        f"{many(len(s.layers), 'layer')}, {masking}; {record.model_id}, {s.precision_in_words}"
     )
