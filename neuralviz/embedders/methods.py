@@ -14,6 +14,7 @@ from neuralviz.layers.settings import PARTS, VARIANTS
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.settings import (
     DEFAULT_TOLERANCE,
+    MAX_EPOCHS,
     PRECISIONS,
     check_precision,
     check_tolerance,
@@ -31,6 +32,7 @@ class Option:
 
     Attributes:
         name: the argument of the embedder.
+        line: what it sets, e.g. ``Number of epochs``.
         expects: what a person has to type, e.g. ``a whole number``.
         read: the value from what was typed; raises ValueError or `SettingsError`.
         default: what is typed by default.
@@ -38,6 +40,7 @@ class Option:
     """
 
     name: str
+    line: str
     expects: str
     read: Callable[[str], Any]
     default: str
@@ -105,26 +108,58 @@ def _read_tolerance(text: str) -> float:
 
 
 YES_OR_NO = ("yes", "no")
-_layer = Option("layer", "numbers separated by commas, last or all", _read_layer_numbers, "last")
-_blueprints = Option(
-    "blueprints", "pairs like (2, 1), (1, 3)", parse_blueprints, "(2, 1), (1, 1), (1, 2), (1, 3)"
+_layer = Option(
+    "layer",
+    "Layer or layers to pool",
+    "layer numbers separated by commas, last, or all",
+    _read_layer_numbers,
+    "last",
 )
-_learning_rate = Option("learning_rate", "a number", float, "0.01")
-_weight_decay = Option("weight_decay", "a number", float, "0.01")
+_blueprints = Option(
+    "blueprints",
+    "Masking blueprints",
+    "pairs (keep, mask) such as (2, 1), (1, 3)",
+    parse_blueprints,
+    "(2, 1), (1, 1), (1, 2), (1, 3)",
+)
+_learning_rate = Option("learning_rate", "AdamW's learning rate", "a number above 0", float, "0.01")
+_weight_decay = Option(
+    "weight_decay", "AdamW's weight decay", "a number of at least 0", float, "0.01"
+)
 _how_exactly = (
-    Option("precision", "exact, fast, bf16 or fast+bf16", check_precision, "exact", PRECISIONS),
     Option(
-        "tolerance", "a number above 0 and below 1", _read_tolerance, f"{DEFAULT_TOLERANCE:g}"
+        "precision",
+        "How exactly micro-tuning is computed",
+        "exact, fast, bf16 or fast+bf16",
+        check_precision,
+        "exact",
+        PRECISIONS,
     ),
-)  # fmt: skip
+    Option(
+        "tolerance",
+        "With fast: how far the cosine similarity to the exact embedding may fall below 1",
+        "a number above 0 and below 1",
+        _read_tolerance,
+        f"{DEFAULT_TOLERANCE:g}",
+    ),
+)
 
 
 def _special_tokens(default: str) -> Option:
-    return Option("special_tokens", "yes or no", _read_yes_or_no, default, YES_OR_NO)
+    return Option(
+        "special_tokens",
+        "Include special tokens in the mean",
+        "yes or no",
+        _read_yes_or_no,
+        default,
+        YES_OR_NO,
+    )
 
 
 def _epochs(default: str) -> Option:
-    return Option("epochs", "a whole number", int, default)
+    return Option(
+        "epochs", "Number of epochs", f"a whole number from 1 to {MAX_EPOCHS}", int, default
+    )
 
 
 def _pooled(line: str, *more: Option) -> Method:
@@ -137,28 +172,54 @@ def _tuned(line: str) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "mean": _pooled(
-        "Mean of the token vectors, including special tokens.", _special_tokens("yes")
-    ),
+    "mean": _pooled("Mean of the token vectors, including special tokens.", _special_tokens("yes")),
     "cls": _pooled("Vector of [CLS], the special token before the text."),
     "sep": _pooled("Vector of [SEP], the special token after the text."),
     "last": _pooled("Vector of the text's last token."),
     "sbert-wk": Method(
-        ("Weighted mean of token vectors; the weights come from how the vectors change "
-"across the layers."),
+        (
+            "Weighted mean of token vectors; the weights come from how the vectors change "
+            "across the layers."
+        ),
         "text",
         MINILM,
         (
             Option(
-                "variant", "authors or paper", partial(_read_choice, choices=VARIANTS),
-                "authors", VARIANTS,
+                "variant",
+                "Formulas to use: those of the authors' code or of the paper",
+                "authors or paper",
+                partial(_read_choice, choices=VARIANTS),
+                "authors",
+                VARIANTS,
             ),
-            Option("layer_start", "a whole number or default", _read_layer_start, "default"),
-            Option("window", "a whole number of at least 1", _read_window, "2"),
-            Option("omega", "a number from 0 to 1", _read_share, "0.5"),
             Option(
-                "part", f"one of {', '.join(PARTS)}",
-                partial(_read_choice, choices=tuple(PARTS)), "all", tuple(PARTS),
+                "layer_start",
+                "First layer to use",
+                "a whole number, or default (a third of the way)",
+                _read_layer_start,
+                "default",
+            ),
+            Option(
+                "window",
+                "Layers on each side to compare with",
+                "a whole number of at least 1",
+                _read_window,
+                "2",
+            ),
+            Option(
+                "omega",
+                "Weight of alignment (novelty has the rest)",
+                "a number from 0 to 1",
+                _read_share,
+                "0.5",
+            ),
+            Option(
+                "part",
+                "Part of SBERT-WK to use",
+                f"{', '.join(list(PARTS)[:-1])} or {list(PARTS)[-1]}",
+                partial(_read_choice, choices=tuple(PARTS)),
+                "all",
+                tuple(PARTS),
             ),
         ),
     ),
@@ -167,13 +228,26 @@ METHODS: dict[str, Method] = {
         "masked",
         BUNDLED,
         (
-            Option("layers", "head, last_block or layer names", read_layers, "head"),
+            Option(
+                "layers",
+                "Layers to micro-tune",
+                "head, last_block, or layer names separated by commas",
+                read_layers,
+                "head",
+            ),
             *_how_exactly,
             _blueprints,
             _epochs("10"),
             _learning_rate,
             _weight_decay,
-            Option("predict_unmasked", "yes or no", _read_yes_or_no, "no", YES_OR_NO),
+            Option(
+                "predict_unmasked",
+                "Predict every token, without masking",
+                "yes or no",
+                _read_yes_or_no,
+                "no",
+                YES_OR_NO,
+            ),
         ),
     ),
     "neural-1": Method(
@@ -183,21 +257,23 @@ METHODS: dict[str, Method] = {
         (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
     ),
     "avg": Method(
-        ("Mean of the masked language model's token vectors, without special tokens or "
-"micro-tuning."),
+        (
+            "Mean of the masked language model's token vectors, without special tokens or "
+            "micro-tuning."
+        ),
         "text",
         BUNDLED,
         (_layer,),
     ),
     "cls-tuned": _tuned("Vector of [CLS] after micro-tuning."),
-    "avg-tuned": _tuned("Mean of the token vectors after micro-tuning, without special "
-"tokens."),
+    "avg-tuned": _tuned("Mean of the token vectors after micro-tuning, without special tokens."),
     "cls-diff": _tuned("Change of the [CLS] vector caused by micro-tuning."),
-    "avg-diff": _tuned("Change of the mean token vector caused by micro-tuning, without "
-"special tokens."),
+    "avg-diff": _tuned(
+        "Change of the mean token vector caused by micro-tuning, without special tokens."
+    ),
     "sentence-transformer": Method(
-        "Any model of sentence-transformers, with its own pooling.",
+        "Any sentence-transformers model, with its own pooling.",
         "sentence-transformer",
         MINILM,
     ),
-}  # fmt: skip
+}

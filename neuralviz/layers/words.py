@@ -83,8 +83,8 @@ class WordVariances:
         if len(frequent) < len(GROUPS):
             raise SettingsError(
                 f"Only {many(len(frequent), 'word')} of this corpus occur at least "
-                f"{min_count:,} times; three groups need at least 3. Lower the number, or "
-                "add texts."
+                f"{min_count:,} times; at least 3 are needed for three groups. Lower the "
+                "number of occurrences, or add texts."
             )
         cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
         return tuple(

@@ -105,9 +105,20 @@ def _ask(key: str, option: Option) -> str:
     label = option.name.replace("_", " ")
     if option.choices:
         place = option.choices.index(option.default)
-        chosen = st.selectbox(label, option.choices, index=place, key=key, bind="query-params")
+        chosen = st.selectbox(
+            label,
+            option.choices,
+            index=place,
+            key=key,
+            bind="query-params",
+            help=f"{option.line}.",
+        )
         return chosen or option.default
     typed = st.text_input(
-        label, option.default, key=key, bind="query-params", help=f"{option.expects.capitalize()}."
+        label,
+        option.default,
+        key=key,
+        bind="query-params",
+        help=f"{option.line}: {option.expects}.",
     )
     return (typed or "").strip() or option.default
