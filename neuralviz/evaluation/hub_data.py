@@ -123,7 +123,9 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         ) from error
     except Exception as error:  # whatever a format of theirs may run into
         reason = (
-            str(error).strip().splitlines()[0][:200] if str(error).strip() else ("unknown reason")
+            str(error).strip().splitlines()[0][:200].rstrip(".")
+            if str(error).strip()
+            else ("unknown reason")
         )
         raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
 

@@ -93,7 +93,7 @@ class Results:
         sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in rows_of.items()]
         compared = self.compared.get(data)
         if compared is not None:
-            sentences += [f"Shared errors ({name}): {why}" for name, why in compared.failed.items()]
+            sentences += [f"shared errors ({name}): {why}" for name, why in compared.failed.items()]
         return sentences
 
     def left_out(self, data: int) -> str:

@@ -48,8 +48,8 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
     assert pairs.notes == (
         "1 row was left out for more fields than the first line has (line 12); put texts that "
         "contain “,” in quotation marks.",
-        "2 rows were left out because “sentence1” or “sentence2” is missing (line 3, 4).",
-        "4 rows were left out because “score” is no number such as 3.5 (line 5, 6, 7, 8).",
+        "Skipped 2 rows: “sentence1” or “sentence2” is missing (lines 3, 4).",
+        "Skipped 4 rows: “score” is not a number (lines 5, 6, 7, 8).",
     )
 
 
@@ -58,13 +58,13 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
     [
         (b"", "p.csv is empty"),
         (b" \n\n", "p.csv is empty"),
-        (b"one,two,score\nA,B,1\n", "needs the columns.*it has “one”, “two”, “score”"),
+        (b"one,two,score\nA,B,1\n", "needs the columns.*It has: “one”, “two”, “score”"),
         (b"sentence1,sentence2\nA,B\n", "needs the columns.*it has “sentence1”, “sentence2”"),
         (b"A sentence.\nAnother one.\n", "needs the columns"),
         (b"sentence1,sentence2,score\n", "has 0 pairs with two sentences"),
         (b"sentence1,sentence2,score\nA,B,1\nC,D,x\nE,F,2\n", "has 2 pairs.*line 3"),
         (b'sentence1,sentence2,score\nA,B,1\n"C,D,2\nE,F,3\n', "quotation marks from line 3"),
-        (bytes(range(256)) * 4, "does not look like text"),
+        (bytes(range(256)) * 4, "is not a text file"),
     ],
 )
 def test_what_is_no_table_of_pairs_is_refused_with_a_sentence(content: bytes, says: str):
@@ -97,9 +97,7 @@ def test_pairs_may_be_in_any_table(tmp_path):
         assert pairs.scores.tolist() == [0, 1, 1.5]
         assert pairs.sentences1 == ("a0", "a2", "a3")
         unit = name.removeprefix("p.").replace("jsonl", "line").replace("json", "row")
-        assert pairs.notes == (
-            f"1 row was left out because “score” is no number such as 3.5 ({unit} 2).",
-        )
+        assert pairs.notes == (f"Skipped 1 row: “score” is not a number ({unit} 2).",)
 
 
 def test_the_sample_pairs_are_read_whole():
@@ -117,7 +115,7 @@ def test_a_line_for_each_pooling_over_the_layers():
     figure = layer_figure({"mean": [0.1, 0.2, 0.3], "cls": [np.nan, 0.2, 0.1]}, "Spearman")
     assert [trace.name for trace in figure.data] == [
         "mean of all tokens",
-        "first special token (CLS)",
+        "[CLS]",
     ]
     assert list(figure.data[0].x) == [0, 1, 2]
     assert list(figure.data[0].y) == [0.1, 0.2, 0.3]
@@ -125,7 +123,9 @@ def test_a_line_for_each_pooling_over_the_layers():
 
 
 def test_bars_carry_their_numbers():
-    figure = ablation_figure({"Last layer, mean": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson")
+    figure = ablation_figure(
+        {"Mean of the last layer": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson"
+    )
     assert list(figure.data[0].text) == ["0.500", "none", "-0.250"]
     colours = figure.data[0].marker.color
     assert colours[0] != colours[1] == colours[2]

@@ -164,7 +164,10 @@ def test_a_download_that_breaks_off(checkout: Checkout) -> None:
     )  # fmt: skip
     assert code == 0
     assert asked[-1] == "install --quiet -c constraints.txt -e ."
-    assert "Could not download PyTorch without CUDA. Installing PyTorch like any other package" in printed
+    assert (
+        "Could not download PyTorch without CUDA. Installing PyTorch like any other package"
+        in printed
+    )
 
 
 @pytest.mark.parametrize(

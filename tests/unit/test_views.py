@@ -40,7 +40,7 @@ def test_a_view_can_be_written_over(home: Path) -> None:
     assert views.load_texts(view_id) == ["b"]
     assert len(list((home / "views").iterdir())) == 1
     for foul in ("../../secret", "short", "AAAAAAAAAAAA\n"):
-        with pytest.raises(ValueError, match="not the id of a view"):
+        with pytest.raises(ValueError, match="not a valid view ID"):
             views.save_texts(["b"], foul)
     assert len(list((home / "views").iterdir())) == 1
 
