@@ -64,7 +64,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
     assert "Skipped 1 empty line." in result.stderr
     assert (
-        "Wrote 2 embeddings with 1,152 values each to out.parquet (neural, exact)." in result.stderr
+        "2 embeddings with 1,152 values each to out.parquet (neural, exact)." in result.stderr
     )
     assert result.stdout == ""
 
@@ -117,7 +117,7 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
         (["texts.txt", "-o", "out.csv", "--option", "blueprints=(0,3)"], "(0, 3)"),
         (
             ["texts.txt", "-o", "out.csv", "--option", "layers=a,b"],
-            r"not a layer \(1-D parameter\)",
+            "not a layer (1-D",
         ),
         (["texts.txt", "-o", "out.csv", "--option", "predict_unmasked=perhaps"], "yes or no"),
         (["texts.txt", "-o", "out.csv", "--option", "precision=rough"], "exact, fast, bf16"),
@@ -243,8 +243,8 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     result = run(*words, *QUICK, "--option", "mean.layer=-1")
     assert result.exit_code == 0, result.stderr
     assert (
-        "Wrote the cosine similarities of 3 pairs by 3 methods to out (neural, exact; neural+mean, exact)."
-        in result.stderr
+        "Wrote the cosine similarities of 3 pairs by 3 methods to out "
+        "(neural, exact; neural+mean, exact)." in result.stderr
     )
     table = pd.read_parquet("out/products.parquet")
     other = pd.read_csv("out/products.csv")

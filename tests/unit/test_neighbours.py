@@ -151,7 +151,7 @@ def test_a_vector_that_is_no_vector_is_named(broken):
 
 def test_what_cannot_be_searched_is_said():
     vectors = some_vectors(10)
-    with pytest.raises(SettingsError, match="Unknown metric “hamming”. Choose from: cosine"):
+    with pytest.raises(SettingsError, match=r"Unknown metric “hamming”\. Choose from: cosine"):
         find_neighbours(vectors, 3, "hamming")
     with pytest.raises(SettingsError, match="at least 1"):
         find_neighbours(vectors, 0)

@@ -46,8 +46,8 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
     pairs = read_pairs(Source("p.csv", content.encode()))
     assert pairs.scores.tolist() == [1, 3.5, -700, 1000]
     assert pairs.notes == (
-        "1 row was left out for more fields than the first line has (line 12); put texts that "
-        "contain “,” in quotation marks.",
+        "Skipped 1 row with more fields than the header (line 12). Put texts that contain “,” in "
+        "quotation marks.",
         "Skipped 2 rows: “sentence1” or “sentence2” is missing (lines 3, 4).",
         "Skipped 4 rows: “score” is not a number (lines 5, 6, 7, 8).",
     )

@@ -87,10 +87,10 @@ def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     read = read_texts(Source("a.csv", content))
     assert (read.texts, read.ids) == (("bye",), ("2",))
     assert read.notes == (
-        "2 rows were left out for more fields than the first line has (line 2, 5); put texts that "
-        "contain “,” in quotation marks.",
+        "Skipped 2 rows with more fields than the header (lines 2, 5). Put texts that contain “,” "
+        "in quotation marks.",
     )
-    with pytest.raises(TextError, match="put texts that contain “,” in quotation marks"):
+    with pytest.raises(TextError, match="Put texts that contain “,” in quotation marks"):
         read_texts(Source("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n"))
     many = b"a,b\n1,two\n" + b"1,2,3\n" * 7
     assert "(line 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
@@ -236,7 +236,7 @@ def test_many_alike_ids_take_no_longer_than_others() -> None:
 def test_the_column_of_the_ids_may_be_chosen() -> None:
     content = b"id,key,text\n1,k1,One\n2,k2,Two\n"
     assert read_texts(Source("a.csv", content), id_column="key").ids == ("k1", "k2")
-    with pytest.raises(TextError, match="no column “nr”. Its columns are: “id”, “key”, “text”"):
+    with pytest.raises(TextError, match=r"no column “nr”\. Its columns are: “id”, “key”, “text”"):
         read_texts(Source("a.csv", content), id_column="nr")
 
 
@@ -373,12 +373,12 @@ def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
     assert read.texts == ("A text", "A text")
     assert read.labels["file"] == ("text.txt", "twice.txt")
     assert read.notes == (
-        ".git is hidden.",
-        ".hidden.txt is hidden.",
-        "circle.txt is a link that leads out of the folder.",
-        "link.txt is a link that leads out of the folder.",
-        "links is a link to a folder.",
-        "3 more of this kind.",
+        "Skipped .git: hidden.",
+        "Skipped .hidden.txt: hidden.",
+        "Skipped circle.txt: link to a file outside the folder.",
+        "Skipped link.txt: link to a file outside the folder.",
+        "Skipped links: link to a folder.",
+        "And 3 more like this.",
     )
 
 
@@ -424,9 +424,9 @@ def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
     read = read_folder(tmp_path)
     assert read.texts == ("One",)
     assert read.notes == (
-        "loop.txt is a link that leads out of the folder.",
+        "Skipped loop.txt: link to a file outside the folder.",
         "empty.txt is empty.",
-        "pipe.txt is no file, so there is no text in it.",
+        "pipe.txt is not a regular file.",
     )
 
 
@@ -444,7 +444,7 @@ def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}.txt").write_text("One")
     assert len(read_folder(tmp_path, max_files=4).texts) == 4
-    with pytest.raises(TextError, match="has more than 3 files. Choose a folder inside it"):
+    with pytest.raises(TextError, match=r"has more than 3 files\. Choose a folder inside it"):
         read_folder(tmp_path, max_files=3)
 
 

@@ -93,7 +93,7 @@ def test_names_are_free_tidy_and_changed(store: CorpusStore):
 
 def test_a_column_that_is_not_there_is_named(store: CorpusStore):
     corpus = store.add("c", READ)
-    with pytest.raises(StoreError, match="has no column “size”. Its columns are: “topic”"):
+    with pytest.raises(StoreError, match=r"has no column “size”\. Its columns are: “topic”"):
         store.labels(corpus, "size")
 
 
