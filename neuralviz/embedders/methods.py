@@ -137,7 +137,7 @@ _how_exactly = (
     ),
     Option(
         "tolerance",
-        "With fast: how far the cosine similarity to the exact embedding may fall below 1",
+        "With fast: allowed drop of the cosine similarity to the exact embedding",
         "a number above 0 and below 1",
         _read_tolerance,
         f"{DEFAULT_TOLERANCE:g}",
@@ -186,8 +186,8 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas to use: those of the authors' code or of the paper",
-                "authors or paper",
+                "Formulas to use",
+                "authors (of the authors' code) or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",
                 VARIANTS,
