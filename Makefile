@@ -1,4 +1,4 @@
-# `make` alone lists what there is. Works with GNU make 3.81 and later, on Linux and macOS.
+# `make` alone lists the targets. Works with GNU make 3.81 and later, on Linux and macOS.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -15,27 +15,27 @@ help: ## list the targets
 	@echo
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 	@echo
-	@echo "  PYTHON=python3.12    the Python to set up with, 3.11 or newer"
-	@echo "  TORCH=cuda           PyTorch with CUDA where no NVIDIA GPU is found; TORCH=cpu: without"
-	@echo "  ARGS=\"--port 8600\"   passed on to the app, to pytest or to the script"
+	@echo "  PYTHON=python3.12    Python to use, 3.11 or newer"
+	@echo "  TORCH=cuda           install PyTorch with CUDA even without an NVIDIA GPU; TORCH=cpu: without"
+	@echo "  ARGS=\"--port 8600\"   options for the app, pytest or the script"
 
-app: ## set up what is missing and open the app
+app: ## set up what is missing, and open the app
 	@$(SET_UP) app
 	$(BIN)/neuralviz app $(ARGS)
 
-test: set-up lint browser ## set up, check the code and run all tests, browser included
+test: set-up lint browser ## set up, check the code, and run all tests (with a browser)
 	@scripts/run_tests.sh $(BIN)/python $(ARGS)
 
-lint: set-up ## style, formatting and types
+lint: set-up ## check style, formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
-format: set-up ## put the code into its one format
+format: set-up ## format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-screenshots: set-up browser ## make the pictures of the README anew
+screenshots: set-up browser ## take the screenshots of the README again
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 benchmarks: set-up browser ## measure the speed on this machine
@@ -50,5 +50,5 @@ browser: set-up
 set-up:
 	@$(SET_UP) test
 
-clean: ## remove the virtual environment and what was built
+clean: ## remove the virtual environment and build files
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -30,11 +30,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="ablations", choices=EXPERIMENTS)
     parser.add_argument("--precision", default="exact")
-    parser.add_argument("--limit", type=int, help="take the first so many pairs")
+    parser.add_argument("--limit", type=int, help="number of pairs to use, from the first")
     args = parser.parse_args()
     folder = os.environ.get("NEURALVIZ_DATA")
     if not folder:
-        sys.exit("This needs the STS benchmark: set NEURALVIZ_DATA to the folder that has stsb/.")
+        sys.exit("Needs the STS benchmark. Set NEURALVIZ_DATA to the folder that contains stsb/.")
     path = Path(folder) / "stsb" / "test.csv"
     data = read_data(Source.at(path), **({"max_rows": args.limit} if args.limit else {}))
     typed = {} if args.precision == "exact" else {"precision": args.precision}

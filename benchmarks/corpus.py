@@ -138,8 +138,8 @@ def measure_keeping(n_texts: int, rounds: int, threads: int | None) -> None:
         encoder.encode(part, batch_size=BATCH_SIZE, show_progress_bar=False)
         direct.append(time.perf_counter() - start)
     n = len(texts) / rounds
-    print(f"{n:,.0f} texts a round, {torch.get_num_threads()} threads of torch, medians\n")
-    print("| | texts a second |")
+    print(f"{n:,.0f} texts per round, {torch.get_num_threads()} PyTorch threads, medians\n")
+    print("| | texts per second |")
     print("| --- | --- |")
     print(f"| `SentenceTransformer.encode` | {n / median(direct):,.0f} |")
     print(f"| `embed_corpus`, store included | {n / median(ours):,.0f} |")
@@ -250,16 +250,16 @@ def measure_opening(n_texts: int, visits: int) -> None:
             opened = f"{address}/corpus_map?corpus={corpus.id}&map-b=none"
             first, *later = (visit(browser, opened) for _ in range(visits + 1))
             browser.close()
-    print(f"{platform.machine()}, {os.cpu_count()} cores; a kept corpus of {n_texts:,} texts\n")
+    print(f"{platform.machine()}, {os.cpu_count()} cores; a saved corpus of {n_texts:,} texts\n")
     print("| | first visit | median | longest | goal |\n| --- | --- | --- | --- | --- |")
-    print(_row("seconds until the map can be worked with", [first[0]], [v[0] for v in later],
+    print(_row("seconds until the map responds", [first[0]], [v[0] for v in later],
                GOALS["open"], ".1f"))  # fmt: skip
     print(_row("milliseconds from a click to the text", first[1], [c for v in later for c in v[1]],
                GOALS["click"], ",.0f"))  # fmt: skip
     _, _, (largest, sent, a_click) = later[0]
     print(
         f"\nSent to the browser: {largest:,} bytes for the figure, {sent:,} with "
-        f"everything of the visit but the app's own scripts; {a_click:,} bytes a click.\n"
+        f"everything of the visit except the app's own scripts; {a_click:,} bytes per click.\n"
     )
 
 
@@ -270,11 +270,17 @@ def _row(what: str, first: Sequence[float], later: Sequence[float], goal: float,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", nargs="?", choices=["keeping", "opening"], help="both by default")
-    parser.add_argument("--texts", type=int, default=1500, help="of a round of keeping")
-    parser.add_argument("--rounds", type=int, default=3, help="of keeping, and visits")
-    parser.add_argument("--threads", type=int, help="of torch")
-    parser.add_argument("--points", type=int, default=100_000, help="of the corpus that is opened")
+    parser.add_argument("part", nargs="?", choices=["keeping", "opening"], help="default: both")
+    parser.add_argument(
+        "--texts", type=int, default=1500, help="number of texts per round of saving"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="number of rounds of saving, and of visits"
+    )
+    parser.add_argument("--threads", type=int, help="number of PyTorch threads")
+    parser.add_argument(
+        "--points", type=int, default=100_000, help="number of texts of the corpus that is opened"
+    )
     args = parser.parse_args()
     if args.part != "opening":
         measure_keeping(args.texts, args.rounds, args.threads)

@@ -1,4 +1,4 @@
-"""How long measuring takes: triplets, what two methods break in common, all measures of STS-B.
+"""How long measuring takes: triplets, shared errors of two methods, all measures of STS-B.
 
     NEURALVIZ_DATA=… python benchmarks/evaluation.py
 
@@ -48,14 +48,14 @@ def main() -> None:
     ]
     grouping = Grouping(group)
     print(f"{platform.machine()}, {os.cpu_count()} cores\n")
-    print("| | seconds | added to memory, MB | |")
+    print("| | seconds | added memory, MB | |")
     print("| --- | --- | --- | --- |")
     row(
         f"{grouping.n_triplets:,} triplets counted",
         lambda: f"{count_triplets(methods[0], grouping).error:.1%} broken",
     )
     row(
-        "what two methods break in common",
+        "shared errors of two methods",
         lambda: f"I = {shared_triplets(methods, grouping).share[0, 1]:.2f}",
     )
     folder = os.environ.get("NEURALVIZ_DATA")

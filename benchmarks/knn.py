@@ -3,9 +3,9 @@
     NEURALVIZ_DATA=… python benchmarks/knn.py
 
 Embeds the corpus and votes among the 10 nearest by cosine, each text left out of its own vote.
-Prints a table in markdown with the time that embedding took. Learning a text takes long, so the
-neural embedding is measured on an even sample, and the others on the same sample beside it.
-Vectors are kept in ``--store`` and found again there; the time is then that of the missing ones.
+Prints a table in markdown with the time that embedding took. Micro-tuning takes long, so the neural
+embedding is measured on an even sample, and the others on the same sample beside it.
+Embeddings are saved in ``--store`` and reused; the time is then that of the missing ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.embedders import embedder_spec, make_embedder
+from neuralviz.embedders import Embedder, embedder_spec, make_embedder
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.reading.source import Source
@@ -37,7 +37,7 @@ SLOW = ("neural",)
 def ag_news() -> ReadTexts:
     folder = os.environ.get("NEURALVIZ_DATA")
     if not folder:
-        sys.exit("This needs AG News: set NEURALVIZ_DATA to the folder that has ag_news/.")
+        sys.exit("Needs AG News. Set NEURALVIZ_DATA to the folder that contains ag_news/.")
     return read_texts(Source("test.csv", Path(folder) / "ag_news" / "test.csv"), column="text")
 
 
@@ -50,10 +50,12 @@ def every(read: ReadTexts, n: int) -> ReadTexts:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sample", type=int, default=1000, help="texts for the slow methods")
-    parser.add_argument("--limit", type=int, help="take an even sample of so many texts of all")
-    parser.add_argument("--store", type=Path, help="folder that keeps the vectors")
-    parser.add_argument("--threads", type=int, help="of torch")
+    parser.add_argument(
+        "--sample", type=int, default=1000, help="number of texts for the slow methods"
+    )
+    parser.add_argument("--limit", type=int, help="number of texts to use, evenly spaced")
+    parser.add_argument("--store", type=Path, help="folder to save the embeddings in")
+    parser.add_argument("--threads", type=int, help="number of PyTorch threads")
     args = parser.parse_args()
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -61,8 +63,9 @@ def main() -> None:
     if args.limit:
         read = every(read, args.limit)
     sample = every(read, min(args.sample, len(read.texts)))
-    print(f"AG News, {K}-nearest-neighbour accuracy, {torch.get_num_threads()} threads of torch\n")
-    print("| method | texts | accuracy | 95 % interval | time |")
+    print(f"AG News, {K}-NN accuracy (95 % interval), {torch.get_num_threads()} PyTorch threads\n")
+    n_all, n_sample = len(read.texts), len(sample.texts)
+    print(f"| method | {n_all:,} texts | time | sample of {n_sample:,} | time |")
     print("| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         store = CorpusStore(args.store or Path(folder))
@@ -70,22 +73,26 @@ def main() -> None:
             spec = embedder_spec(method)
             embedder = make_embedder(spec)
             embedder.encode(read.texts[:8])
-            for texts in [sample] if method in SLOW else [read, sample]:
-                corpus = store.add(f"{method} {len(texts.texts)}", texts)
-                start = time.perf_counter()
-                *_, progress = embed_corpus(store, corpus, embedder)
-                seconds = time.perf_counter() - start
-                vectors = store.vectors.get(progress.embedder, store.keys(corpus))
-                near = find_neighbours(vectors, K)
-                found = knn_accuracy(near, list(store.labels(corpus, "label")), K)
-                low, high = (f"{100 * bound:.1f}" for bound in found.interval)
-                found_before = progress.found == progress.total
-                took = "as above" if found_before else f"{seconds:,.0f} s"
-                print(
-                    f"| {method} | {corpus.n_texts:,} | {100 * found.accuracy:.1f} % "
-                    f"| {low} … {high} % | {took} |",
-                    flush=True,
-                )
+            cells = ["–", "–"] if method in SLOW else measure(store, method, embedder, read)
+            cells += measure(store, method, embedder, sample)
+            print(f"| {method} ({spec.model_id}) | {' | '.join(cells)} |", flush=True)
+
+
+def measure(store: CorpusStore, method: str, embedder: Embedder, texts: ReadTexts) -> list[str]:
+    """Accuracy with its interval, and the time that embedding took."""
+    corpus = store.add(f"{method} {len(texts.texts)}", texts)
+    start = time.perf_counter()
+    *_, progress = embed_corpus(store, corpus, embedder)
+    seconds = time.perf_counter() - start
+    vectors = store.vectors.get(progress.embedder, store.keys(corpus))
+    near = find_neighbours(vectors, K)
+    found = knn_accuracy(near, list(store.labels(corpus, "label")), K)
+    low, high = (f"{100 * bound:.1f}" for bound in found.interval)
+    is_embedded = progress.found == progress.total
+    return [
+        f"{100 * found.accuracy:.1f} % ({low} … {high})",
+        "included at left" if is_embedded else f"{seconds:,.0f} s",
+    ]
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ TEXT = (
     "The old bridge over the river was closed because of the flood last winter, and the whole "
     "village had to take the long way round through the hills."
 )
-LOSS = "[aria-label='Loss at the masked words']"
+LOSS = "[aria-label='Loss at the masked positions']"
 DRAWN = f'document.querySelector("{LOSS}")?._fullData?.[0]'
 PAIRS = sample_data() / "scored_pairs.csv"
 N_TEXTS = 100
@@ -85,7 +85,7 @@ def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
     field = page.get_by_role("textbox", name="Your texts")
     field.fill("\n".join(texts))
     field.press("Control+Enter")
-    page.get_by_text("press Compare to see it").wait_for(timeout=PATIENCE)
+    page.get_by_text("Press Compare to update").wait_for(timeout=PATIENCE)
     start = time.perf_counter()
     page.get_by_role("button", name="Compare", exact=True).click()
     whole = " && ".join(

@@ -57,7 +57,11 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=10_000)
     parser.add_argument("--dim", type=int, default=384)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--ours-only", action="store_true", help="once, for memory and large maps")
+    parser.add_argument(
+        "--ours-only",
+        action="store_true",
+        help="run once, without UMAP for comparison (for memory and large maps)",
+    )
     args = parser.parse_args()
 
     vectors, labels = vectors_in_groups(args.texts, args.dim)
@@ -116,7 +120,7 @@ def main() -> None:
 
     machine = platform.processor() or platform.machine()
     print(f"{machine}, {args.texts:,} × {args.dim}, {len(seconds['ours'])} rounds\n")
-    print("| | s | ratio | ratio of the CPU's time |\n| --- | --- | --- | --- |")
+    print("| | s | ratio | ratio of CPU time |\n| --- | --- | --- | --- |")
     for name, values in seconds.items():
         said = "| "
         if not args.ours_only:

@@ -87,7 +87,7 @@ def main() -> None:
     machine = f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
     of = f"{model.id}, {len(texts):,} texts, {args.rounds} rounds"
     print(f"{machine}, {model.device.type}, {of}\n")
-    print("| | ms a text | ratio |\n| --- | --- | --- |")
+    print("| | ms per text | ratio |\n| --- | --- | --- |")
     for name, values in seconds.items():
         ratio = float(np.median(np.array(values) / plain))
         said = f"{ratio:.2f}" + (f" (required: {REQUIRED})" if name.startswith("sbert") else "")

@@ -183,7 +183,7 @@ def table(head: list[str], rows: list[list[str]]) -> None:
 
 
 def ratios(ms: dict[str, float], to: str = "plain") -> list[str]:
-    """Throughput by that of another, and its milliseconds."""
+    """Throughput relative to another, and the milliseconds of that one."""
     return [f"{value:.1f} ms" if n == to else f"{ms[to] / value:.1f} ×" for n, value in ms.items()]
 
 
@@ -200,8 +200,8 @@ def show_sentences(model: LanguageModel, args: argparse.Namespace) -> None:
             to_exact = (vectors[name] * vectors["exact"]).sum(axis=1)
             row[3:] = [f"{cosines.mean():.5f}", f"{cosines.min():.5f}", f"{to_exact.min():.5f}"]
         rows.append(row)
-    print(f"{len(texts)} sentences in one call, 10 epochs; plain on {len(at)} of them.\n")
-    heads = ["", "ms a text", "throughput", "cosine to plain, mean", "lowest", "to exact, lowest"]
+    print(f"{len(texts)} sentences in one call, 10 epochs (plain: {len(at)} of them).\n")
+    heads = ["", "ms per text", "throughput", "cosine to plain, mean", "lowest", "to exact, lowest"]
     table(heads, rows)
 
 
@@ -212,7 +212,7 @@ def show_lengths(model: LanguageModel, args: argparse.Namespace) -> None:
         texts = of_length(model, length, 1 if length > 200 else 4)
         ms, _ = race(contestants(model, names, batch=1), texts, n_plain=1)
         rows.append([str(length), *ratios(ms)])
-    print("One text at a time, by its tokens; 10 epochs; throughput by that of plain.\n")
+    print("One text at a time, by number of tokens; 10 epochs; throughput relative to plain.\n")
     table(["tokens", *names], rows)
 
 
@@ -224,7 +224,7 @@ def show_batches(model: LanguageModel, args: argparse.Namespace) -> None:
         rounds = 1 if batch > 100 else ROUNDS
         ms, _ = race(contestants(model, names, batch=batch), texts, n_plain=4, rounds=rounds)
         rows.append([str(batch), *ratios(ms)])
-    print("Sentences, by the texts of a batch; 10 epochs; throughput by that of plain.\n")
+    print("Sentences, by batch size; 10 epochs; throughput relative to plain.\n")
     table(["batch", *names], rows)
 
 
@@ -234,7 +234,7 @@ def show_epochs(model: LanguageModel, args: argparse.Namespace) -> None:
     for epochs in EPOCHS:
         ms, _ = race(contestants(model, names, epochs=epochs), sentences(32), n_plain=4)
         rows.append([str(epochs), *ratios(ms)])
-    print("32 sentences in a batch, by epochs; throughput by that of plain.\n")
+    print("32 sentences in a batch, by number of epochs; throughput relative to plain.\n")
     table(["epochs", *names], rows)
 
 
@@ -255,8 +255,8 @@ def show_layers(model: LanguageModel, args: argparse.Namespace) -> None:
         ms, vectors = race(runners, sentences(16), n_plain=4)
         lowest = (vectors["fast"] * vectors["exact"]).sum(axis=1).min()
         rows.append([name, *ratios(ms), f"{lowest:.5f}"])
-    print("16 sentences in a batch, by the layers tuned (weights and biases but those of keys); "
-          "10 epochs; throughput by that of plain.\n")  # fmt: skip
+    print("16 sentences in a batch, by tuned layers (weights and biases except those of keys); "
+          "10 epochs; throughput relative to plain.\n")  # fmt: skip
     table(["layers", *names, "cosine of fast to exact, lowest"], rows)
 
 
@@ -268,7 +268,7 @@ def show_sizes(model: LanguageModel, args: argparse.Namespace) -> None:
         ms, vectors = race(runners, sentences(args.size_texts), n_plain=2)
         cosine = (vectors["fast"] * vectors["exact"]).sum(axis=1).mean()
         rows.append([name, *ratios(ms), f"{ms['exact']:.2f}", f"{ms['fast']:.2f}", f"{cosine:.5f}"])
-    print("Sentences, by model (that of BERT-base shape has random weights); 10 epochs.\n")
+    print("Sentences, by model (BERT-base shape has random weights); 10 epochs.\n")
     table(["model", *names, "exact, ms", "fast, ms", "cosine of fast to exact"], rows)
 
 
@@ -308,7 +308,7 @@ def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
     from torch.profiler import ProfilerActivity, profile
 
     if model.device.type != "cpu":
-        print("The profile is of a CPU alone.\n")
+        print("The profile is available on a CPU only.\n")
         return
     texts = sentences(32)
     weights = sum(p.numel() for name, p in model.network.named_parameters() if "layer." in name)
@@ -341,9 +341,9 @@ def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
         rate = operations / took
         rows.append([precision, *(f"{share / total:.0%}" for share in shares),
                      f"{rate / 1e9:,.0f}", f"{peak / 1e9:,.0f}", f"{rate / peak:.0%}"])  # fmt: skip
-    print("32 sentences: shares of the time, and the rate of the operations that cannot be avoided "
+    print("32 sentences: shares of the time, and the rate of the unavoidable operations "
           "(one forward pass; the output layer, forward and backward, in every epoch of exact and "
-          f"in the first of fast) beside that of a product of {size} × {size}.\n")  # fmt: skip
+          f"in the first of fast) compared with a product of {size} × {size}.\n")  # fmt: skip
     heads = ["", "matrix products", "softmax", "all else", "GFLOP/s", "of the machine", "share"]
     table(heads, rows)
 
@@ -392,7 +392,7 @@ SHOW = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sections", nargs="+", default=list(SHOW), choices=SHOW)
-    parser.add_argument("--device", help="cpu, cuda …; by default the best there is")
+    parser.add_argument("--device", help="cpu, cuda …; default: the fastest available")
     parser.add_argument("--texts", type=int, default=128)
     parser.add_argument("--plain-texts", type=int, default=16)
     parser.add_argument("--size-texts", type=int, default=16)

@@ -59,7 +59,7 @@ METHODS: list[tuple[str, str | None, dict[str, str]]] = [
 def pairs_of(split: str, limit: int | None) -> ScoredPairs:
     folder = os.environ.get("NEURALVIZ_DATA")
     if not folder:
-        sys.exit("This needs the STS benchmark: set NEURALVIZ_DATA to the folder that has stsb/.")
+        sys.exit("Needs the STS benchmark. Set NEURALVIZ_DATA to the folder that contains stsb/.")
     path = Path(folder) / "stsb" / f"{split}.csv"
     pairs = read_pairs(Source(path.name, path.read_bytes()))
     return pairs if limit is None else pairs.first(limit)
@@ -89,10 +89,12 @@ def tf_idf(texts: list[str]) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--limit", type=int, help="take the first so many pairs of each split")
+    parser.add_argument(
+        "--limit", type=int, help="number of pairs to use of each split, from the first"
+    )
     parser.add_argument("--splits", nargs="+", default=["dev", "test"], choices=["dev", "test"])
-    parser.add_argument("--only", nargs="+", help="names of methods; by default all")
-    parser.add_argument("--threads", type=int, help="of torch")
+    parser.add_argument("--only", nargs="+", help="names of methods; default: all")
+    parser.add_argument("--threads", type=int, help="number of PyTorch threads")
     args = parser.parse_args()
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -34,7 +34,7 @@ class UnreadableTextError(TextError):
     def __init__(self, reason: str, place: int, n_texts: int) -> None:
         self.reason = reason
         self.place = place
-        which = f"Text {place + 1}" if n_texts > 1 else "Text"
+        which = f"Text {place + 1}" if n_texts > 1 else "The text"
         super().__init__(f"{which} {reason}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
-_NAMED_LINES = 5  # so many lines that were left out are named
+_NAMED_LINES = 5  # so many of the skipped lines are named
 
 
 def free_name(
@@ -20,11 +20,12 @@ def free_name(
             ``name (2)``, ``name (3)``.
         same: two names are alike when this makes the same of them.
     """
-    known = {same(one) for one in taken}
-    behind = itertools.chain([mark], (f"{mark} {n}" for n in itertools.count(2)))
+    unavailable = {same(other) for other in taken}
+    marks = itertools.chain([mark], (f"{mark} {n}" for n in itertools.count(2)))
     numbers = map(str, itertools.count(2))
-    brackets = (f"{name} ({inner})" for inner in (behind if mark else numbers))
-    return next(one for one in itertools.chain([name], brackets) if same(one) not in known)
+    bracketed = (f"{name} ({inner})" for inner in (marks if mark else numbers))
+    candidates = itertools.chain([name], bracketed)
+    return next(free for free in candidates if same(free) not in unavailable)
 
 
 def many(n: int, noun: str) -> str:
@@ -32,12 +33,7 @@ def many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
-def count(n: int, noun: str) -> str:
-    """``1 row was``, ``2 rows were``."""
-    return f"{many(n, noun)} {'was' if n == 1 else 'were'}"
-
-
 def name_lines(lines: Sequence[int], unit: str = "line") -> str:
-    """The first few of some lines: ``line 2, 5, 9 …``."""
+    """The first few of some lines: ``line 2``, ``lines 2, 5, 9 …``."""
     named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
-    return f"{unit} {named}" + " …" * (len(lines) > _NAMED_LINES)
+    return f"{unit}{'s' * (len(lines) != 1)} {named}" + " …" * (len(lines) > _NAMED_LINES)

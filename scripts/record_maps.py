@@ -27,7 +27,9 @@ METHODS = ("neural", "mean")  # the last one is the newest: the first to be foun
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--store", type=Path, help="folder that keeps the vectors for another time")
+    parser.add_argument(
+        "--store", type=Path, help="folder to save the embeddings in for another run"
+    )
     args = parser.parse_args()
     with TemporaryDirectory() as folder:
         store = CorpusStore(args.store or Path(folder))

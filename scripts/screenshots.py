@@ -56,7 +56,9 @@ def photograph(page: Page, path: Path, *, whole: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--all", type=Path, help="folder for every page, width and theme")
+    parser.add_argument(
+        "--all", type=Path, help="output folder for screenshots of every page, width and theme"
+    )
     args = parser.parse_args()
     folder = args.all or ROOT / "docs" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)

@@ -52,15 +52,15 @@ def main() -> int:
         return 0
     if not use_new_enough_python():
         say(
-            "neuralviz needs Python 3.11 or newer. Install one, or name it, for example:\n"
-            f"  make {wanted.kind} PYTHON=/opt/python3.12/bin/python3"
+            "neuralviz needs Python 3.11 or newer. Install it, or pass its path, for "
+            f"example:\n  make {wanted.kind} PYTHON=/opt/python3.12/bin/python3"
         )
         return 1
     begin = time.monotonic()
     try:
         set_up(wanted.kind, wanted.torch)
     except KeyboardInterrupt:
-        say("Interrupted. The same command starts the set-up again.")
+        say("Interrupted. Run the same command to set up again.")
         return 130
     except SetUpError as error:
         say(str(error))
@@ -116,15 +116,14 @@ def set_up(kind: str, torch: str | None) -> None:
     options = None if has_torch or not wants_cpu_build(torch) else cpu_build_from(version)
     describe_download(kind, options, has_torch)
     if options is not None and not pip("install", "--no-deps", f"torch=={version}+cpu", *options):
-        say("PyTorch without CUDA could not be downloaded: it is installed like other packages.")
-        say("From PyPI that brings gigabytes of CUDA; Ctrl-C ends it.")
+        say("Could not download PyTorch without CUDA. Installing PyTorch like any other package.")
+        say("PyPI's build comes with gigabytes of CUDA. Press Ctrl-C to stop.")
     if not pip("install", "-c", "constraints.txt", "-e", "." + EXTRAS[kind]):
         UNFINISHED.unlink()  # pip leaves things as they were
         raise SetUpError(
-            "The packages could not be installed; pip says above why. The same command tries "
-            "again.\nBehind a mirror, set PIP_INDEX_URL to its address. Without a network, set "
-            "PIP_NO_INDEX=1\nand PIP_FIND_LINKS to a folder of wheels; the README says how to fill "
-            "it."
+            "Could not install the packages; pip's message above says why. Run the same command to "
+            "try again.\nBehind a mirror, set PIP_INDEX_URL to its address. Without a network, "
+            "set PIP_NO_INDEX=1\nand PIP_FIND_LINKS to a folder of wheels (see the README)."
         )
     READY.write_text(fingerprint(kind) + "\n", "utf-8")
     UNFINISHED.unlink()
@@ -139,7 +138,7 @@ def make_venv() -> None:
             if UNFINISHED.exists()
             else "its Python is missing or too old"
         )
-        say(f"{VENV.name} is made anew: {reason}.")
+        say(f"Replacing {VENV.name}: {reason}.")
         if VENV.is_symlink():
             VENV.unlink()
         else:
@@ -156,7 +155,7 @@ def make_venv() -> None:
     if not python_runs("import pip"):  # as where another tool made the environment
         run([str(PYTHON), "-m", "ensurepip"])
     if not python_runs("import pip"):
-        raise SetUpError(f"There is no pip in {VENV}; delete it and try again.")
+        raise SetUpError(f"{VENV} has no pip. Delete the folder and try again.")
 
 
 def torch_version() -> str:
@@ -188,7 +187,10 @@ def cpu_build_from(version: str) -> list[str] | None:
         available = re.findall(r"^Available versions: (.*)$", answer.decode(), re.MULTILINE)
         if f"{version}+cpu" in ", ".join(available).split(", "):
             return options
-    say(f"PyTorch without CUDA is neither where pip is configured to look nor at {CPU_INDEX}.")
+    say(
+        "Could not find PyTorch without CUDA, neither in pip's configured sources nor at "
+        f"{CPU_INDEX}."
+    )
     return None
 
 
@@ -196,16 +198,18 @@ def describe_download(kind: str, options: list[str] | None, has_torch: bool) -> 
     """Say what is downloaded."""
     size = MEGABYTES[kind]
     if options is not None:
-        where = "PyTorch's own index" if options else "where pip is configured to look"
-        say(f"There is no NVIDIA GPU to use: PyTorch comes without CUDA, from {where}.")
+        where = "PyTorch's own index" if options else "pip's configured sources"
+        say(f"No NVIDIA GPU to use: installing PyTorch without CUDA from {where}.")
         total = round(size + TORCH_MEGABYTES, -1)
-        say(f"Downloads up to {total} MB, of which PyTorch {TORCH_MEGABYTES} MB.")
+        say(f"Downloads up to {total} MB, {TORCH_MEGABYTES} MB of it PyTorch.")
     elif has_torch:
         say(f"PyTorch is installed already. Downloads up to {size} MB.")
     elif platform.system() == "Linux":
-        say(f"Downloads up to {size} MB, and PyTorch, which from PyPI brings gigabytes of CUDA.")
+        say(
+            f"Downloads up to {size} MB, and PyTorch, which comes with gigabytes of CUDA from PyPI."
+        )
     else:
-        say(f"Downloads up to {size} MB, and PyTorch.")
+        say(f"Downloads up to {size} MB, plus PyTorch.")
     say("Takes about 2 minutes, plus the download.")
 
 

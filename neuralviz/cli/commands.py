@@ -18,26 +18,23 @@ from neuralviz import __version__
 from neuralviz.cli.common import Commands
 
 COMMANDS = {
-    "embed": ("embed", "Embed the texts of a file: columns `id`, `text` and `vector`."),
-    "evaluate": (
-        "evaluate",
-        "Measure embeddings on labelled data: correlations, triplets, pairs, neighbours.",
-    ),
-    "methods": ("methods", "List the ways to embed texts, each with its model and its options."),
     "app": ("open_app", "Open the app in the browser."),
-    "project": (
-        "project",
-        "Make a map of a kept corpus; one that was made before is opened again.",
-    ),
-    "similarity": (
-        "similarity",
-        "Compare all pairs of a file's texts by several methods: a table and a figure.",
-    ),
     "tune": (
         "tune",
-        "Micro-tune on a text: watch the loss fall, and see which words wrote the embedding.",
+        "Micro-tune on a text: watch the loss fall and see which words shaped the embedding.",
     ),
+    "embed": ("embed", "Embed the texts of a file. Writes the columns `id`, `text` and `vector`."),
+    "similarity": (
+        "similarity",
+        "Compute the cosine similarity of all pairs of texts in a file by one or more methods.",
+    ),
+    "methods": ("methods", "List the embedding methods with their models and options."),
     "corpus": ("corpus", "Save corpora with their embeddings and maps."),
+    "project": ("project", "Make a map of a saved corpus, or reuse an existing one."),
+    "evaluate": (
+        "evaluate",
+        "Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours.",
+    ),
     "models": ("models", "List, inspect and export language models."),
 }
 """By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""
@@ -50,7 +47,7 @@ def load_command(name: str) -> Any:
 
 
 class LazyCommands(Commands):
-    """The commands of `COMMANDS`; until one is used, all that is there of it is its line."""
+    """The commands of `COMMANDS`; until one is used, only its line is loaded."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

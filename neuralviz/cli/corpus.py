@@ -195,7 +195,7 @@ def export(
         )
     table = corpus_table(store, found, kept)
     write_table(output, table)
-    size = f"{many(table.num_rows, 'row')} of {many(table.num_columns, 'column')}"
+    size = f"{many(table.num_rows, 'row')} with {many(table.num_columns, 'column')}"
     say(f"Wrote {size} to {output}{how}.")
 
 
@@ -303,7 +303,7 @@ def embed_kept(
                     task = bars.add_task(label, total=progress.total)
                 bars.update(task, completed=progress.done, total=progress.total)
     except KeyboardInterrupt as interrupt:
-        say("Stopped. Finished work is saved; run the same command to resume.")
+        say("Stopped. Finished work is saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from interrupt
     assert progress is not None
     if progress.n_rose:
@@ -347,8 +347,10 @@ def _embed(
     warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
-        vectors = many(corpus.n_texts, "vector")
-        say(f"Embedded by {method_label(spec)}: {vectors} with {kept.dim:,} values each.")
+        say(
+            f"Embedded by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} with "
+            f"{kept.dim:,} values each."
+        )
 
 
 def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:

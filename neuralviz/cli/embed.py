@@ -99,8 +99,10 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, h
     )
     warn_of_vectors(embedder, embedded)
     if embedded.stopped:
-        say(f"Stopped. Wrote the {len(finished):,} of {many(len(read.texts), 'text')} that "
-f"were finished (longest first) to {output}{how}.")  # fmt: skip
+        say(
+            f"Stopped. Wrote the {len(finished):,} of {many(len(read.texts), 'embedding')} "
+            f"that were finished (longest texts first) to {output}{how}."
+        )
         raise typer.Exit(INTERRUPTED)
     say(
         f"Wrote {many(len(finished), 'embedding')} with {embedder.dim:,} values each to "

@@ -264,8 +264,8 @@ def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: b
     """Fill the table; when interrupted, write what is finished."""
     if plan.n_tuned > MANY_TUNED:
         say(
-            "Micro-tuning may take several minutes. Press Ctrl-C to stop; run the same "
-            "command to resume."
+            "Micro-tuning may take several minutes. Press Ctrl-C to stop, and run the same "
+            "command again to resume."
         )
     results = Results(plan)
     stopped = False
@@ -290,7 +290,7 @@ def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: b
     if stopped:
         say(
             f"Stopped after {len(results.cells)} of {many(plan.n_cells, 'result')}. "
-            "Embeddings are saved; run the same command to resume."
+            "Embeddings are saved; run the same command again to resume."
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:

@@ -1,4 +1,4 @@
-"""The command that lists the ways to embed texts."""
+"""The command that lists the embedding methods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,15 @@ def list_methods() -> None:
     for name, method in METHODS.items():
         typer.echo(f"{name}\n  {method.line}\n  model: {method.model_id}")
         for option in method.options:
-            typer.echo(f"    {f'{option.name}={option.default}':<22}  {option.expects}")
+            typer.echo(f"    {option.name}={option.default}")
+            typer.echo(
+                fill(
+                    f"{option.line}: {option.expects}",
+                    100,
+                    initial_indent=" " * 6,
+                    subsequent_indent=" " * 6,
+                )
+            )
     typer.echo(f"\n{_JOINING}")
     for precision, line in PRECISION_LINES.items():
         typer.echo(fill(line, 100, initial_indent=f"  {precision:<11}", subsequent_indent=" " * 13))

@@ -66,7 +66,8 @@ def project(
         str,
         typer.Option(
             help=(
-                "Embedding method, or several concatenated. `neuralviz methods` lists all methods."
+                "Embedding method, or several concatenated, such as neural+mean. `neuralviz "
+                "methods` lists all methods."
             )
         ),
     ] = "mean",
@@ -75,7 +76,7 @@ def project(
     reducer: Annotated[str, typer.Option(help="Projection: umap, pca or tsne.")] = "umap",
     dimensions: Annotated[int, typer.Option(help="Number of dimensions: 2 or 3.")] = 2,
     n_neighbors: Annotated[int, typer.Option(help="Number of neighbours (UMAP).")] = 15,
-    min_dist: Annotated[float, typer.Option(help="Number of neighbours (UMAP).")] = 0.1,
+    min_dist: Annotated[float, typer.Option(help="Minimum distance between points (UMAP).")] = 0.1,
     metric: Annotated[
         str, typer.Option(help=("Distance between embeddings: cosine, euclidean or manhattan."))
     ] = "cosine",
@@ -118,7 +119,7 @@ def project(
     n_clusters = len(kept.cluster_words)
     how = learnt_how([spec])
     say(
-        f"Wrote a map of {many(found.n_texts, 'text')} in {many(n_clusters, 'cluster')} to "
+        f"Wrote a map of {many(found.n_texts, 'text')} with {many(n_clusters, 'cluster')} to "
         f"{output}{how}."
     )
 

@@ -103,7 +103,7 @@ def similarity(
     read = read_file(file, column, limit)
     n_texts = len(read.texts)
     if n_texts < 2:
-        raise TextError("Comparing needs at least two texts; the file has one.")
+        raise TextError("The file has only one text. Comparing needs at least two.")
     if n_texts > MAX_TEXTS:
         raise TextError(
             f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "
@@ -145,7 +145,10 @@ def _compare(
         say(f"Stopped. Wrote {kept.describe(names, len(read.texts))} to {output}.")
         raise typer.Exit(INTERRUPTED)
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
-    say(f"Wrote {many(n_pairs, 'pair')} by {many(len(names), 'method')} to {output}{how}.")
+    say(
+        f"Wrote the cosine similarities of {many(n_pairs, 'pair')} by "
+        f"{many(len(names), 'method')} to {output}{how}."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,22 +168,22 @@ class _Kept:
 
     def describe(self, names: Sequence[str], n_texts: int) -> str:
         by = ", ".join(self.names)
-        said = f"{len(self.texts):,} of {many(n_texts, 'text')} by {by}"
+        finished = f"{len(self.texts):,} of {many(n_texts, 'text')} by {by}"
         rest = [name for name in names if name not in self.names]
-        return said + (f" (not finished: {', '.join(rest)})" if rest else "")
+        return finished + (f" (not finished: {', '.join(rest)})" if rest else "")
 
 
 def _kept(names: Sequence[str], results: Sequence[Embedded], read: ReadTexts) -> _Kept:
     """The methods that are finished with all texts; without one, the texts of the first."""
     whole = [at for at, result in enumerate(results) if result.done.all()]
     chosen = whole or ([0] if results[0].done.sum() >= 2 else [])
-    there = results[0].done.nonzero()[0] if chosen else ()
+    done = results[0].done.nonzero()[0] if chosen else ()
     ids = read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
     return _Kept(
         names=[names[at] for at in chosen],
         results=[results[at] for at in chosen],
-        texts=[read.texts[i] for i in there],
-        ids=[ids[i] for i in there],
+        texts=[read.texts[i] for i in done],
+        ids=[ids[i] for i in done],
     )
 
 
@@ -222,7 +225,7 @@ def _show(similarities: Sequence[Similarity]) -> None:
 
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False)
-    table.add_column("products")
+    table.add_column("cosine similarity")
     for heading in ("mean", "sd", "smallest", "largest"):
         table.add_column(heading, justify="right")
     for one in similarities:

@@ -98,8 +98,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     (tokens,) = tokenize(model, [text])
     positions = count_masked(tokens, settings)
     console.print(
-        f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, {positions:,} "
-        f"masked positions per epoch, {settings.precision_in_words}"
+        f"{many(len(tokens), 'token')} in {many(len(tokens.chunks), 'chunk')}, "
+        f"{many(positions, 'masked position')} per epoch, {settings.precision_in_words}"
     )
     if positions * settings.epochs > MANY_POSITIONS:
         say("This may take several minutes. Press Ctrl-C to stop.")
@@ -138,8 +138,10 @@ def _conclude(console: Console, result: MicroTuning) -> None:
     else:
         console.print(terminal.draw_words(result))
     if result.diverged[0]:
-        say("The run diverged: the loss became infinite or NaN. The last finite values are "
-"shown. Lower the learning rate.")  # fmt: skip
+        say(
+            "The run diverged: the loss became infinite or NaN. The last finite values are "
+            "shown. Lower the learning rate."
+        )
     elif result.loss_rose[0]:
         say("The loss rose instead of falling. Lower the learning rate.")
     if result.texts[0].looks_foreign:

@@ -114,7 +114,7 @@ def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
     """Say so when micro-tuning will take minutes."""
     parts = (part for embedder in embedders for part in embedder.parts)
     if sum(part.masked_positions(texts) for part in parts) > MANY_POSITIONS:
-        say("This may take several minutes. Press Ctrl-C to stop and keep what is finished.")
+        say("This may take several minutes. Press Ctrl-C to stop; finished work is saved.")
 
 
 @contextmanager
@@ -163,6 +163,6 @@ def warn_of_vectors(embedder: Embedder, embedded: Embedded) -> None:
     vectors = embedded.vectors[embedded.done]
     zeros = int((~vectors.any(axis=1)).sum())
     if zeros:
-        say(f"{many(zeros, 'vector')} of zeros ({embedder.name}): {embedder.zeros_mean}")
+        say(f"Zero vectors for {many(zeros, 'text')} ({embedder.name}): {embedder.zeros_mean}")
     if embedded.n_rose:
         say(str(LossWarning(embedded.n_rose, len(vectors))))

@@ -146,7 +146,9 @@ class Embedder(ABC):
         check_strings(texts)
         for place, text in enumerate(texts):
             if not text.strip():
-                raise UnreadableTextError("is empty; give it at least one word.", place, len(texts))
+                raise UnreadableTextError(
+                    "is empty. It must contain at least one word.", place, len(texts)
+                )
         return self._read(texts)
 
     def embed_read(

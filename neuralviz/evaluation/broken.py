@@ -174,7 +174,7 @@ def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, n
     if not len(alike) or not len(unlike):
         which = "similar" if not len(alike) else "dissimilar"
         raise NeuralvizError(
-            f"There are no {which} pairs. Both similar and dissimilar pairs are needed."
+            f"The data set has no {which} pairs. Both similar and dissimilar pairs are needed."
         )
     if not (np.isfinite(alike).all() and np.isfinite(unlike).all()):
         raise NeuralvizError(

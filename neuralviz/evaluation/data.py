@@ -20,7 +20,7 @@ from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.correlation import why_undefined
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.reading.pairs import FEWEST_PAIRS
-from neuralviz.words import count, many
+from neuralviz.words import many
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]
 Measure = Literal["correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases"]
@@ -334,8 +334,7 @@ def labelled_data(
             + with_notes(notes)
         )
     if len(once) < len(texts):
-        rows = count(len(texts) - len(once), "row")
-        notes += (f"Skipped {rows}: duplicate text and label.",)
+        notes += ((f"Skipped {many(len(texts) - len(once), 'row')}: duplicate text and label."),)
     different, at = distinct([text for text, _ in once])
     return LabelledData(name, different, at, tuple(label for _, label in once), notes=notes)
 

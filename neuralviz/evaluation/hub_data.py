@@ -68,8 +68,8 @@ def load_hub_data(
     """
     if not name.removeprefix(PREFIX).partition(":")[0].strip():
         raise SettingsError(
-            f"Name a data set after {PREFIX}, such as {PREFIX}stsb. Short names: "
-            f"{', '.join(KNOWN)}."
+            f"Enter the name of a data set after {PREFIX}, such as {PREFIX}stsb. Short "
+            f"names: {', '.join(KNOWN)}."
         )
     repo, config, split, benchmark = _parts(name.removeprefix(PREFIX))
     rows = _load(repo, config, split)
@@ -118,12 +118,14 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         return load_dataset(repo, config, split=split)
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError, OSError) as error:
         raise NeuralvizError(
-            f"The data set {repo} is not available: it is not on this machine, and it could "
-            "not be downloaded from the Hub. Use a folder with a copy of it, or a CSV file."
+            f"The data set {repo} is not available: it is not on this machine and could not "
+            "be downloaded from the Hub. Use a folder with a copy of it, or a CSV file."
         ) from error
     except Exception as error:  # whatever a format of theirs may run into
         reason = (
-            str(error).strip().splitlines()[0][:200] if str(error).strip() else ("unknown reason")
+            str(error).strip().splitlines()[0][:200].rstrip(".")
+            if str(error).strip()
+            else ("unknown reason")
         )
         raise NeuralvizError(f"Could not read the data set {repo}: {reason}.") from error
 
@@ -141,9 +143,9 @@ def _ask_for(repo: str) -> None:
     found = ask_hub(lambda hub: hub.dataset_info(repo, timeout=NETWORK_SECONDS))
     if isinstance(found, Exception):
         raise NeuralvizError(
-            f"The data set {repo} is not available: there is no network connection, or no "
-            "such data set on the Hub. Use a folder with a copy of it, or a CSV file. With "
-            "HF_HUB_OFFLINE=1, a copy downloaded earlier is used."
+            f"The data set {repo} is not available: there is no network connection, or the "
+            "Hub has no such data set. Use a folder with a copy of it, or a CSV file. Set "
+            "HF_HUB_OFFLINE=1 to use a copy that was downloaded earlier."
         ) from found
 
 

@@ -190,4 +190,4 @@ def _in_one_run(rows: Sequence[Row]) -> list[list[int]]:
 def _unreadable(text: str, embedder: Embedder, error: UnreadableTextError) -> str:
     """Why an embedder cannot read a text, with its beginning."""
     start = " ".join(text.split())[:60]
-    return f"“{start}” cannot be embedded by {embedder.name}: The text {error.reason}"
+    return f"Cannot embed “{start}” by {embedder.name}: the text {error.reason}"

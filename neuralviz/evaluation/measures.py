@@ -232,12 +232,7 @@ def _correlations(found: Measured, given: _Given) -> Measured:
     )
     notes = found.notes
     if intervals is None:
-        notes += (
-            (
-                f"{coefficients.n:,} pairs are too many for bootstrap intervals; intervals are "
-                "not shown."
-            ),
-        )
+        notes += ((f"No bootstrap intervals: {coefficients.n:,} pairs are too many."),)
     return replace(found, correlations=coefficients, intervals=intervals, notes=notes)
 
 

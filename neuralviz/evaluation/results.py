@@ -19,6 +19,7 @@ from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.in_words import NAMES, as_lines, flat, in_digits, in_words
 from neuralviz.evaluation.published import Published, published
 from neuralviz.store.writing import inert
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
@@ -92,7 +93,7 @@ class Results:
         sentences = [f"{'; '.join(labels)}: {sentence}" for sentence, labels in rows_of.items()]
         compared = self.compared.get(data)
         if compared is not None:
-            sentences += [f"Shared {name} errors: {why}" for name, why in compared.failed.items()]
+            sentences += [f"shared errors ({name}): {why}" for name, why in compared.failed.items()]
         return sentences
 
     def left_out(self, data: int) -> str:
@@ -101,8 +102,8 @@ class Results:
         if compared is None or not compared.left_out:
             return ""
         return (
-            f"Shared errors are shown for the first {len(compared.rows)} methods; "
-            f"{compared.left_out} more are not compared."
+            f"Shared errors are shown for the first {many(len(compared.rows), 'method')} "
+            f"only ({compared.left_out} more in the table)."
         )
 
     def published(self, data: int, row: int) -> Published | None:

@@ -80,13 +80,13 @@ def find_roles(
     if lacking:
         raise TextError(
             f"{name} also needs a column for {' or '.join(map(' and '.join, lacking))}. Its "
-            f"columns are: {_listed(columns)}. Name it with --role {lacking[0][0]}=…"
+            f"columns are: {_listed(columns)}. Name the column with --role {lacking[0][0]}=…."
         )
     raise TextError(
-        f"{name} does not have the columns of a data set: sentence1, sentence2 and score; "
-        "text and group; text and label; or original, generated, varies, value, fixed1 and "
-        f"fixed2. Its columns are: {_listed(columns)}. Assign roles with --role, as in "
-        "--role text1=… --role text2=… --role score=…."
+        f"{name} does not have the columns of a data set. These are sentence1, sentence2 and "
+        "score; text and group; text and label; or original, generated, varies, value, "
+        f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign roles with --role, "
+        "for example --role text1=… --role text2=… --role score=…."
     )
 
 

@@ -19,6 +19,7 @@ from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.embedding import embed
 from neuralviz.store.memory import MemoryVectors
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -101,7 +102,7 @@ class Compare(Task[Step, Comparison]):
 
     @property
     def label(self) -> str:
-        return f"Comparison of {len(self.texts):,} texts by {len(self.specs)} methods"
+        return f"Comparison of {many(len(self.texts), 'text')} by {many(len(self.specs), 'method')}"
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -141,14 +142,14 @@ class Compare(Task[Step, Comparison]):
         n = len(self.texts)
         done = sum(n if one.error else one.n_done for one in result)
         started = any(one.n_done for one in result)
-        doing = f"Texts embedded: {missing(result)}" if started else ""
+        doing = f"Embedded: {missing(result)}" if started else ""
         return Progress(done, n * len(result), doing=doing)
 
 
 def missing(result: Comparison) -> str:
     """How many texts are embedded by each method that has not finished."""
     return ", ".join(
-        f"{one.method} {one.n_done:,} of {len(one.texts):,}"
+        f"{one.method} {one.n_done:,} of {many(len(one.texts), 'text')}"
         for one in result
         if one.n_done < len(one.texts) and not one.error
     )

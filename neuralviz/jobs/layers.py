@@ -13,6 +13,7 @@ from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import shared_text_model
 from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -37,7 +38,7 @@ class FollowWords(LatestTask["WordVariances"]):
 
     @property
     def label(self) -> str:
-        return f"Words of {len(self.texts):,} texts"
+        return f"Words of {many(len(self.texts), 'text')}"
 
     def events(self, should_stop: ShouldStop) -> Generator[WordVariances, None, None]:
         from neuralviz.layers.words import word_variances
@@ -73,7 +74,7 @@ class MeasureLayers(LatestTask["LayerPairs"]):
 
     @property
     def label(self) -> str:
-        return f"Layers on {len(self.pairs):,} pairs"
+        return f"Layers on {many(len(self.pairs), 'pair')}"
 
     def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
         from neuralviz.evaluation import layer_pairs

@@ -21,6 +21,7 @@ from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import embedder_ids
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -84,7 +85,7 @@ class MakeMaps(Task[Told, Mapped]):
 
     @property
     def label(self) -> str:
-        return f"{len(self.choices)} maps"
+        return many(len(self.choices), "map")
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -132,7 +133,10 @@ class MakeMaps(Task[Told, Mapped]):
         elif embedding is None:
             doing = f"{method}: loading the model …"
         else:
-            doing = f"{method}: {embedding.done:,} of {embedding.total:,} different texts embedded"
+            doing = (
+                f"{method}: embedded {embedding.done:,} of "
+                f"{many(embedding.total, 'different text')}"
+            )
         return Progress(result.place + share, len(self.choices), doing=doing)
 
 

@@ -13,6 +13,7 @@ from neuralviz.jobs.task import Progress, Task
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
 from neuralviz.models.shared import shared_model
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -33,7 +34,7 @@ class TuneTexts(Task[WatchedEvent, RunRecord]):
 
     @property
     def label(self) -> str:
-        return f"Micro-tuning on {len(self.texts):,} texts"
+        return f"Micro-tuning on {many(len(self.texts), 'text')}"
 
     def start(self) -> RunRecord:
         return RunRecord(self.model.id, self.settings, self.texts)
@@ -49,7 +50,7 @@ class TuneTexts(Task[WatchedEvent, RunRecord]):
             return Progress()
         doing = f"step {result.steps_done} of {result.steps}"
         if (n := len(self.texts)) > 1:
-            doing = f"{result.texts_done:,} of {n:,} texts, {doing}"
+            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing}"
         return Progress(result.progress, 1.0, doing=doing)
 
 

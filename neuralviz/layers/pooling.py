@@ -40,9 +40,9 @@ def make_pooling(
     if name not in POOLINGS:
         raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
     if (name == "cls" and not model.prefix_ids) or (name == "sep" and not model.suffix_ids):
-        place = "before" if name == "cls" else "behind"
+        where = "before" if name == "cls" else "after"
         raise SettingsError(
-            f"The model {model.id} has no special token {place} a text. Use mean or last."
+            f"The model {model.id} has no special token {where} a text. Use mean or last."
         )
     chosen = list(layers)
 

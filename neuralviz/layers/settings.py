@@ -98,7 +98,7 @@ def check_sbert_wk(
         layer_start = round(model.n_blocks * LAYER_START_SHARE)
     for name, value in (("first layer", layer_start), ("window", window)):
         if not isinstance(value, Integral) or isinstance(value, bool):
-            raise SettingsError(f"The {name} must be a whole number, not {value}.")
+            raise SettingsError(f"The {name} must be a whole number, not {value!r}.")
     if not 0 <= layer_start <= model.n_blocks:
         raise SettingsError(
             f"The model {model.id} has layers 0 to {model.n_blocks}; the first layer cannot "
@@ -107,5 +107,5 @@ def check_sbert_wk(
     if window < 1:
         raise SettingsError("The layer window must be at least 1.")
     if isinstance(omega, bool) or not isinstance(omega, Real) or not 0 <= omega <= 1:
-        raise SettingsError(f"Omega must be a number from 0 to 1, not {omega}.")
+        raise SettingsError(f"Omega must be a number from 0 to 1, not {omega!r}.")
     return SbertWkSettings(int(layer_start), variant, int(window), float(omega))

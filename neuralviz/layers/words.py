@@ -11,7 +11,6 @@ import numpy as np
 from neuralviz.errors import ModelError, SettingsError, Stopped, never
 from neuralviz.layers.sbert_wk import gram_matrices, token_variance
 from neuralviz.layers.states import layer_states
-from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -82,20 +81,9 @@ class WordVariances:
         frequent = np.flatnonzero(self.occurrences >= min_count)
         if len(frequent) < len(GROUPS):
             raise SettingsError(
-                f"Only {many(len(frequent), 'word')} of this corpus occur at least "
-                f"{min_count:,} times; three groups need at least 3. Lower the number, or "
-                "add texts."
+                f"Three groups need at least 3 words that occur {min_count:,} times or more; this "
+                f"corpus has {len(frequent)}. Lower the number of occurrences, or add texts."
             )
-        cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
-        return tuple(
-            WordGroup(
-                name,
-                tuple(self.words[i] for i in frequent[start:end]),
-                self.variance[frequent[start:end]],
-                self.occurrences[frequent[start:end]],
-            )
-            for name, start, end in zip(GROUPS, cuts, cuts[1:], strict=False)
-        )
 
 
 def word_variances(

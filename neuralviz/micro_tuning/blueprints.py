@@ -68,7 +68,7 @@ def check_blueprints(blueprints: Iterable[Sequence[int]]) -> tuple[Blueprint, ..
             isinstance(value, int | np.integer) and not isinstance(value, bool) for value in pair
         ):
             raise SettingsError(
-                f"A blueprint must be a pair of whole numbers (keep, mask), not {entry}."
+                f"A blueprint must be a pair of whole numbers (keep, mask), not {entry!r}."
             )
         keep, mask = (int(value) for value in pair)
         if keep < 1 or mask < 1:

@@ -70,7 +70,8 @@ def learn_by_epoch(
     for epoch in found:
         if not 1 <= epoch <= settings.epochs or (settings.is_fast and epoch != settings.epochs):
             raise SettingsError(
-                f"A {settings.precision} run of {settings.epochs} epochs gives no result for "
+                f"A run of {many(settings.epochs, 'epoch')} with precision {settings.precision} "
+                "gives no result for "
                 f"{many(epoch, 'epoch')}."
             )
     for batch in _batches(model, texts, settings):

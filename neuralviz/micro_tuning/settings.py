@@ -170,7 +170,7 @@ def check_tolerance(value: float) -> None:
         SettingsError: it is no number above 0 and below 1.
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        raise SettingsError(f"The tolerance must be above 0 and below 1, not {value}.")
+        raise SettingsError(f"The tolerance must be above 0 and below 1, not {value!r}.")
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:
@@ -182,13 +182,15 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
     """
     is_whole = isinstance(epochs, Integral) and not isinstance(epochs, bool)
     if not is_whole or not 1 <= epochs <= MAX_EPOCHS:
-        sentence = f"Epochs has to be a whole number from 1 to {MAX_EPOCHS}, and {epochs!r} is not"
+        sentence = (
+            f"The number of epochs must be a whole number from 1 to {MAX_EPOCHS}, not {epochs!r}"
+        )
         if is_whole and epochs < 1:
-            sentence += ": without an epoch no weight changes and there is no embedding"
+            sentence += ". Without an epoch no weight changes and there is no embedding"
         raise SettingsError(f"{sentence}.")
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise SettingsError(f"The {name} must be a number, not {value}.")
+            raise SettingsError(f"The {name} must be a number, not {value!r}.")
     if learning_rate <= 0:
         raise SettingsError(
             f"The learning rate must be above 0, not {learning_rate:g}. The paper uses 0.01."

@@ -108,8 +108,10 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
     out = []
     for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
         if not encoding.ids or not text.strip():  # byte-level vocabularies can spell blanks
-            what = "empty" if not text.strip() else ("without any character the model can read")
-            raise UnreadableTextError(f"is {what}; give it at least one word.", place, len(texts))
+            what = "is empty." if not text.strip() else "has no character that the model can read."
+            raise UnreadableTextError(
+                f"{what} It must contain at least one word.", place, len(texts)
+            )
         ids = np.asarray(encoding.ids, dtype=np.int64)
         spans = np.asarray(encoding.offsets, dtype=np.int64)
         out.append(

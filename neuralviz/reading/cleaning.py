@@ -44,8 +44,8 @@ def clean_texts(
     longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
     if texts and len(texts[longest]) > LONG:
         notes.append(
-            f"The longest text has {len(texts[longest]):,} characters "
-            f"({name_lines([starts[used[longest]]], unit)}); to embed it may take minutes."
+            f"The longest text has {len(texts[longest]):,} characters ("
+            f"{name_lines([starts[used[longest]]], unit)}). Embedding it may take minutes."
         )
     return tuple(texts), tuple(notes), used
 
@@ -74,7 +74,7 @@ def unique_ids(ids: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, .
         unique.append(one)
     notes = []
     if repeated:
-        notes.append(f"{many(repeated, 'duplicate ID')}: added a number in brackets.")
+        notes.append(f"Added a number in brackets to {many(repeated, 'duplicate ID')}.")
     if missing:
-        notes.append(f"{many(missing, 'text')} without an ID: numbered instead.")
+        notes.append(f"Numbered {many(missing, 'text')} without an ID.")
     return tuple(unique), tuple(notes)

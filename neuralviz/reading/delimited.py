@@ -36,7 +36,7 @@ MAX_RECORD = 1 << 24  # characters up to which a closing quotation mark is looke
 
 _ONE_COLUMN = "\x1f"  # the separator of a table of one column, in which commas are text
 AT_ONCE = 1 << 22  # characters of delimited text that are split at once
-_ADVICE = "put the text in quotation marks and double any quotation mark inside it."
+_ADVICE = "Put the text in quotation marks and double any quotation mark inside it."
 
 
 def read_delimited(
@@ -75,7 +75,9 @@ def _read_records(
     broken = f"Could not read {name} as a table:"
     if header is None or unmatched:
         line = unmatched[0]
-        raise TextError(f"{broken} unmatched quotation mark starting at line {line:,}; {_ADVICE}")
+        raise TextError(
+            f"{broken} unmatched quotation mark in the row that starts at line {line:,}. {_ADVICE}"
+        )
     titles = _split([header[1]], separator)
     check_width(name, len(titles))
     columns = column_names([values[0] for values in titles])
@@ -90,20 +92,20 @@ def _read_records(
         too_long += [batch[place][0] for place in wrong]
         if max_rows is not None and len(kept) > max_rows:
             break
-    advice = f"put texts that contain “{separator}” in quotation marks."
+    advice = f"Put texts that contain “{separator}” in quotation marks."
     notes = []
     if unmatched:
         notes.append(
             f"Skipped {many(len(unmatched), 'row')} with an unmatched quotation mark ("
-            f"{name_lines(unmatched)}); {_ADVICE}"
+            f"{name_lines(unmatched)}). {_ADVICE}"
         )
     if too_long:
         notes.append(
             f"Skipped {many(len(too_long), 'row')} with more fields than the header ("
-            f"{name_lines(too_long)}); {advice}"
+            f"{name_lines(too_long)}). {advice}"
         )
     if too_long and not kept:
-        raise TextError(f"{broken} its rows have more fields than its header; {advice}")
+        raise TextError(f"{broken} its rows have more fields than its header. {advice}")
     if unmatched and not kept:
         raise TextError(f"{broken} {notes[0]}")
     return Table(columns, table, kept, tuple(notes))

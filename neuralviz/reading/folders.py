@@ -87,7 +87,7 @@ def _read_each(
     for source in files:
         name = source.name
         if n_texts >= most:
-            notes.append(f"Read only the first {many(most, 'text')}; there are more files.")
+            notes.append(f"Read only the first {many(most, 'text')}. There are more files.")
             break
         wanted = column if source.is_table else None
         try:
@@ -118,8 +118,8 @@ def _files_of(folder: Path, max_files: int) -> tuple[list[tuple[Path, str]], lis
         n_entries += len(names)
         if n_entries > max_files:
             raise TextError(
-                f"The folder {folder} holds more than {max_files:,} files; choose one in it, or "
-                "put the texts into a table."
+                f"The folder {folder} has more than {max_files:,} files. Choose a folder "
+                "inside it, or put the texts in a table."
             )
         for entry in [*inner, *names]:
             file = Path(top) / entry

@@ -13,7 +13,7 @@ from typing import IO
 from charset_normalizer import from_bytes
 
 from neuralviz.errors import TextError
-from neuralviz.words import count, name_lines
+from neuralviz.words import many, name_lines
 
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
@@ -108,15 +108,15 @@ class TextLines:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the encoding of the lines that were read."""
-        said = _ENCODINGS.get(self._encoding, self._encoding.upper())
+        encoding = _ENCODINGS.get(self._encoding, self._encoding.upper())
         notes = []
-        if not said.startswith("UTF"):
-            notes.append(f"{self._name} is not UTF-8; read it as {said}.")
+        if not encoding.startswith("UTF"):
+            notes.append(f"{self._name} is not UTF-8; read it as {encoding}.")
         if self._strays:
-            read_as = "read as Windows-1252" if said == "UTF-8" else "replaced by “\ufffd”"
+            read_as = "read as Windows-1252" if encoding == "UTF-8" else "replaced by “\ufffd”"
             where = name_lines(list(dict.fromkeys(self._strays)))
-            n_strays = count(len(self._strays), "character")
-            notes.append(f"{n_strays} not valid in {said}, {read_as} ({where}).")
+            n_strays = many(len(self._strays), "character")
+            notes.append(f"{n_strays} not valid in {encoding}, {read_as} ({where}).")
         return tuple(notes)
 
     def __iter__(self) -> Generator[tuple[int, str], None, None]:

@@ -46,8 +46,8 @@ def read_parquet(
             n_bytes += sum(_n_bytes(column) for column in batch.columns)
             if n_bytes > max_characters:
                 raise TextError(
-                    f"{name} holds more than {max_characters:,} characters in its first "
-                    f"{number + len(batch):,} rows; divide it."
+                    f"{name} has more than {max_characters:,} characters in its first "
+                    f"{number + len(batch):,} rows. Split it."
                 )
             names = column_names(batch.schema.names)
             for row in zip(*map(_values, batch.columns), strict=True):

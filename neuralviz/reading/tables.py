@@ -17,7 +17,7 @@ from neuralviz.reading.json_tables import read_json, read_json_lines
 from neuralviz.reading.parquet_tables import read_parquet
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table
-from neuralviz.words import count
+from neuralviz.words import many
 
 _READERS: dict[str, Callable[[str, IO[bytes], int | None], Table]] = {
     ".jsonl": read_json_lines,
@@ -52,5 +52,5 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
         table = reader(source.name, file, max_rows)
     if max_rows is None or len(table) <= max_rows:
         return table
-    note = f"Only the first {count(max_rows, 'row')} read of {source.name}; there are more."
+    note = f"Read only the first {many(max_rows, 'row')} of {source.name}."
     return replace(table.first(max_rows), notes=(*table.notes, note))

@@ -13,7 +13,7 @@ from neuralviz.reading.lines import TextLines, tidy
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import MAX_CHARACTERS, Table
 from neuralviz.reading.tables import read_table
-from neuralviz.words import count
+from neuralviz.words import many
 
 Mode = Literal["line", "blank line", "one"]
 
@@ -89,7 +89,7 @@ def read_texts(
         read = _texts_of(name, table, column, id_column)
     elif column is not None or id_column is not None:
         wanted = id_column if column is None else column
-        raise TextError(f"{name} is plain text, not a table; it has no column “{wanted}”.")
+        raise TextError(f"{name} is plain text, not a table, so it has no column “{wanted}”.")
     else:
         read = _plain_texts(source, mode, most)
     if not read.texts:
@@ -108,8 +108,7 @@ def _plain_texts(source: Source, mode: Mode, most: int) -> ReadTexts:
             for start, part in _parts(numbered, mode):
                 blank = not part or part.isspace()
                 if n_texts == most and not blank:
-                    first = count(most, "text")
-                    more = (f"Only the first {first} read of {source.name}; there are more.",)
+                    more = (f"Read only the first {many(most, 'text')} of {source.name}.",)
                     break
                 parts.append(part[: MAX_CHARACTERS + 1])
                 starts.append(start)
@@ -188,8 +187,8 @@ def _guess_column(file_name: str, table: Table) -> str:
     if len(table) and not any(lengths):
         found = ", ".join(f"“{name[:40]}”" for name in table.columns[:12])
         sentence = (
-            f"{file_name} has no column of texts: {found} contain no words. Name the column "
-            "with the texts “text”."
+            f"{file_name} has no column with texts: no words in {found}. If one of them has "
+            "the texts, name it “text”."
         )
         raise TextError(" ".join([sentence, *table.notes]))
     return named[0] if named else table.columns[lengths.index(max(lengths))]

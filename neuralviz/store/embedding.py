@@ -244,9 +244,9 @@ def embed_corpus(
     except UnreadableTextError as error:
         (its_id,) = store.ids(corpus, [error.place])
         raise TextError(
-            f"Text {error.place + 1:,} of “{corpus.name}” (id {its_id}) cannot be embedded by "
-            f"{embedder.name}: The text {error.reason} Leave it out and add the corpus again; what "
-            "is embedded already is found again."
+            f"Cannot embed text {error.place + 1:,} of “{corpus.name}” (ID {its_id}) by "
+            f"{embedder.name}: the text {error.reason} Remove it and add the corpus again. "
+            "Finished embeddings are reused."
         ) from error
 
 

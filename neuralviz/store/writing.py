@@ -42,7 +42,10 @@ def check_destination(path: Path, *more: str) -> None:
     """
     endings = (*more, *_WRITERS)
     if path.suffix.lower() not in endings:
-        raise NeuralvizError(f"The output file must end in {', '.join(endings)}; got {path.name}.")
+        raise NeuralvizError(
+            f"The output file must end in {', '.join(endings[:-1])} or "
+            f"{endings[-1]}, not {path.name}."
+        )
     if path.is_dir():
         raise NeuralvizError(f"{path} is a folder. Enter a file name.")
     if not path.parent.is_dir():

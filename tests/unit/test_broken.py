@@ -179,11 +179,11 @@ def test_vectors_of_any_length_and_of_zeros() -> None:
 @pytest.mark.parametrize(
     ("group", "anchor", "said"),
     [
-        ([0, 0, 0], None, "All texts are of one group"),
-        ([0, 1, 2], None, "one text only"),
-        ([0, 0, 1, 1], [True] * 4, "No anchor has another text"),
-        ([0, 0, 1, 1], [False] * 4, "No anchor has another text"),
-        ([0, 0, 0], [True, False, False], "All texts are of one group"),
+        ([0, 0, 0], None, "All texts are in one group"),
+        ([0, 1, 2], None, "has only one text"),
+        ([0, 0, 1, 1], [True] * 4, "No anchor has both a positive and a negative"),
+        ([0, 0, 1, 1], [False] * 4, "No anchor has both a positive and a negative"),
+        ([0, 0, 0], [True, False, False], "All texts are in one group"),
     ],
 )
 def test_data_without_triplets(group, anchor, said: str) -> None:
@@ -195,9 +195,9 @@ def test_data_without_triplets(group, anchor, said: str) -> None:
 def test_broken_vectors_are_refused() -> None:
     vectors = np.eye(4)
     vectors[1, 1] = np.nan
-    with pytest.raises(NeuralvizError, match="1 of 4 vectors"):
+    with pytest.raises(NeuralvizError, match="1 of 4 embeddings"):
         count_triplets(vectors, Grouping(np.array([0, 0, 1, 1])))
-    with pytest.raises(NeuralvizError, match="not finite"):
+    with pytest.raises(NeuralvizError, match="infinite or NaN"):
         count_pairs([0.5, np.inf], [0.1])
     with pytest.raises(NeuralvizError, match="no dissimilar pair"):
         count_pairs([0.5], [])
@@ -208,9 +208,9 @@ def test_broken_vectors_are_refused() -> None:
 def test_too_many_are_refused_in_words() -> None:
     grouping = Grouping(np.arange(40) // 2)
     vectors = np.random.default_rng(0).normal(size=(40, 3))
-    with pytest.raises(NeuralvizError, match="too many to compare one by one"):
+    with pytest.raises(NeuralvizError, match="too many to find shared errors"):
         shared_triplets([vectors, vectors], grouping, max_compared=100)
-    with pytest.raises(NeuralvizError, match="too many to compare one by one"):
+    with pytest.raises(NeuralvizError, match="too many to find shared errors"):
         shared_pairs([vectors[:, 0]] * 2, [vectors[:, 1]] * 2, max_compared=100)
     with pytest.raises(NeuralvizError, match="40 texts make too many triplets"):
         grouping.check(max_products=100)

@@ -88,7 +88,7 @@ def test_few_points_have_no_clusters_or_few(n):
 
 @pytest.mark.parametrize("size", [1, 2.5, True])
 def test_a_smallest_cluster_that_makes_no_sense_is_said(size):
-    with pytest.raises(SettingsError, match="2 or more"):
+    with pytest.raises(SettingsError, match="at least 2"):
         find_clusters(blobs(30), size)
 
 

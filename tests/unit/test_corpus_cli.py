@@ -75,9 +75,9 @@ def rows_of(path: str) -> list[dict[str, str]]:
 
 def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     said = done(run("corpus", "add", "rows.csv"))
-    assert "1 id was there before" in said
+    assert "Added a number in brackets to 1 duplicate ID" in said
     assert "6 texts kept as “rows.csv”." in said
-    assert "Embedded by mean: 6 vectors of 384 values." in said
+    assert "Embedded by mean: 6 embeddings with 384 values each." in said
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     assert (entry["name"], entry["texts"], entry["maps"]) == ("rows.csv", 6, [])
     assert entry["columns"] == ["id", "topic", "year", "x", "note"]
@@ -100,11 +100,11 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     neural = ["--method", "neural+mean", "--option", "epochs=1"]
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
     assert result.exit_code == 2
-    assert "is not embedded by “neural+mean, fast” with these options" in result.stderr
+    assert "has no embeddings by “neural+mean, fast” with these options" in result.stderr
     assert "It is embedded by mean: --method and --option name one of them." in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
-    assert "Embedded by neural+mean, fast: 3 vectors of 1,536 values." in said
+    assert "Embedded by neural+mean, fast: 3 embeddings with 1,536 values each." in said
     said = done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
     assert "in out.parquet, vectors by neural+mean, fast." in said
     table = parquet.read_table("out.parquet")
@@ -122,7 +122,9 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
 def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..., Result]):
     neural = ["--method", "neural", "--option", "epochs=1"]
     exact, looser = ["--option", "precision=exact"], ["--option", "tolerance=0.01"]
-    assert "Embedded by neural, fast: 6 vectors" in done(run("corpus", "add", "rows.csv", *neural))
+    assert "Embedded by neural, fast: 6 embeddings" in done(
+        run("corpus", "add", "rows.csv", *neural)
+    )
     for words, label in ((exact, "neural, exact"), (looser, "neural, fast (tolerance 0.01)")):
         before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
         assert f"not embedded by “{label}” with these options" in before.stderr
@@ -150,7 +152,7 @@ def test_bf16_that_is_imitated_is_said_of_corpora(
     monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
     neural = ["--method", "neural", "--option", "epochs=1", "--option", "precision=bf16"]
     said = done(run("corpus", "add", "lines.txt", *neural))
-    assert said.count("This machine does not compute in bf16 itself") == 1
+    assert said.count("This machine has no hardware support for bf16") == 1
     assert "Embedded by neural, bf16: 3 vectors" in said
 
 
@@ -174,7 +176,7 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
     monkeypatch.setattr(PooledEmbedder, "_embed", interrupted)
     result = run("corpus", "add", "texts.txt")
     assert result.exit_code == 130
-    assert "What was finished is kept; the same command goes on where it was." in result.stderr
+    assert "Finished work is saved; run the same command again to resume." in result.stderr
     assert "mean (32)" in run("corpus", "list").stdout
     monkeypatch.setattr(PooledEmbedder, "_embed", counted)
     assert "kept as “texts.txt” already" in done(run("corpus", "add", "texts.txt"))
@@ -186,7 +188,7 @@ def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
     run: Callable[..., Result],
 ):
     done(run("corpus", "add", "lines.txt"))
-    assert "2 texts kept as “lines.txt (2)”." in done(
+    assert "Saved 2 texts as “lines.txt (2)”." in done(
         run("corpus", "add", "lines.txt", "--paragraphs")
     )
     for words, name in (([], "lines.txt"), (["--paragraphs"], "lines.txt (2)")):
@@ -248,7 +250,7 @@ def test_a_page_of_very_many_texts_shows_a_sample_and_says_so(
     monkeypatch.setattr(importlib.import_module("neuralviz.plots.corpus_map"), "MOST_DRAWN", 4)
     done(run("corpus", "add", "rows.csv"))
     said = done(run("project", "rows.csv", "-o", "map.html", "--colour", "topic", *PCA))
-    assert "The page shows a random sample of 4 of the 6 texts" in said
+    assert "The map shows a random sample of 4 of the 6 texts" in said
     figure = Path("map.html").read_text("utf-8").rpartition("Plotly.newPlot")[2]
     words = ("river", "Bread", "a word", "Snow", "choir", "bakery")
     assert sum(word in figure for word in words) == 4
@@ -267,7 +269,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         patch.setattr("neuralviz.maps.mapping.project", stopped)
         result = run("project", "rows.csv", "-o", "map.html", *PCA)
     assert result.exit_code == 130
-    assert "Stopped; the map was not finished. The vectors are kept." in result.stderr
+    assert "Stopped before the map was finished. The embeddings are saved." in result.stderr
     assert not Path("map.html").exists()
     assert KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv")) == ()
     done(run("project", "rows.csv", "-o", "map.html", *PCA))
@@ -276,9 +278,9 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["corpus", "add", "nothing.csv"], "nothing.csv cannot be read"),
+        (["corpus", "add", "nothing.csv"], "Could not read nothing.csv"),
         (["corpus", "add", "empty.csv"], "empty.csv is empty"),
-        (["corpus", "add", "binary.csv"], "binary.csv does not look like text"),
+        (["corpus", "add", "binary.csv"], "binary.csv is not a text file"),
         (["corpus", "add", "lines.txt", "--name", " "], "A corpus needs a name"),
         (["corpus", "add", "lines.txt", "--model", "./nowhere"], "no folder ./nowhere"),
         (["corpus", "add", "rows.csv", "--id-column", "nope"], "no column “nope”"),
@@ -287,15 +289,15 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         (["corpus", "embed", "kept", "--method", "magic"], "no method “magic”"),
         (
             ["corpus", "embed", "kept", "--method", "neural", "--option", "precision=rough"],
-            "The precision has to be one of exact, fast, bf16, fast+bf16",
+            "The precision has to be one of: exact, fast, bf16, fast+bf16",
         ),
-        (["corpus", "export", "kept", "-o", "out.xlsx"], "has to end in .parquet, .csv, .jsonl"),
+        (["corpus", "export", "kept", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "There is no folder nowhere"),
         (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "a --method embeds"),
         (["corpus", "rename", "kept", "rows.csv"], "“rows.csv” already"),
         (["corpus", "delete", "gone", "--yes"], "no corpus “gone”; there is “kept”, “rows.csv”"),
         (["project", "lines.txt", "-o", "out.html"], "`neuralviz corpus add` keeps its texts"),
-        (["project", "kept", "-o", "out.html"], "at least 5 texts that differ; “kept” has 3"),
+        (["project", "kept", "-o", "out.html"], "at least 5 different texts; “kept” has 3"),
         (["project", "rows.csv", "-o", "out.png"], "has to end in .html, .parquet"),
         (["project", "rows.csv", "-o", "out.html", "--colour", "nope"], "no column “nope”"),
         (["project", "rows.csv", "-o", "out.csv", "--colour", "topic"], "--colour is for a page"),
@@ -328,7 +330,7 @@ def test_texts_that_are_all_the_same_are_kept_but_have_no_map(run: Callable[...,
     done(run("corpus", "add", "same.txt"))
     result = run("project", "same.txt", "-o", "map.html")
     assert result.exit_code == 2
-    assert "A map needs at least 5 texts that differ; “same.txt” has 1." in result.stderr
+    assert "A map needs at least 5 different texts; “same.txt” has 1." in result.stderr
     assert CorpusStore().corpus("same.txt").n_texts == 20
 
 
@@ -338,4 +340,4 @@ def test_what_a_newer_version_kept_is_left_alone(run: Callable[..., Result]):
     for words in (["corpus", "list"], ["corpus", "add", "rows.csv"]):
         result = run(*words)
         assert result.exit_code == 2
-        assert "kept by a newer neuralviz" in result.stderr
+        assert "saved by a newer version of neuralviz" in result.stderr

@@ -67,7 +67,7 @@ def test_no_coefficient_where_there_is_none(products, scores):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_products_that_are_not_finite_are_refused(bad):
-    with pytest.raises(NeuralvizError, match="1 of 3 products are not finite"):
+    with pytest.raises(NeuralvizError, match="1 of 3 cosine similarities are infinite or NaN"):
         correlate([0.5, bad, 0.1], [1, 2, 3])
 
 

@@ -153,7 +153,7 @@ def test_a_vector_that_is_no_number_names_its_text(store: VectorStore) -> None:
             vectors[[text == "bad" for text in read]] = np.nan
             return vectors, loss
 
-    with pytest.raises(ModelError, match="The vector of text 3"):
+    with pytest.raises(ModelError, match="The embedding of text 3"):
         list(embed(["the longest text", "short text", "bad", "x"], Broken(), store))
 
 

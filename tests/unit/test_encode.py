@@ -118,7 +118,7 @@ def test_a_progress_bar_when_asked_for(embedder, capsys) -> None:
 
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5])
 def test_batches_of_nothing(batch_size: float, embedder) -> None:
-    with pytest.raises(SettingsError, match="batch size has to be a whole number"):
+    with pytest.raises(SettingsError, match="batch size must be a whole number"):
         embedder.encode(["a"], batch_size=batch_size)
 
 
@@ -129,7 +129,7 @@ def test_an_empty_text_is_named_before_any_work(embedder) -> None:
 
 
 def test_settings_are_checked_at_once(tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="Epochs"):
+    with pytest.raises(SettingsError, match="number of epochs"):
         neuralviz.NeuralEmbedder(tiny, epochs=0)
     with pytest.raises(SettingsError, match="1-D parameter"):
         neuralviz.NeuralEmbedder(tiny, layers=["nothing"])
@@ -157,7 +157,7 @@ def test_nearby_texts_are_nearer_with_the_bundled_model(bundled: LanguageModel) 
 
 def test_a_loss_that_rises_is_said(tiny: LanguageModel) -> None:
     wild = neuralviz.NeuralEmbedder(tiny, epochs=3, learning_rate=1e6)
-    with pytest.warns(LossWarning, match="The loss of 2 of 2 texts rose"):
+    with pytest.warns(LossWarning, match="The run diverged on 2 of 2 texts"):
         wild.encode(SENTENCES[:2])
 
 

@@ -92,7 +92,7 @@ def test_the_command_that_tunes(number: signal.Signals) -> None:
     assert "terminate called" not in errors
     if number == signal.SIGINT:
         assert process.returncode == 130
-        assert "this is how far it came" in errors
+        assert "Stopped after step" in errors
     else:
         assert process.returncode == -signal.SIGTERM
 

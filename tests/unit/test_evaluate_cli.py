@@ -118,7 +118,7 @@ def test_a_report_with_every_setting(run) -> None:
                  "--method", "neural", "--option", "neural.epochs=2", "--option",
                  "precision=fast", "-o", "out")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "<i>[/red]x varied" in result.stdout
+    assert "<i>[/red]x varies" in result.stdout
     report = Path("out/report.html").read_text("utf-8")
     for said in ("neural, fast", "epochs 2", "learning_rate 0.01", "tolerance 0.005",
                  "all-MiniLM-L6-v2", "bundled", "&lt;img src=x&gt; &amp; [red].csv"):  # fmt: skip
@@ -157,7 +157,7 @@ def test_a_loss_that_rose_is_said_again(run) -> None:
     for _ in range(2):  # the second time everything is found
         result = run(*words)
         assert json.loads(result.stdout)["neural"]["loss_rose"] == 5
-        assert "The loss of 5 of 5 texts rose" in result.stderr
+        assert "The run diverged on 5 of 5 texts" in result.stderr
 
 
 def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
@@ -167,7 +167,7 @@ def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
     words = ["--data", "pairs.csv", "--method", "mean", "--method", "cls", "-o", "out"]
     result = run(*words)
     assert result.exit_code == 0
-    assert "triplets in common: 24 triplets are too many" in result.stderr
+    assert "shared errors (triplets): 24 triplets are too many" in result.stderr
     assert "pairs in common (I)" in result.stdout  # 9 of them are compared
 
 
@@ -243,28 +243,28 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
     monkeypatch.setattr(PooledEmbedder, "_embed", embed)
     result = run("--data", "groups.csv", "--method", "mean", "--method", "cls", "--json")
     assert result.exit_code == 1
-    assert "no finite number" in json.loads(result.stdout)["cls"]["error"]
+    assert "infinite or NaN" in json.loads(result.stdout)["cls"]["error"]
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--data", "none.csv"], "none.csv cannot be read"),
+        (["--data", "none.csv"], "Could not read none.csv"),
         (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "no method “wrong”"),
         (["--data", "pairs.csv", "--measure", "speed"], "There is no measure “speed”"),
         (["--data", "groups.csv", "--measure", "pairs"], "no columns to measure pairs on"),
-        (["--data", "pairs.csv", "--similar", "1"], "1 is not above 2"),
+        (["--data", "pairs.csv", "--similar", "1"], "must be above the one for dissimilar pairs"),
         (["--data", "pairs.csv", "--similar", "nan"], "have to be numbers"),
         (["--data", "pairs.csv", "--experiment", "wrong"], "no experiment “wrong”"),
         (["--data", "pairs.csv", "--experiment", "layers", "--method", "mean"], "not both"),
         (["--data", "pairs.csv", "--role", "score=none"], "no column “none”"),
-        (["--data", "one.csv"], "All texts are of one group"),
-        (["--data", "single.csv"], "one text only"),
+        (["--data", "one.csv"], "All texts are in one group"),
+        (["--data", "single.csv"], "has only one text"),
         (["--data", "words.csv"], "0 pairs"),
         (["--data", "pairs.csv", "--resamples", "100"], "at least 200 resamples"),
         (["--data", "pairs.csv", "--role", "text1=score", "--role", "text2=score"],
-         "cannot have two roles"),
-        (["--data", "pairs.csv", "-o", "pairs.csv"], "is a file; give the name of a folder"),
+         "has two roles"),
+        (["--data", "pairs.csv", "-o", "pairs.csv"], "is a file. Enter the name of a folder"),
         (["--data", "pairs.csv", "--experiment", "sbert-wk-parts", "--option", "epochs=2"],
          "has an option “epochs”"),
     ],

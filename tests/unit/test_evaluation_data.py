@@ -49,7 +49,7 @@ def test_bounds_fit_scores_within_0_and_1() -> None:
     assert (data.similar, data.dissimilar) == (0.8, 0.4)
     data = read(PAIRS, similar=4.6, dissimilar=0.5)
     assert (data.is_similar.sum(), data.is_dissimilar.sum()) == (1, 1)
-    with pytest.raises(SettingsError, match="1 is not above 2"):
+    with pytest.raises(SettingsError, match="must be above the one for dissimilar pairs"):
         read(PAIRS, similar=1, dissimilar=2)
 
 
@@ -66,7 +66,7 @@ def test_groups_and_anchors() -> None:
     assert data.grouping.anchor.tolist() == [True, False, False]
     data = read("text,group,role\nd,1,query\ns,1,summary\ne,2,\n")
     assert data.grouping.anchor is None
-    assert "No text has the role “anchor” or “document” in the column “role”" in data.notes[0]
+    assert "No text in the column “role” has the role “anchor” or “document”" in data.notes[0]
 
 
 def test_labels_and_paraphrases() -> None:
@@ -75,7 +75,7 @@ def test_labels_and_paraphrases() -> None:
     assert data.labels == ("x", "x", "y", "y")
     data = read(PHRASES)
     assert isinstance(data, ParaphraseData)
-    assert data.describe() == "16 generated phrases, varied in lexical, semantic"
+    assert data.describe() == "16 generated phrases, varying in lexical, semantic"
 
 
 def test_roles_name_columns() -> None:
@@ -85,7 +85,7 @@ def test_roles_name_columns() -> None:
     assert isinstance(data, ScoredData)
     data = read("id,text,topic,group\n1,x,t,g\n2,y,t,g\n3,z,u,h\n", {"label": "topic"})
     assert isinstance(data, LabelledData)
-    with pytest.raises(SettingsError, match="two roles at once"):
+    with pytest.raises(SettingsError, match="two roles"):
         read(PAIRS, {"text1": "score", "text2": "score"})
     with pytest.raises(SettingsError, match="There is no role “wrong”"):
         read(PAIRS, {"wrong": "score"})
@@ -97,7 +97,7 @@ def test_roles_name_columns() -> None:
     ("content", "error", "said"),
     [
         ("", TextError, "d.csv"),
-        ("a,c\n1,2\n", TextError, "no columns that can be measured on"),
+        ("a,c\n1,2\n", TextError, "does not have the columns of a data set"),
         ("sentence1,sentence2,score\na,b,high\nc,d,low\ne,f,\n", TextError, "0 pairs"),
         ("text,group\na,1\n", TextError, "1 text with a group"),
         ("text,label\na,1\n", TextError, "1 text with a label"),
@@ -185,7 +185,7 @@ def test_equal_scores_have_no_correlation_and_say_so() -> None:
     assert "All scores are equal" in found.failed["correlations"]
     same = read(PAIRS)
     found = measure(same, np.ones((len(same.texts), 2)), MeasureSettings(("correlations", "pairs")))
-    assert "All products are equal" in found.failed["correlations"]
+    assert "All cosine similarities are equal" in found.failed["correlations"]
     assert found.as_json()["spearman"] is None
     assert (found.pairs.wrong, found.pairs.wrong_strict) == (4, 0)
 
@@ -196,17 +196,17 @@ def test_a_measure_that_fails_leaves_the_others() -> None:
     found = measure(data, drawn(data), MeasureSettings(resamples=0))
     assert found.correlations is not None
     assert set(found.failed) == {"pairs", "triplets"}
-    assert "Choose other bounds" in found.failed["pairs"]
+    assert "Change the thresholds" in found.failed["pairs"]
 
 
 def test_measures_that_the_data_are_not_made_for() -> None:
-    with pytest.raises(SettingsError, match="no columns to measure correlations on"):
+    with pytest.raises(SettingsError, match="cannot be used for correlations"):
         check_measures(read(GROUPS), ["correlations"])
     with pytest.raises(SettingsError, match="cannot be measured by neighbours"):
         measure(read(GROUPS), np.eye(5), MeasureSettings(("neighbours",)))
     for content, said in (
-        ("text,group\na,1\nb,1\nc,1\n", "All texts are of one group"),
-        ("text,group\na,1\nb,2\nc,3\n", "one text only"),
+        ("text,group\na,1\nb,1\nc,1\n", "All texts are in one group"),
+        ("text,group\na,1\nb,2\nc,3\n", "has only one text"),
         ("text,label\na,1\nb,1\nc,1\n", "All texts have the same label"),
     ):
         with pytest.raises(NeuralvizError, match=said):
@@ -217,7 +217,7 @@ def test_vectors_that_do_not_fit() -> None:
     data = read(GROUPS)
     with pytest.raises(NeuralvizError, match="4 vectors for the 5 different texts"):
         measure(data, np.eye(4))
-    with pytest.raises(NeuralvizError, match="1 of 5 vectors hold something"):
+    with pytest.raises(NeuralvizError, match="1 of 5 embeddings contain infinite or NaN"):
         measure(data, np.where(np.eye(5) * np.arange(5) == 4, np.nan, 1.0))
 
 
@@ -281,12 +281,12 @@ def test_long_names_of_groups_cost_no_memory() -> None:
 def test_the_same_text_with_the_same_label_counts_once() -> None:
     data = read("text,label\na,x\na,x\na,y\nb,y\n")
     assert len(data.rows) == 3
-    assert "1 row was left out because text and label came before" in data.notes[0]
+    assert "Skipped 1 row: duplicate text and label" in data.notes[0]
 
 
 def test_paraphrases_in_which_nothing_varies() -> None:
     data = read("original,generated,varies,value,fixed1,fixed2\no,g,q,1,1,1\no,h,q,1,1,1\n")
-    with pytest.raises(NeuralvizError, match="In no cell does the value"):
+    with pytest.raises(NeuralvizError, match="The values never vary"):
         check_measures(data, [])
     data = read(PHRASES)
     found = measure(data, np.ones((len(data.texts), 2)))
@@ -318,7 +318,7 @@ def test_columns_are_those_that_were_named() -> None:
     assert read(content, {"text": "text"}).texts == ("one dog", "two dogs", "rain")
     assert read(content, {"text": "Text"}).texts == ("A.", "B.", "C.")
     assert read(content, {"text": "TEXT"}).texts == ("A.", "B.", "C.")
-    with pytest.raises(SettingsError, match="cannot have two roles"):
+    with pytest.raises(SettingsError, match="has two roles"):
         read(content.replace("Text,text", "Text,other"), {"text": "Text", "group": "text"})
     with pytest.raises(SettingsError, match="The role text is given no column"):
         read(content, {"text": " "})
@@ -326,7 +326,7 @@ def test_columns_are_those_that_were_named() -> None:
 
 def test_a_column_that_was_named_is_no_other_role_besides() -> None:
     content = "sentence1,sentence2,score\na,b,1\nc,d,2\ne,f,5\n"
-    with pytest.raises(TextError, match="no column for text2 beside what is said"):
+    with pytest.raises(TextError, match="also needs a column for text2"):
         read(content, {"text1": "sentence2"})
     data = read(content, {"text1": "sentence2", "text2": "sentence1"})
     assert [data.texts[at] for at in data.first] == ["b", "d", "f"]
@@ -336,7 +336,7 @@ def test_a_column_that_is_still_missing_is_named() -> None:
     content = "Satz A,Satz B,Note\na,b,1\nc,d,2\ne,f,5\n"
     with pytest.raises(TextError, match="--role text1=… --role text2=… --role score=…"):
         read(content)
-    with pytest.raises(TextError, match=r"no column for score beside .* as in --role score=…"):
+    with pytest.raises(TextError, match=r"also needs a column for score.*--role score=…"):
         read(content, {"text1": "Satz A", "text2": "Satz B"})
     with pytest.raises(TextError, match="no column for group or label beside"):
         read(content, {"text": "Satz A"})
@@ -346,7 +346,7 @@ def test_a_label_that_is_rarer_than_the_voters_is_said() -> None:
     rows = "".join(f"t{i},{'x' if i < 4 else 'y'}\n" for i in range(30))
     data = read("text,label\n" + rows)
     vectors = np.random.default_rng(0).normal(size=(30, 4))
-    assert "on 4 texts, so no more than 3 of 10 neighbours" in measure(data, vectors).notes[0]
+    assert "only 4 texts, so at most 3 of 10 neighbours" in measure(data, vectors).notes[0]
     assert measure(data, vectors, MeasureSettings(k=3)).notes == ()
 
 

@@ -286,5 +286,5 @@ def test_architectures_that_are_refused(family: str, layers: str, reuse: bool, s
     """Rather than wrong numbers, or an error from within."""
     model = small_model(family)
     for _ in range(2):
-        with pytest.raises(ModelError, match=f"{family}.* is built in a way"):
+        with pytest.raises(ModelError, match=f"{family}.* cannot be tuned separately"):
             tuned(model, list(TEXTS.values()), layers, reuse=reuse)

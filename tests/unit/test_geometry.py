@@ -84,7 +84,7 @@ def test_a_broken_model_is_an_error_that_says_so(
         return [replace(row, vectors=torch.full_like(row.vectors, float("nan")))]
 
     monkeypatch.setattr(following, "layer_states", broken)
-    with pytest.raises(ModelError, match="weights are broken"):
+    with pytest.raises(ModelError, match="weights are damaged"):
         follow_tokens(tiny, tokenize(tiny, [SENTENCE])[0])
 
 

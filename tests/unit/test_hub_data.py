@@ -85,7 +85,7 @@ def test_any_other_of_labels_or_groups(tmp_path: Path) -> None:
     data = load_hub_data(f"hf:{labels}::train")
     assert isinstance(data, LabelledData)
     assert data.labels == ("0", "1", "1")
-    assert "1 row was left out" in data.notes[0]
+    assert "Skipped 1 row" in data.notes[0]
     groups = save(tmp_path / "groups", "test", [{"text": t, "group": t[0]} for t in
                                                 ("a1", "a2", "b1")])  # fmt: skip
     assert load_hub_data(groups).grouping.n_triplets == 2
@@ -101,14 +101,14 @@ def test_labels_read_as_those_of_a_file(tmp_path: Path) -> None:
 
 def test_columns_of_which_nothing_can_be_measured(tmp_path: Path) -> None:
     folder = save(tmp_path / "odd", "test", [{"question": "a", "answer": "b"}])
-    said = r"no columns that can be measured on.*“question”, “answer”"
+    said = r"does not have the columns of a data set.*“question”, “answer”"
     with pytest.raises(TextError, match=said):
         load_hub_data(folder)
 
 
 def test_a_split_that_there_is_not(tmp_path: Path) -> None:
     folder = save(tmp_path / "some", "train", [{"text": "a", "label": 1}] * 3)
-    with pytest.raises(NeuralvizError, match="cannot be read"):
+    with pytest.raises(NeuralvizError, match="Could not read"):
         load_hub_data(f"{folder}::none")
 
 
@@ -122,7 +122,7 @@ def test_without_a_network_or_the_package_it_is_said(tmp_path, monkeypatch) -> N
         raise ConnectionError("Couldn't reach the hub (offline mode is enabled).")
 
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", offline)
-    with pytest.raises(NeuralvizError, match="stsb_multi_mt cannot be had: there is no network"):
+    with pytest.raises(NeuralvizError, match="stsb_multi_mt is not available: there is no network"):
         load_hub_data("hf:stsb")
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(NeuralvizError, match=r"neuralviz\[datasets\]"):

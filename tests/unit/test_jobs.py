@@ -289,7 +289,7 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     assert fail(NeuralvizError("The text is empty.")).error == "The text is empty."
     assert not caplog.records
     error = fail(ValueError("odd")).error
-    assert error == "Something went wrong that was not foreseen (ValueError: odd)."
+    assert error == "Unexpected error: ValueError: odd."
     assert "Traceback" in caplog.text
 
 

@@ -133,7 +133,7 @@ def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     assert [path.name for path in (store.folder / "tables").glob("map-*")] == [
         f"{stays.table}.lance"
     ]
-    with pytest.raises(StoreError, match="This map is not there any more"):
+    with pytest.raises(StoreError, match="This map was deleted in the meantime"):
         KeptMaps(store).points(kept)
 
 
@@ -175,7 +175,7 @@ def test_new_texts_land_where_they_landed_before_it_was_closed(store: CorpusStor
 
 def test_too_few_texts_and_missing_vectors_are_said(store: CorpusStore):
     few = store.add("few", ReadTexts(("a", "b", "b", "c", "d")))
-    with pytest.raises(TextError, match="at least 5 texts that differ; “few” has 4"):
+    with pytest.raises(TextError, match="at least 5 different texts; “few” has 4"):
         check_enough_texts(few)
     corpus = store.add("c", ReadTexts(TEXTS))
     check_enough_texts(corpus)

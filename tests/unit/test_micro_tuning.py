@@ -345,16 +345,16 @@ def test_an_ordinary_run_is_no_divergence(tiny: LanguageModel) -> None:
         ({"epochs": 2.5}, "whole number from 1 to 1000, and 2.5 is not"),
         ({"epochs": True}, "whole number"),
         ({"epochs": "10"}, "whole number"),
-        ({"learning_rate": 0}, "has to be above 0, and 0 is not"),
-        ({"learning_rate": -0.01}, "has to be above 0"),
+        ({"learning_rate": 0}, "must be above 0, and 0 is not"),
+        ({"learning_rate": -0.01}, "must be above 0"),
         ({"learning_rate": math.nan}, "learning rate has to be a number"),
         ({"learning_rate": math.inf}, "learning rate has to be a number"),
         ({"learning_rate": "fast"}, "learning rate has to be a number, and 'fast' is not"),
         ({"weight_decay": -1}, "weight decay cannot be negative"),
         ({"weight_decay": math.nan}, "weight decay has to be a number"),
-        ({"layers": ["no.such.bias"]}, "“no.such.bias” is not a 1-D parameter"),
-        ({"layers": "no.such.bias"}, "“no.such.bias” is not a 1-D parameter"),
-        ({"layers": ["bert.embeddings.word_embeddings.weight"]}, "is not a 1-D parameter"),
+        ({"layers": ["no.such.bias"]}, "“no.such.bias” is not a layer (1-D parameter)"),
+        ({"layers": "no.such.bias"}, "“no.such.bias” is not a layer (1-D parameter)"),
+        ({"layers": ["bert.embeddings.word_embeddings.weight"]}, "is not a layer (1-D parameter)"),
         ({"layers": []}, "at least one layer"),
         ({"blueprints": []}, "at least one blueprint"),
         ({"blueprints": [(0, 3)]}, "keep at least 1 token"),
@@ -384,12 +384,12 @@ def test_no_text_at_all(tiny: LanguageModel) -> None:
 def test_a_blank_text_is_named(blank: str, family: str, small_model) -> None:
     with pytest.raises(TextError, match="Text 2 is empty"):
         micro_tune(small_model(family), ["The dog barks.", blank])
-    with pytest.raises(TextError, match="The text is empty; give it at least one word"):
+    with pytest.raises(TextError, match=r"The text is empty\. It must contain at least one word"):
         micro_tune(small_model(family), [blank])
 
 
 def test_control_characters_only(tiny: LanguageModel) -> None:
-    with pytest.raises(TextError, match="Text 3 is without a character the model can read"):
+    with pytest.raises(TextError, match="Text 3 has no character that the model can read"):
         micro_tune(tiny, ["a", "b", "\x00\x01\x02\x7f"])
 
 

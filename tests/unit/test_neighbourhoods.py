@@ -163,7 +163,7 @@ def test_what_cannot_be_scored_is_said():
     neighbours = find_neighbours(with_labels(6)[0], 3)
     with pytest.raises(NeuralvizError, match="5 labels for 6 texts"):
         knn_accuracy(neighbours, ["a"] * 5)
-    with pytest.raises(NeuralvizError, match="at least 2 texts with a label; 1 of 6 has one"):
+    with pytest.raises(NeuralvizError, match="at least 2 texts with a label; only 1 of 6 has one"):
         knn_accuracy(neighbours, ["a", *[""] * 5])
     with pytest.raises(NeuralvizError, match="6 and of 5 texts cannot be compared"):
         common_neighbours(neighbours, find_neighbours(with_labels(5)[0], 3))

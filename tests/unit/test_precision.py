@@ -503,7 +503,7 @@ def test_names_of_no_precision(name: object, tiny: LanguageModel) -> None:
 def test_a_tolerance_that_makes_no_sense(
     value: object, precision: str, tiny: LanguageModel
 ) -> None:
-    with pytest.raises(SettingsError, match="tolerance has to be a number above 0 and below 1"):
+    with pytest.raises(SettingsError, match="tolerance must be above 0 and below 1"):
         micro_tune(tiny, ["The dog barks."], precision=precision, tolerance=value)
 
 

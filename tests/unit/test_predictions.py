@@ -105,9 +105,9 @@ def test_every_token_of_an_unmasked_text_is_predicted(model):
 def test_what_does_not_fit_is_refused(model):
     settings = check_settings(model)
     (text,) = tokenize(model, [TEXT])
-    with pytest.raises(SettingsError, match="one delta for every tuned layer"):
+    with pytest.raises(SettingsError, match="one delta per tuned layer"):
         predict_masked(model, text, settings, [np.zeros(384)])
-    with pytest.raises(SettingsError, match="one delta for every tuned layer"):
+    with pytest.raises(SettingsError, match="one delta per tuned layer"):
         predict_masked(model, text, settings, [np.zeros(3)] * 3)
     with pytest.raises(SettingsError, match="predictions"):
         predict_masked(model, text, settings, None, top=0)

@@ -196,11 +196,11 @@ def test_what_is_stopped_before_it_begins_does_nothing():
 def test_too_few_texts_that_differ_are_said(reducer):
     settings = ProjectionSettings(reducer=reducer)
     vectors = np.repeat(np.eye(8)[:3], 20, axis=0)
-    with pytest.raises(TextError, match=r"at least 5 texts that differ; this corpus has 3\."):
+    with pytest.raises(TextError, match=r"at least 5 different texts; this corpus has 3\."):
         project(vectors, settings)
     with pytest.raises(TextError, match=r"this corpus has 1\."):
         project(np.ones((100, 8)), settings)
-    with pytest.raises(TextError, match="vector of text 2 holds something that is no finite"):
+    with pytest.raises(TextError, match="vector of text 2 contains values that are infinite, NaN"):
         project([[1, 2], [np.nan, 1], [0, 1], [1, 0], [2, 1], [3, 1]], settings)
     with pytest.raises(SettingsError, match="Vectors of 1 values give no map in 2 dimensions"):
         project(np.arange(9)[:, None], ProjectionSettings(reducer=reducer, metric="euclidean"))
@@ -213,8 +213,8 @@ def test_the_smallest_corpus_has_a_map_with_a_note(reducer):
     assert len(np.unique(projection.coordinates, axis=0)) == 5
     assert projection.neighbours.k == 4
     notes = {
-        "umap": ("n_neighbors is 4 in place of 15: there are only 5 texts.",),
-        "tsne": ("The perplexity is 1.33 in place of 30: there are only 5 texts.",),
+        "umap": ("n_neighbors was reduced from 15 to 4: there are only 5 texts.",),
+        "tsne": ("The perplexity was reduced from 30 to 1.33: there are only 5 texts.",),
         "pca": (),
     }
     assert projection.notes == notes[reducer]
@@ -294,7 +294,7 @@ def test_new_texts_of_another_length_or_without_numbers_are_said():
         umap_map(),
         (in_groups(50)[0], 0, project(in_groups(50)[0], PCA)),
     ):
-        with pytest.raises(SettingsError, match="3 values each, those of the corpus 16"):
+        with pytest.raises(SettingsError, match="3 values, those of the corpus 16"):
             place(vectors, projection, np.ones((1, 3)))
         with pytest.raises(TextError, match="vector of query 1"):
             place(vectors, projection, np.full((1, 16), np.nan))

@@ -41,7 +41,7 @@ def test_nothing_pasted_gives_nothing(text: str, mode: str) -> None:
 def test_control_characters_and_surrogates_become_blanks() -> None:
     read = split_pasted("a\x00b\ud800c\n\x07\n<script>\n🙂\nשלום", "line")
     assert read.texts == ("a b c", "<script>", "🙂", "שלום")
-    assert read.notes == ("3 unreadable characters were replaced by blanks.",)
+    assert read.notes == ("Replaced 3 unreadable characters with spaces.",)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_table_gives_texts_ids_and_its_columns() -> None:
     assert read.texts == ("Hello, you", "NA")
     assert read.ids == ("1", "3")
     assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
-    assert read.notes == ("1 row without text left out.",)
+    assert read.notes == ("Skipped 1 empty row.",)
 
 
 def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -> None:
@@ -87,10 +87,10 @@ def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     read = read_texts(Source("a.csv", content))
     assert (read.texts, read.ids) == (("bye",), ("2",))
     assert read.notes == (
-        "2 rows were left out for more fields than the first line has (line 2, 5); put texts that "
-        "contain “,” in quotation marks.",
+        "Skipped 2 rows with more fields than the header (lines 2, 5). Put texts that contain “,” "
+        "in quotation marks.",
     )
-    with pytest.raises(TextError, match="put texts that contain “,” in quotation marks"):
+    with pytest.raises(TextError, match="Put texts that contain “,” in quotation marks"):
         read_texts(Source("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n"))
     many = b"a,b\n1,two\n" + b"1,2,3\n" * 7
     assert "(line 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
@@ -111,7 +111,7 @@ def test_a_long_text_in_a_table() -> None:
 def test_a_zero_byte_makes_no_chinese(content: bytes) -> None:
     read = read_texts(Source("a.txt", content))
     assert read.texts == ("A dog  barks.", "A cat.")
-    assert read.notes == ("1 unreadable character was replaced by blanks.",)
+    assert read.notes == ("Replaced 1 unreadable character with spaces.",)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_log_of_a_terminal_is_text_however_long() -> None:
 @pytest.mark.parametrize("n_bytes", [200, 2000, 100_000])
 def test_bytes_drawn_at_random_are_no_text(n_bytes: int) -> None:
     drawn = np.random.default_rng(n_bytes).integers(0, 256, n_bytes, dtype=np.uint8).tobytes()
-    with pytest.raises(TextError, match="does not look like text"):
+    with pytest.raises(TextError, match="is not a text file"):
         read_texts(Source("a.txt", drawn))
 
 
@@ -153,9 +153,9 @@ def test_lines_end_where_pasted_lines_end() -> None:
         ("a.csv", b'a,b\n1,2\n1,"open\n3,4\n', "no word.* quotation marks from line 3 on"),
         ("a.csv", b'"a,b\n1,two\n', "not a table.* quotation marks from line 1 on"),
         ("a.csv", b'a,b\n1,"two\n', "not a table.* quotation marks from line 2 on"),
-        ("a.csv", b"a\n" + bytes(range(256)) * 20, "does not look like text"),
+        ("a.csv", b"a\n" + bytes(range(256)) * 20, "is not a text file"),
         ("a.csv", b"PK\x03\x04 and so on", "like an Excel workbook"),
-        ("a.txt", bytes(range(256)) * 20, "does not look like text"),
+        ("a.txt", bytes(range(256)) * 20, "is not a text file"),
     ],
 )
 def test_unusable_files_are_refused_with_a_sentence(
@@ -173,7 +173,7 @@ def test_a_text_file_has_no_columns() -> None:
 
 
 def test_a_table_without_a_column_of_texts_is_refused() -> None:
-    with pytest.raises(TextError, match="no column of texts: there is no word in “x”, “y”"):
+    with pytest.raises(TextError, match="no column with texts: no words in “x”, “y”"):
         read_texts(Source("t.csv", b"x,y\n1,2.5\n3,1e5\n"))
     assert read_texts(Source("t.csv", b"x,y\n1,two\n3,four\n")).column == "y"
     assert read_texts(Source("t.csv", b"x,text\n1,2\n3,4\n")).texts == ("2", "4")
@@ -222,7 +222,7 @@ def test_ids_are_made_unique() -> None:
     assert read.ids == ("a", "a (3)", "a (2)", "2", "1", "a (4)", "3")
     assert read.labels["id"] == ("a", "a", "a (2)", "", "1", "a", "")
     assert read.notes == (
-        "2 ids were there before; a number in brackets tells them apart.",
+        "Added a number in brackets to 2 duplicate IDs.",
         "2 texts were without an id and got a number for one.",
     )
     assert read_texts(Source("a.csv", b"id,text\n,One\n,Two\n")).ids is None
@@ -236,7 +236,7 @@ def test_many_alike_ids_take_no_longer_than_others() -> None:
 def test_the_column_of_the_ids_may_be_chosen() -> None:
     content = b"id,key,text\n1,k1,One\n2,k2,Two\n"
     assert read_texts(Source("a.csv", content), id_column="key").ids == ("k1", "k2")
-    with pytest.raises(TextError, match="no column “nr”; it has “id”, “key”, “text”"):
+    with pytest.raises(TextError, match=r"no column “nr”\. Its columns are: “id”, “key”, “text”"):
         read_texts(Source("a.csv", content), id_column="nr")
 
 
@@ -250,7 +250,7 @@ def test_as_many_texts_as_are_wanted(name: str) -> None:
     content = b"text\nOne\n\nTwo\nThree\n"
     read = read_texts(Source(name, content), max_texts=2)
     assert len(read.texts) == 2
-    assert "Only the first 2 " in read.notes[-1] and "there are more" in read.notes[-1]
+    assert "Read only the first 2 " in read.notes[-1] and "there are more" in read.notes[-1]
     assert "more" not in "".join(read_texts(Source(name, content), max_texts=4).notes)
 
 
@@ -270,21 +270,21 @@ def test_texts_that_are_far_too_long_are_left_out_and_named(mode: str) -> None:
     else:
         read = read_texts(Source("a.txt", content), mode=mode)
         assert read.texts == ("One", "Two")
-        assert "1 text was left out for more than 1,000,000 characters (line 3)." in read.notes
+        assert "Skipped 1 text with more than 1,000,000 characters (line 3)." in read.notes
     read = read_texts(Source("a.csv", f"id,text\n1,One\n2,{long}\n3,Two\n".encode()))
     assert (read.texts, read.ids) == (("One", "Two"), ("1", "3"))
-    assert "1 text was left out for more than 1,000,000 characters (line 3)." in read.notes
+    assert "Skipped 1 text with more than 1,000,000 characters (line 3)." in read.notes
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 1 << 16)
     for name in ("a.csv", "a.txt", "a.jsonl"):
-        with pytest.raises(TextError, match=r"Line 2 of a\..* is longer than 65,536 characters"):
+        with pytest.raises(TextError, match=r"Line 2 of a\..* has more than 65,536 characters"):
             read_texts(Source(name, b"text\n" + b"a" * (1 << 17)))
 
 
 def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
-    with pytest.raises(TextError, match=r"a\.csv cannot be read: No such file"):
+    with pytest.raises(TextError, match=r"Could not read a\.csv: No such file"):
         read_texts(Source("a.csv", tmp_path / "a.csv"))
     with pytest.raises(TextError, match="is no file"):
         read_texts(Source("a.csv", tmp_path))
@@ -349,7 +349,7 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
     assert "2.jsonl has no column “text”" in chosen.notes[0]
     some = read_folder(folder, max_texts=2)
     assert some.texts == ("One", "Two")
-    assert some.notes[-1] == "Only the first 2 texts were read; there are more files."
+    assert some.notes[-1] == "Read only the first 2 texts. There are more files."
 
 
 def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
@@ -373,19 +373,19 @@ def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:
     assert read.texts == ("A text", "A text")
     assert read.labels["file"] == ("text.txt", "twice.txt")
     assert read.notes == (
-        ".git is hidden.",
-        ".hidden.txt is hidden.",
-        "circle.txt is a link that leads out of the folder.",
-        "link.txt is a link that leads out of the folder.",
-        "links is a link to a folder.",
-        "3 more of this kind.",
+        "Skipped .git: hidden.",
+        "Skipped .hidden.txt: hidden.",
+        "Skipped circle.txt: link to a file outside the folder.",
+        "Skipped link.txt: link to a file outside the folder.",
+        "Skipped links: link to a folder.",
+        "And 3 more like this.",
     )
 
 
 def test_a_folder_without_texts_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TextError, match="There is no text in the folder"):
+    with pytest.raises(TextError, match="No text found in the folder"):
         read_folder(tmp_path)
-    with pytest.raises(TextError, match="There is no folder"):
+    with pytest.raises(TextError, match="No such folder"):
         read_folder(tmp_path / "nowhere")
     write(tmp_path, {"a.txt": ""})
     with pytest.raises(TextError, match=r"no text in the folder.*a\.txt is empty"):
@@ -399,7 +399,7 @@ def test_files_that_were_given_are_read_in_their_order() -> None:
     assert read.texts == ("One", "Two")
     assert dict(read.labels) == {"n": ("", "2"), "file": ("b.txt", "a.csv")}
     assert read.notes == ("c.txt is empty.",)
-    with pytest.raises(TextError, match=r"no text in these files. c\.txt is empty"):
+    with pytest.raises(TextError, match=r"No text found in these files. c\.txt is empty"):
         read_files([Source("c.txt", b"")])
 
 
@@ -412,7 +412,7 @@ def test_a_replacement_character_is_one_like_others() -> None:
 def test_texts_of_characters_without_width_are_blank() -> None:
     read = read_texts(Source("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode()))
     assert read.texts == ("fine", "e\u0301\u200d")
-    assert read.notes == ("1 row without text left out.",)
+    assert read.notes == ("Skipped 1 empty row.",)
 
 
 def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
@@ -424,9 +424,9 @@ def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
     read = read_folder(tmp_path)
     assert read.texts == ("One",)
     assert read.notes == (
-        "loop.txt is a link that leads out of the folder.",
+        "Skipped loop.txt: link to a file outside the folder.",
         "empty.txt is empty.",
-        "pipe.txt is no file, so there is no text in it.",
+        "pipe.txt is not a regular file.",
     )
 
 
@@ -437,14 +437,14 @@ def test_the_folder_of_a_process_is_refused_in_seconds() -> None:
     code += "try: read_folder(Path('/proc/self'))\nexcept TextError as error: print(error)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "There is no text in the folder /proc/self." in done.stdout
+    assert "No text found in the folder /proc/self." in done.stdout
 
 
 def test_a_folder_of_too_many_files_is_refused(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}.txt").write_text("One")
     assert len(read_folder(tmp_path, max_files=4).texts) == 4
-    with pytest.raises(TextError, match="holds more than 3 files; choose one in it"):
+    with pytest.raises(TextError, match=r"has more than 3 files\. Choose a folder inside it"):
         read_folder(tmp_path, max_files=3)
 
 
@@ -453,13 +453,13 @@ def test_a_text_that_is_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.write(b"a\n" * (1 << 23))  # as much as the encoding is told by
         file.truncate(1 << 40)  # a hole, in which no line ends
-    with pytest.raises(TextError, match="left out for more than 1,000,000 characters"):
+    with pytest.raises(TextError, match="with more than 1,000,000 characters"):
         read_texts(Source("a.txt", path), mode="one")
 
 
 def test_a_text_that_takes_long_to_embed_is_announced() -> None:
     read = read_texts(Source("a.txt", b"One\n" + b"word " * 100_000))
     assert read.notes == (
-        "The longest text has 499,999 characters (line 2); to embed it may take minutes.",
+        "The longest text has 499,999 characters (line 2). Embedding it may take minutes.",
     )
     assert read_texts(Source("a.txt", b"word " * 10_000)).notes == ()

@@ -214,9 +214,9 @@ def test_chunks_count_by_their_importance(tiny: TextModel) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"variant": "mine"}, "has to be authors or paper"),
+        ({"variant": "mine"}, "must be authors or paper"),
         ({"layer_start": 4}, "has the layers 0 to 3; it cannot start at 4"),
-        ({"layer_start": -1}, "it cannot start at -1"),
+        ({"layer_start": -1}, "the first layer cannot be -1"),
         ({"layer_start": 1.5}, "first layer has to be a whole number"),
         ({"layer_start": True}, "first layer has to be a whole number"),
         ({"window": 0}, "at least 1 layer to each side"),
@@ -259,7 +259,7 @@ def test_the_rows_of_the_ablation_are_what_they_say(variant: Variant) -> None:
 
     tokens = plain.token_importance(used)
     expected = {
-        "Last layer, mean": used[-1].mean(axis=0),
+        "Mean of the last layer": used[-1].mean(axis=0),
         "Alignment": words(1.0).mean(axis=0),
         "Novelty": words(0.0).mean(axis=0),
         "Token importance, last layer": tokens @ used[-1],

@@ -37,7 +37,7 @@ def test_the_sentence_encoder_needs_no_network() -> None:
     (text,) = tokenize(model, [SENTENCES[0]])
     ids = model.tokenizer(SENTENCES[0])["input_ids"]
     assert [*model.prefix_ids, *text.ids.tolist(), *model.suffix_ids] == ids
-    with pytest.raises(ModelError, match="micro-tuning needs a masked language model"):
+    with pytest.raises(ModelError, match="Micro-tuning needs a masked language model"):
         load_model(MINILM)
 
 
@@ -79,7 +79,7 @@ def test_an_encoder_with_a_decoder_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
     T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     save_tokenizer(tokenizer, tmp_path, BERT_SPECIALS)
-    with pytest.raises(ModelError, match=r"\(t5\) is an encoder with a decoder"):
+    with pytest.raises(ModelError, match=r"\(t5\) is an encoder-decoder model"):
         load_text_model(tmp_path, device="cpu")
 
 
@@ -91,16 +91,16 @@ def test_weights_that_are_missing(tmp_path: Path) -> None:
     dropped = "encoder.layer.1.output.dense.bias"
     del tensors[dropped]
     save_file(tensors, path, metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=f"lacks weights, for example {dropped}"):
+    with pytest.raises(ModelError, match=f"is missing weights, for example {dropped}"):
         load_text_model(tmp_path, device="cpu")
 
 
 def test_what_is_no_model(tmp_path: Path) -> None:
     for model_id, sentence in (
-        ("", "Give “bundled”"),
-        (str(tmp_path), "no config.json"),
-        ("./nowhere", "There is no folder"),
-        ("someone/not-here", "the hub is switched off"),
+        ("", "Enter “bundled”"),
+        (str(tmp_path), "config.json is missing"),
+        ("./nowhere", "No such folder"),
+        ("someone/not-here", "downloads are switched off"),
     ):
         with pytest.raises(ModelError, match=sentence):
             load_text_model(model_id)

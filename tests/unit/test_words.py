@@ -141,7 +141,7 @@ def test_vectors_that_are_not_finite_are_refused(tiny, monkeypatch):
         )
 
     monkeypatch.setattr(words, "layer_states", broken)
-    with pytest.raises(ModelError, match="not finite numbers"):
+    with pytest.raises(ModelError, match="infinite or NaN"):
         last(tiny, ["a"])
 
 
@@ -158,7 +158,7 @@ def test_three_groups_of_equal_size():
 
 @pytest.mark.parametrize("occurrences", [[], [3], [3, 3], [1, 1, 1, 5]])
 def test_fewer_than_three_words_make_no_groups(occurrences):
-    with pytest.raises(SettingsError, match="three groups need at least 3"):
+    with pytest.raises(SettingsError, match="Three groups need at least 3"):
         made([0.1] * len(occurrences), occurrences).groups(3)
 
 

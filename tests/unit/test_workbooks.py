@@ -89,7 +89,7 @@ COPIES = [
 ONE = "('text',) [['One']] [2]"
 
 
-FAR = "cells as far as row 1,048,576 and column 16,384; delete what is far from the table"
+FAR = "cells as far as row 1,048,576 and column 16,384. Delete stray cells far from the table"
 DAMAGED = "not an Excel workbook (.xlsx) that can be read, or it is damaged"
 BEYOND = sheet(HEAD, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
 LOW = sheet(row(900_000, cell("ZZ900000", "text")), row(900_001, cell("ZZ900001", "One")))
@@ -141,9 +141,9 @@ def test_limits_are_those_asked_for() -> None:
         read_excel("t.xlsx", io.BytesIO(content), None, WorkbookLimits(**limits))
 
     read(unpacked=100_000, cells=2, strings=2)
-    with pytest.raises(TextError, match=r"larger than 100 bytes, unpacked; save it as CSV"):
+    with pytest.raises(TextError, match=r"larger than 100 bytes when unpacked. Save it as CSV"):
         read(unpacked=100)
     with pytest.raises(TextError, match="larger than 1 different texts"):
         read(strings=1)
-    with pytest.raises(TextError, match=r"“s1” of t\.xlsx has cells as far as row 2 and column 1"):
+    with pytest.raises(TextError, match=r"“s1” of t\.xlsx extends to row 2 and column 1"):
         read(cells=1)
