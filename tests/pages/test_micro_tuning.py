@@ -241,7 +241,7 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert not page.exception
     assert "is not loaded yet" in messages(page)
     assert any(button.label == "Load" for button in page.button)
-    assert any("recorded" in heading.value for heading in page.subheader)  # what was there stays
+    assert any("Recorded" in heading.value for heading in page.subheader)  # what was there stays
 
 
 def test_an_address_with_chosen_layers(bundled) -> None:
