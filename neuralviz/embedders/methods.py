@@ -186,8 +186,8 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas to use",
-                "authors (of the authors' code) or paper",
+                "Formulas of the authors' code or of the paper",
+                "authors or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",
                 VARIANTS,

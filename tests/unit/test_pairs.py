@@ -59,11 +59,11 @@ def test_rows_that_cannot_be_used_are_left_out_and_named():
         (b"", "p.csv is empty"),
         (b" \n\n", "p.csv is empty"),
         (b"one,two,score\nA,B,1\n", "needs the columns.*It has: “one”, “two”, “score”"),
-        (b"sentence1,sentence2\nA,B\n", "needs the columns.*it has “sentence1”, “sentence2”"),
+        (b"sentence1,sentence2\nA,B\n", "needs the columns.*It has: “sentence1”, “sentence2”"),
         (b"A sentence.\nAnother one.\n", "needs the columns"),
         (b"sentence1,sentence2,score\n", "has 0 pairs with two sentences"),
         (b"sentence1,sentence2,score\nA,B,1\nC,D,x\nE,F,2\n", "has 2 pairs.*line 3"),
-        (b'sentence1,sentence2,score\nA,B,1\n"C,D,2\nE,F,3\n', "quotation marks from line 3"),
+        (b'sentence1,sentence2,score\nA,B,1\n"C,D,2\nE,F,3\n', r"quotation mark \(line 3\)"),
         (bytes(range(256)) * 4, "is not a text file"),
     ],
 )
