@@ -250,7 +250,7 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
     ("words", "said"),
     [
         (["--data", "none.csv"], "Could not read none.csv"),
-        (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "Unknown method “wrong”"),
+        (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "Unknown method"),
         (["--data", "pairs.csv", "--measure", "speed"], "Unknown measure “speed”"),
         (["--data", "groups.csv", "--measure", "pairs"], "cannot be used for pairs"),
         (["--data", "pairs.csv", "--similar", "1"], "must be above the one for dissimilar pairs"),

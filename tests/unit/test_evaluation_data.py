@@ -112,7 +112,7 @@ def test_what_cannot_be_measured_on(content: str, error, said: str) -> None:
 def test_rows_without_a_score_are_left_out_with_a_note() -> None:
     data = read(PAIRS + "x,y,high\n,z,3\n")
     assert len(data.scores) == 4
-    assert any("“score” is no number" in note and "line 6" in note for note in data.notes)
+    assert any("“score” is not a number" in note and "line 6" in note for note in data.notes)
     assert any("is missing" in note for note in data.notes)
 
 

@@ -201,9 +201,7 @@ def test_too_few_texts_that_differ_are_said(reducer):
         project(np.ones((100, 8)), settings)
     with pytest.raises(TextError, match="vector of text 2 contains values that are infinite, NaN"):
         project([[1, 2], [np.nan, 1], [0, 1], [1, 0], [2, 1], [3, 1]], settings)
-    with pytest.raises(
-        SettingsError, match="Vectors with 1 values cannot be projected to 2 dimensions"
-    ):
+    with pytest.raises(SettingsError, match="cannot be projected to 2 dimensions"):
         project(np.arange(9)[:, None], ProjectionSettings(reducer=reducer, metric="euclidean"))
 
 
