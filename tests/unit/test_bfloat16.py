@@ -77,7 +77,7 @@ def test_graphics_cards(monkeypatch: pytest.MonkeyPatch, there: bool, native: bo
 
 def test_only_what_is_imitated_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: False)
-    with pytest.warns(PrecisionWarning, match="takes longer than exact"):
+    with pytest.warns(PrecisionWarning, match="slower than exact"):
         warn_of_imitated_bf16("cpu")
     monkeypatch.setattr(bfloat16, "has_native_bf16", lambda _: True)
     with warnings.catch_warnings():

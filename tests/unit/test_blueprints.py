@@ -169,7 +169,7 @@ def test_blueprints_are_read_back_as_written() -> None:
         ("(0,3)", r"\(0, 3\) must keep at least 1 token"),
         ("(3,0)", r"\(3, 0\) must keep .* and mask at least 1"),
         ("(-1,2)", r"\(-1, 2\) must keep at least 1"),
-        ("(1,100000)", "period of 100001 tokens; 512 is the most"),
+        ("(1,100000)", "period of 100001 tokens; the maximum is 512"),
         ("(2,1) (0,3)", r"\(0, 3\) must keep at least 1"),
     ],
 )
@@ -193,8 +193,8 @@ def test_what_is_typed_wrongly(typed: str, sentence: str) -> None:
         (["21"], "not '21'"),
         ([5], "not 5"),
         ([None], "not None"),
-        ([(1, 1)] * 33, "33 blueprints are too many; 32 is the most"),
-        ([(511, 1)] * 4 + [(1, 1)], "sum to 2,050, .*; 2,048 is the most"),
+        ([(1, 1)] * 33, r"Too many blueprints \(33\); the maximum is 32"),
+        ([(511, 1)] * 4 + [(1, 1)], "up to 2,050 .*; the maximum is 2,048"),
     ],
 )
 def test_blueprints_that_make_no_sense(blueprints: list, sentence: str) -> None:

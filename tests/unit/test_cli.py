@@ -100,13 +100,13 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
         (["missing.txt", "-o", "out.csv"], "Could not read missing.txt"),
         (["blank.txt", "-o", "out.csv"], "blank.txt is empty"),
         (["texts.txt", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
-        (["texts.txt", "-o", "nowhere/out.csv"], "There is no folder nowhere"),
-        (["texts.csv", "-o", "texts.csv"], "is the file that is read"),
+        (["texts.txt", "-o", "nowhere/out.csv"], "No such folder: nowhere"),
+        (["texts.csv", "-o", "texts.csv"], "output file is the input file"),
         (["texts.csv", "-o", "out.csv", "--column", "nope"], "no column “nope”"),
-        (["texts.txt", "-o", "out.csv", "--method", "magic"], "no method “magic”"),
-        (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "no folder ./nowhere"),
-        (["texts.txt", "-o", "out.csv", "--model", "no-such/model"], "use the bundled model"),
-        (["texts.txt", "-o", "out.csv", "--option", "epochs"], "write NAME=VALUE"),
+        (["texts.txt", "-o", "out.csv", "--method", "magic"], "Unknown method “magic”"),
+        (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "No such folder: ./nowhere"),
+        (["texts.txt", "-o", "out.csv", "--model", "no-such/model"], "Use the bundled model"),
+        (["texts.txt", "-o", "out.csv", "--option", "epochs"], "Write options as NAME=VALUE"),
         (["texts.txt", "-o", "out.csv", "--option", "epochs=ten"], "a whole number"),
         (["texts.txt", "-o", "out.csv", "--option", "epochs=0"], "from 1 to 1000"),
         (["texts.txt", "-o", "out.csv", "--option", "colour=red"], "no option “colour”"),
@@ -121,7 +121,7 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
         (["texts.txt", "-o", "out.csv", "--option", "precision=rough"], "exact, fast, bf16"),
         (["texts.txt", "-o", "out.csv", "--option", "tolerance=2"], "above 0 and below 1"),
         (["texts.txt", "-o", "out.csv", "--option", "tolerance=some"], "above 0 and below 1"),
-        (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "named twice"),
+        (["texts.txt", "-o", "out.csv", *QUICK, "--option", "epochs=2"], "set twice"),
         (["texts.txt", "-o", "out.csv", "--batch-size", "0"], "batch-size"),
         (["texts.txt", "-o", "out.csv", "--limit", "-1"], "limit"),
     ],
@@ -168,7 +168,7 @@ def test_an_interrupted_run_keeps_what_is_finished_in_the_order_of_the_file(
     result = run("embed", "texts.txt", "-o", "out.jsonl", "--batch-size", "1", *QUICK)
     assert result.exit_code == 130
     assert "Stopped. Wrote the 2 of 3 embeddings that were finished" in result.stderr
-    assert "are kept in out.jsonl (neural, exact)." in result.stderr
+    assert "to out.jsonl (neural, exact)." in result.stderr
     rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
     assert [(row["id"], row["text"]) for row in rows] == [
         ("1", "Three and four."),
@@ -213,7 +213,7 @@ def test_vectors_of_zeros_are_said(run: Callable[..., Result]):
     assert result.exit_code == 0, result.stderr
     assert "Zero vectors for 1 text (neural): no weight changed" in result.stderr
     result = run("embed", "texts.txt", "-o", "out.csv", "--method", "cls-diff", *still)
-    assert "1 vector of zeros (cls-diff): its tuned output is its plain one" in result.stderr
+    assert "Zero vectors for 1 text (cls-diff): micro-tuning did not change" in result.stderr
 
 
 def test_methods_lists_every_method_and_option(run: Callable[..., Result]):
@@ -278,7 +278,7 @@ def test_the_figure_says_which_texts_it_draws(run: Callable[..., Result]):
         in result.stderr
     )
     page = Path("a/b/similarity.html").read_text("utf-8")
-    assert "Products of the first 300 of 310 texts" in page
+    assert "Cosine similarity of the first 300 of 310 texts" in page
     assert len(Path("a/b/products.csv").read_text().splitlines()) == 1 + 310 * 309 // 2
 
 
@@ -298,13 +298,13 @@ def test_identical_texts_are_compared(run: Callable[..., Result]):
         (["missing.txt", "-o", "out"], "Could not read"),
         (["two.txt", "-o", "one.txt"], "is a file. Enter the name of a folder"),
         (["two.txt", "-o", "one.txt/out"], "is a file. Enter the name of a folder"),
-        (["two.txt", "-o", "out", "--method", "magic"], "no method “magic”"),
+        (["two.txt", "-o", "out", "--method", "magic"], "Unknown method “magic”"),
         (["two.txt", "-o", "out", "--method", "cls", "--method", "cls"], "named twice"),
         (["two.txt", "-o", "out", *["--method", "cls"] * 5], "Too many methods (5)"),
         (["two.txt", "-o", "out", "--option", "colour=red"], "has an option “colour”"),
         (["two.txt", "-o", "out", "--option", "cls.layer=1"], "“cls”, which is not selected"),
-        (["two.txt", "-o", "out", "--model", "./nowhere"], "no folder ./nowhere"),
-        (["open.csv", "-o", "out"], "quotation marks from line 2"),
+        (["two.txt", "-o", "out", "--model", "./nowhere"], "No such folder: ./nowhere"),
+        (["open.csv", "-o", "out"], "quotation mark (line 2)"),
     ],
 )
 def test_a_comparison_that_makes_no_sense_is_refused(
@@ -335,7 +335,7 @@ def test_an_interrupted_comparison_keeps_what_is_finished(
 
     result = run(*words, "--method", "neural", "--method", "mean")
     assert result.exit_code == 130
-    assert "2 of 3 texts by neural, exact are kept (not finished: mean)" in result.stderr
+    assert "Wrote 2 of 3 texts by neural, exact (not finished: mean)" in result.stderr
     table = parquet.read_table("out/products.parquet").to_pylist()
     assert [(row["id1"], row["id2"]) for row in table] == [("1", "3")]
 

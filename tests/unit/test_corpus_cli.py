@@ -76,7 +76,7 @@ def rows_of(path: str) -> list[dict[str, str]]:
 def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     said = done(run("corpus", "add", "rows.csv"))
     assert "Added a number in brackets to 1 duplicate ID" in said
-    assert "6 texts kept as “rows.csv”." in said
+    assert "Saved 6 texts as “rows.csv”." in said
     assert "Embedded by mean: 6 embeddings with 384 values each." in said
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     assert (entry["name"], entry["texts"], entry["maps"]) == ("rows.csv", 6, [])
@@ -101,7 +101,7 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     result = run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural)
     assert result.exit_code == 2
     assert "has no embeddings by “neural+mean, fast” with these options" in result.stderr
-    assert "It is embedded by mean: --method and --option name one of them." in result.stderr
+    assert "Available: mean. Choose one with --method and --option." in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
     assert "Embedded by neural+mean, fast: 3 embeddings with 1,536 values each." in said
@@ -153,7 +153,7 @@ def test_bf16_that_is_imitated_is_said_of_corpora(
     neural = ["--method", "neural", "--option", "epochs=1", "--option", "precision=bf16"]
     said = done(run("corpus", "add", "lines.txt", *neural))
     assert said.count("This machine has no hardware support for bf16") == 1
-    assert "Embedded by neural, bf16: 3 vectors" in said
+    assert "Embedded by neural, bf16: 3 embeddings" in said
 
 
 def test_the_same_file_goes_on_where_it_was_interrupted(
@@ -179,7 +179,7 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
     assert "Finished work is saved; run the same command again to resume." in result.stderr
     assert "mean (32)" in run("corpus", "list").stdout
     monkeypatch.setattr(PooledEmbedder, "_embed", counted)
-    assert "kept as “texts.txt” already" in done(run("corpus", "add", "texts.txt"))
+    assert "already saved as “texts.txt”" in done(run("corpus", "add", "texts.txt"))
     assert calls == [32, 8]
     assert len(CorpusStore().corpora()) == 1
 
@@ -204,7 +204,7 @@ def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Resul
     done(run("corpus", "add", "lines.txt", "--name", "mine 🙂"))
     nobody = run("corpus", "delete", "mine 🙂")
     assert nobody.exit_code == 2
-    assert "nobody answered; --yes deletes without asking" in nobody.stderr
+    assert "no answer. Use --yes to delete without asking" in nobody.stderr
     assert "Nothing was deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
     done(run("corpus", "rename", "mine 🙂", "yours"))
     assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]
@@ -231,7 +231,7 @@ def test_a_page_needs_no_network_and_runs_nothing_of_a_text(run: Callable[..., R
 def test_points_are_the_same_in_every_file_and_every_time(run: Callable[..., Result]):
     done(run("corpus", "add", "rows.csv"))
     for name in ("points.parquet", "points.csv", "points.jsonl"):
-        assert f"6 texts and 0 clusters in {name}." in done(
+        assert f"Wrote a map of 6 texts with 0 clusters to {name}." in done(
             run("project", "rows.csv", "-o", name, "--dimensions", "3", *PCA)
         )
     assert len(KeptMaps(CorpusStore()).of(CorpusStore().corpus("rows.csv"))) == 1
@@ -281,28 +281,34 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         (["corpus", "add", "nothing.csv"], "Could not read nothing.csv"),
         (["corpus", "add", "empty.csv"], "empty.csv is empty"),
         (["corpus", "add", "binary.csv"], "binary.csv is not a text file"),
-        (["corpus", "add", "lines.txt", "--name", " "], "A corpus needs a name"),
-        (["corpus", "add", "lines.txt", "--model", "./nowhere"], "no folder ./nowhere"),
+        (["corpus", "add", "lines.txt", "--name", " "], "Enter a name for the corpus"),
+        (["corpus", "add", "lines.txt", "--model", "./nowhere"], "No such folder: ./nowhere"),
         (["corpus", "add", "rows.csv", "--id-column", "nope"], "no column “nope”"),
-        (["corpus", "add", "rows.csv", "--paragraphs"], "--paragraphs is for plain text"),
-        (["corpus", "add", ".", "--id-column", "id"], "--id-column is for a single table"),
-        (["corpus", "embed", "kept", "--method", "magic"], "no method “magic”"),
+        (["corpus", "add", "rows.csv", "--paragraphs"], "Use --paragraphs only with plain text"),
+        (["corpus", "add", ".", "--id-column", "id"], "--id-column works with a single table only"),
+        (["corpus", "embed", "kept", "--method", "magic"], "Unknown method “magic”"),
         (
             ["corpus", "embed", "kept", "--method", "neural", "--option", "precision=rough"],
-            "The precision has to be one of: exact, fast, bf16, fast+bf16",
+            "The precision must be one of: exact, fast, bf16, fast+bf16",
         ),
         (["corpus", "export", "kept", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
-        (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "There is no folder nowhere"),
-        (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "a --method embeds"),
+        (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "No such folder: nowhere"),
+        (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "need a --method"),
         (["corpus", "rename", "kept", "rows.csv"], "“rows.csv” already"),
-        (["corpus", "delete", "gone", "--yes"], "no corpus “gone”; there is “kept”, “rows.csv”"),
-        (["project", "lines.txt", "-o", "out.html"], "`neuralviz corpus add` keeps its texts"),
+        (
+            ["corpus", "delete", "gone", "--yes"],
+            "Saved corpora: “kept”, “rows.csv”",
+        ),
+        (["project", "lines.txt", "-o", "out.html"], "add it first with `neuralviz corpus add`"),
         (["project", "kept", "-o", "out.html"], "at least 5 different texts; “kept” has 3"),
-        (["project", "rows.csv", "-o", "out.png"], "has to end in .html, .parquet"),
+        (["project", "rows.csv", "-o", "out.png"], "must end in .html, .parquet"),
         (["project", "rows.csv", "-o", "out.html", "--colour", "nope"], "no column “nope”"),
-        (["project", "rows.csv", "-o", "out.csv", "--colour", "topic"], "--colour is for a page"),
+        (
+            ["project", "rows.csv", "-o", "out.csv", "--colour", "topic"],
+            "works only with .html",
+        ),
         (["project", "rows.csv", "-o", "out.csv", "--dimensions", "4"], "2 or 3 dimensions"),
-        (["project", "rows.csv", "-o", "out.csv", "--reducer", "lda"], "no reducer “lda”"),
+        (["project", "rows.csv", "-o", "out.csv", "--reducer", "lda"], "Unknown projection “lda”"),
         (["project", "rows.csv", "-o", "out.csv", "--seed", "-1"], "The seed"),
     ],
 )

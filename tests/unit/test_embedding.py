@@ -122,7 +122,10 @@ class Readable(HashEmbedder):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("Why?", "Text 4 is a question."), (" ", "Text 4 is empty; give it at least one word.")],
+    [
+        ("Why?", "Text 4 is a question."),
+        (" ", "Text 4 is empty. It must contain at least one word."),
+    ],
 )
 def test_a_text_that_cannot_be_read_is_named_before_any_is_embedded(
     text: str, said: str, store: VectorStore

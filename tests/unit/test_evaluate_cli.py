@@ -168,7 +168,7 @@ def test_what_is_too_much_to_compare_is_said(run, monkeypatch) -> None:
     result = run(*words)
     assert result.exit_code == 0
     assert "shared errors (triplets): 24 triplets are too many" in result.stderr
-    assert "pairs in common (I)" in result.stdout  # 9 of them are compared
+    assert "pairs: shared errors (I)" in result.stdout  # 9 of them are compared
 
 
 def test_memory_that_runs_out_costs_one_cell(run, monkeypatch) -> None:
@@ -250,12 +250,12 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
     ("words", "said"),
     [
         (["--data", "none.csv"], "Could not read none.csv"),
-        (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "no method “wrong”"),
-        (["--data", "pairs.csv", "--measure", "speed"], "There is no measure “speed”"),
-        (["--data", "groups.csv", "--measure", "pairs"], "no columns to measure pairs on"),
+        (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "Unknown method"),
+        (["--data", "pairs.csv", "--measure", "speed"], "Unknown measure “speed”"),
+        (["--data", "groups.csv", "--measure", "pairs"], "cannot be used for pairs"),
         (["--data", "pairs.csv", "--similar", "1"], "must be above the one for dissimilar pairs"),
-        (["--data", "pairs.csv", "--similar", "nan"], "have to be numbers"),
-        (["--data", "pairs.csv", "--experiment", "wrong"], "no experiment “wrong”"),
+        (["--data", "pairs.csv", "--similar", "nan"], "must be numbers"),
+        (["--data", "pairs.csv", "--experiment", "wrong"], "Unknown experiment “wrong”"),
         (["--data", "pairs.csv", "--experiment", "layers", "--method", "mean"], "not both"),
         (["--data", "pairs.csv", "--role", "score=none"], "no column “none”"),
         (["--data", "one.csv"], "All texts are in one group"),

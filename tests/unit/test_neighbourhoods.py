@@ -165,7 +165,7 @@ def test_what_cannot_be_scored_is_said():
         knn_accuracy(neighbours, ["a"] * 5)
     with pytest.raises(NeuralvizError, match="at least 2 texts with a label; only 1 of 6 has one"):
         knn_accuracy(neighbours, ["a", *[""] * 5])
-    with pytest.raises(NeuralvizError, match="6 and of 5 texts cannot be compared"):
+    with pytest.raises(NeuralvizError, match="6 texts with those of 5"):
         common_neighbours(neighbours, find_neighbours(with_labels(5)[0], 3))
     for score in (knn_accuracy, label_agreement):
         with pytest.raises(SettingsError, match="at least 1"):

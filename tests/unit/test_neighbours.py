@@ -157,7 +157,7 @@ def test_what_cannot_be_searched_is_said():
         find_neighbours(vectors, 0)
     with pytest.raises(TextError, match="at least 2 texts"):
         find_neighbours(vectors[:1], 3)
-    with pytest.raises(SettingsError, match="7 values each, those of the corpus 12"):
+    with pytest.raises(SettingsError, match="7 values, those of the corpus 12"):
         nearest(vectors, some_vectors(2, dim=7), 3)
     with pytest.raises(SettingsError, match="rows of numbers"):
         find_neighbours(vectors[0], 3)

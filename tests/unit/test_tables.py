@@ -258,7 +258,7 @@ def test_old_encodings_are_told_by_their_letters_and_named(text: str, encoding: 
     content = f"id\ttext\n1\t{text}".encode(encoding)
     table = read_table(Source("t.tsv", content))
     assert table.column("text") == [text.rstrip("\n")]
-    assert table.notes == (f"t.tsv is not in UTF-8; it was read as {said}.",)
+    assert table.notes == (f"t.tsv is not UTF-8; read it as {said}.",)
 
 
 @pytest.mark.parametrize("text", [FRENCH, RUSSIAN, JAPANESE, CHINESE, "plain\n", "🙂🙂\n"])

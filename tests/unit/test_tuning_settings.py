@@ -95,9 +95,9 @@ def test_defaults_of_each_method(tiny: LanguageModel) -> None:
     [
         (0, "Without an epoch no weight changes"),
         (-3, "Without an epoch no weight changes"),
-        (1001, r"from 1 to 1000, and 1001 is not\.$"),
-        (5000, r"from 1 to 1000, and 5000 is not\.$"),
-        (2.5, r"from 1 to 1000, and 2\.5 is not\.$"),
+        (1001, r"from 1 to 1000, not 1001\.$"),
+        (5000, r"from 1 to 1000, not 5000\.$"),
+        (2.5, r"from 1 to 1000, not 2\.5\.$"),
     ],
 )
 def test_epochs_out_of_range_get_their_own_sentence(
