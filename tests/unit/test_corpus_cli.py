@@ -106,7 +106,7 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     said = done(run("corpus", "embed", "lines.txt", *neural))
     assert "Embedded by neural+mean, fast: 3 embeddings with 1,536 values each." in said
     said = done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
-    assert "in out.parquet, vectors by neural+mean, fast." in said
+    assert "to out.parquet, with embeddings by neural+mean, fast." in said
     table = parquet.read_table("out.parquet")
     assert table.column_names == ["id", "text", "first_loss", "last_loss", "vector"]
     typed = {"neural.epochs": "1", "precision": "fast"}
@@ -127,7 +127,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
     )
     for words, label in ((exact, "neural, exact"), (looser, "neural, fast (tolerance 0.01)")):
         before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
-        assert f"not embedded by “{label}” with these options" in before.stderr
+        assert f"no embeddings by “{label}” with these options" in before.stderr
         said = done(run("corpus", "embed", "rows.csv", *neural, *words))
         assert f"Embedded by {label}: 6 vectors" in said
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
@@ -193,7 +193,7 @@ def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
     )
     for words, name in (([], "lines.txt"), (["--paragraphs"], "lines.txt (2)")):
         said = done(run("corpus", "add", "lines.txt", *words))
-        assert f"kept as “{name}” already" in said
+        assert f"already saved as “{name}”" in said
     done(run("corpus", "add", "rows.csv"))
     Path("rows.csv").write_text(ROWS.replace("2006", "2007"), "utf-8")  # only a label differs
     assert "kept as “rows.csv (2)”" in done(run("corpus", "add", "rows.csv"))
@@ -205,7 +205,7 @@ def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Resul
     nobody = run("corpus", "delete", "mine 🙂")
     assert nobody.exit_code == 2
     assert "no answer. Use --yes to delete without asking" in nobody.stderr
-    assert "Nothing was deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
+    assert "Nothing deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
     done(run("corpus", "rename", "mine 🙂", "yours"))
     assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]
     assert "“yours” is deleted." in done(run("corpus", "delete", "yours", answer="y\n"))

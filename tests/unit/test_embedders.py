@@ -213,7 +213,7 @@ def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
     causal = load_text_model(save_plain_gpt2(tmp_path), device="cpu")
     assert (causal.prefix_ids, causal.suffix_ids) == ((), ())
     states = hidden(causal, SENTENCES[0])
-    for pooling, place in (("cls", "before"), ("sep", "behind")):
+    for pooling, place in (("cls", "before"), ("sep", "after")):
         with pytest.raises(SettingsError, match=f"no special token {place} a text"):
             PooledEmbedder(causal, pooling)
     texts = [SENTENCES[0], "a"]

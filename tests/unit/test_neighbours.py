@@ -159,7 +159,7 @@ def test_what_cannot_be_searched_is_said():
         find_neighbours(vectors[:1], 3)
     with pytest.raises(SettingsError, match="7 values, those of the corpus 12"):
         nearest(vectors, some_vectors(2, dim=7), 3)
-    with pytest.raises(SettingsError, match="rows of numbers"):
+    with pytest.raises(SettingsError, match="2-D array with one row per text"):
         find_neighbours(vectors[0], 3)
 
 

@@ -93,7 +93,7 @@ def test_rows_with_too_many_fields_are_left_out_and_named() -> None:
     with pytest.raises(TextError, match="Put texts that contain “,” in quotation marks"):
         read_texts(Source("a.csv", b"id,text\n1,hello, world of texts\n2,bye, all\n"))
     many = b"a,b\n1,two\n" + b"1,2,3\n" * 7
-    assert "(line 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
+    assert "(lines 3, 4, 5, 6, 7 …)" in read_texts(Source("a.csv", many)).notes[0]
 
 
 def test_fields_may_be_missing_or_empty_at_the_end_and_names_may_repeat() -> None:

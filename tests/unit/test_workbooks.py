@@ -89,16 +89,16 @@ COPIES = [
 ONE = "('text',) [['One']] [2]"
 
 
-FAR = "cells as far as row 1,048,576 and column 16,384. Delete stray cells far from the table"
+FAR = "extends to row 1,048,576 and column 16,384. Delete stray cells far from the table"
 DAMAGED = "not an Excel workbook (.xlsx) that can be read, or it is damaged"
 BEYOND = sheet(HEAD, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
 LOW = sheet(row(900_000, cell("ZZ900000", "text")), row(900_001, cell("ZZ900001", "One")))
 
 
 CASES = [
-    (workbook(sheet(HEAD, BODY, LAST)), f"The sheet “s1” of t.xlsx has {FAR}, or save it as"),
-    (workbook(sheet(), sheet(HEAD, LAST)), f"The sheet “s2” of t.xlsx has {FAR}, or save it"),
-    (workbook(BEYOND), "as far as row 4,000,000,000 and column 9"),
+    (workbook(sheet(HEAD, BODY, LAST)), f"The sheet “s1” of t.xlsx {FAR}, or save it as"),
+    (workbook(sheet(), sheet(HEAD, LAST)), f"The sheet “s2” of t.xlsx {FAR}, or save it"),
+    (workbook(BEYOND), "extends to row 4,000,000,000 and column 9"),
     (workbook(sheet(*COPIES), sharedStrings=shared("a" * 30_000)), "more than 1,073,741,824"),
     (workbook(sheet(HEAD), sharedStrings="<sst>" + "<si/>" * 2**25), "16,777,216 different"),
     (workbook(sheet(HEAD, row(2, cell("1A", "One")))), DAMAGED),
