@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas to use: those of the authors' code or of the paper",
+                "Formulas to use: those of the authors' program or of the paper",
                 "authors or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",
