@@ -12,13 +12,15 @@ page_header(
         "number of tokens, masks the next ones, and repeats this to the end of the text. Each "
         "shift of the pattern gives one masked input."
     ),
-    r"A blueprint $(k, m)$ has the period $P = k + m$. For every shift "
-    r"$s = 0 \dots \min(P, N) - 1$ of a text of $N$ tokens, token $j$ is masked when"
-    r"$$(j - s) \bmod P \;\ge\; k.$$",
+    (
+        "A blueprint $(k, m)$ has the period $P = k + m$. For every shift "
+        "$s = 0 \\dots \\min(P, N) - 1$ of a text of $N$ tokens, token $j$ is masked when\n\n"
+        "$$(j - s) \\bmod P \\;\\ge\\; k.$$"
+    ),
     (
         "Each row is one masked input, each column a token. The strip below counts how often "
         "each token is masked. A mix of blueprints masks every token several times, with more "
-        "or less of its context. Inputs that would mask nothing are skipped."
+        "or less of its context kept. Inputs that would mask nothing are skipped."
     ),
     "Neural Embeddings for Text, section 2 and Appendix A (Figures 9 and 10)",
 )

@@ -20,7 +20,7 @@ page_header(
         "mean of a sentence encoder's token vectors. **sbert-wk**: tokens and layers weighted "
         "by how the vectors change across the layers."
     ),
-    "Neural embeddings, sections 2 and 3, Appendices G and H; SBERT-WK, section IV.",
+    "Neural Embeddings for Text, sections 2 and 3, Appendices G and H; SBERT-WK, section IV",
 )
 
 show()

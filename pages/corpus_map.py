@@ -19,15 +19,15 @@ page_header(
         "move until the two match."
     ),
     (
-        "Each **point** is a text. With UMAP and t-SNE, **only closeness has a meaning**; "
-        "directions, empty space and the size of a cluster do not. **Colours** show a label, a "
+        "Each **point** is a text. With UMAP and t-SNE, **only closeness is meaningful**; "
+        "directions, empty space and the size of a cluster are not. **Colours** show a label, a "
         "number or the clusters. Hover over a point to read its text, click it to see its "
         "neighbours, or use the **lasso** to select several; all maps share the selection. "
         "Search **by meaning** to place your own sentence on the map."
     ),
     (
         "UMAP: McInnes, Healy and Melville 2018, section 3; k-NN accuracy as in "
-        "González-Márquez et al.; cluster words by class TF-IDF: Grootendorst 2022."
+        "González-Márquez et al.; cluster words by class TF-IDF: Grootendorst 2022"
     ),
 )
 

@@ -19,20 +19,20 @@ page_header(
     ),
     (
         "**Correlations** measure whether cosine similarity rises with the human score; higher "
-        "is better. Lines are 95 % bootstrap intervals: methods whose intervals overlap widely "
+        "is better. Lines are 95% bootstrap intervals: methods whose intervals overlap widely "
         "may be equally good. A **triplet** has an anchor, a positive from its group and a "
         "negative from another group; it is broken when the anchor is not more similar to the "
-        "positive. **Pairs** compare a similar with a dissimilar pair; the comparison is broken "
-        "when the similar pair's cosine similarity is not higher. Lower errors are better. "
-        "**Published** results name their model; the bundled model is far smaller than "
-        "BERT.\n\n*same* and *diff* are the mean cosine similarities of similar and of "
+        "positive than to the negative. A **comparison** takes a similar and a dissimilar pair; "
+        "it is broken when the similar pair's cosine similarity is not higher. For errors, lower "
+        "is better. **Published** results name their model; the bundled model is far smaller "
+        "than BERT.\n\n*same* and *diff* are the mean cosine similarities of similar and of "
         "dissimilar texts; a large difference is good. *Alignment* is the mean squared distance "
         "of similar texts, *uniformity* how evenly all embeddings are distributed; lower is "
         "better for both. *10-NN* is the share of texts whose ten neighbours vote for their "
         "label; higher is better."
     ),
-    "Neural embeddings, section 3 and Appendices C, G and H; SBERT-WK, Table VII and Figure 3; "
-    "alignment and uniformity: Wang & Isola 2020.",
+    "Neural Embeddings for Text, section 3 and Appendices C, G and H; SBERT-WK, Table VII and "
+    "Figure 3; alignment and uniformity: Wang and Isola 2020",
 )
 
 show()

@@ -14,8 +14,11 @@ def header() -> None:
             "few seconds, and the change of its weights *is* the embedding. Follow every step, "
             "with the real numbers of the selected model."
         ),
-        r"$$E = \frac{E_c}{|E_c|}, \qquad E_c = \mathrm{concat}_j \frac{W'_j - W_j}{|W'_j - W_j|}$$"
-        r" $W_j$ are a layer's weights before, $W'_j$ after micro-tuning on the text.",
+        (
+            "$$E = \\frac{E_c}{|E_c|}, \\qquad "
+            "E_c = \\mathrm{concat}_j \\frac{W'_j - W_j}{|W'_j - W_j|}$$\n\n"
+            "$W_j$ are the weights of layer $j$ before micro-tuning on the text, $W'_j$ after it."
+        ),
         (
             "Use *Next* and *Back*, the arrow keys or the step numbers. *Presentation mode* "
             "shows only the figure, in large type. The formula is below each figure."

@@ -13,10 +13,11 @@ page_header(
         "an embedding."
     ),
     (
-        "SBERT-WK weights the layers of each token $w$ and the tokens of a sentence:$$\\hat v_w "
+        "SBERT-WK weights the layers of each token $w$ and the tokens of a sentence:\n\n"
+        "$$\\hat v_w "
         "= \\sum_i \\bigl(\\omega\\,\\alpha_a + (1 - \\omega)\\,\\alpha_n\\bigr)_i\\, v_w^i, "
-        "\\qquad v_s = \\sum_w \\frac{\\sigma^2_w}{\\sum_u \\sigma^2_u}\\, \\hat v_w$$$v_w^i$ "
-        "is the token's vector at layer $i$, $\\alpha_a$ the inverse alignment with the "
+        "\\qquad v_s = \\sum_w \\frac{\\sigma^2_w}{\\sum_u \\sigma^2_u}\\, \\hat v_w$$\n\n"
+        "$v_w^i$ is the token's vector at layer $i$, $\\alpha_a$ the inverse alignment with the "
         "neighbouring layers, $\\alpha_n$ the novelty, and $\\sigma^2_w$ the variance of the "
         "cosine similarities of consecutive layers."
     ),

@@ -12,17 +12,17 @@ page_header(
         "few epochs, live. The change of its weights is the text's **neural embedding**."
     ),
     (
-        "$$E=\\frac{E_c}{|E_c|},\\qquad E_c=\\Big\\Vert_j\\;\\frac{W'_j-W_j}{|W'_j-W_j|}"
+        "$$E=\\frac{E_c}{|E_c|},\\qquad E_c=\\mathrm{concat}_j\\frac{W'_j-W_j}{|W'_j-W_j|}"
         "$$\n\n$W_j$ are the weights of layer $j$ before micro-tuning, $W'_j$ after it. Each "
-        "layer's delta is normalised, then the layers are concatenated."
+        "layer's delta is normalised, then all deltas are concatenated."
     ),
     (
         "Tokens of the text are masked in turn, and the model predicts them. The **loss** "
         "measures how wrong its predictions are; it falls as the model learns. The **norm of "
         "the delta** is how far a layer has changed. In the **heatmap**, each column is a neuron "
-        "and each row an epoch: orange weights increased, purple ones decreased, and triangles "
+        "and each row an epoch: orange values increased, purple ones decreased, and triangles "
         "mark the neurons that changed most. The **shares** show which words shaped the delta: "
-        "each step is a sum over masked positions, so it can be split by word."
+        "each step adds up contributions of the masked positions, so it can be split by word."
     ),
     "Neural Embeddings for Text, section 2 (Equation 1) and Appendix A",
 )

@@ -179,7 +179,7 @@ class GroupedData(DataSet):
             anchors = f", {int(self.grouping.anchor.sum()):,} of them anchors"
         return (
             f"{many(len(self.rows), 'text')} in "
-            f"{many(len(np.unique(self.grouping.group)), 'group')}{anchors}: "
+            f"{many(len(np.unique(self.grouping.group)), 'group')}{anchors}; "
             f"{many(self.grouping.n_triplets, 'triplet')}"
         )
 

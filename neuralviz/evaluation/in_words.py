@@ -29,7 +29,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         found = {NAMES[n]: in_digits(getattr(measured.correlations, n), 3) for n in COEFFICIENTS}
         if measured.intervals is not None:
             low, high = measured.intervals.spearman
-            found["Spearman 95 %"] = f"{low:.3f} … {high:.3f}"
+            found["Spearman 95%"] = f"{low:.3f} … {high:.3f}"
         words[""] = found
     for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
         if counted is not None:
@@ -44,7 +44,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         low, high = measured.neighbours.interval
         words[f"{measured.neighbours.k}-NN"] = {
             "accuracy": f"{measured.neighbours.accuracy:.1%}",
-            "95 %": f"{low:.1%} … {high:.1%}",
+            "95%": f"{low:.1%} … {high:.1%}",
             "majority baseline": f"{measured.neighbours.baseline:.1%}",
         }
     if measured.uniformity is not None:

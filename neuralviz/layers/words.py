@@ -82,7 +82,7 @@ class WordVariances:
         if len(frequent) < len(GROUPS):
             raise SettingsError(
                 f"Three groups need at least 3 words that occur {min_count:,} times or more; this "
-                f"corpus has {len(frequent)}. Lower the number of occurrences, or add texts."
+                f"corpus has {len(frequent)}. Lower this minimum, or add texts."
             )
         cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
         return tuple(

@@ -135,8 +135,8 @@ def _notes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
     if settings.reducer == "umap" and n_neighbors < settings.n_neighbors:
         return (
             (
-                f"n_neighbors was reduced from {settings.n_neighbors} to {n_neighbors}: there "
-                f"are only {n:,} texts."
+                f"The number of neighbours was reduced from {settings.n_neighbors} to "
+                f"{n_neighbors}: there are only {n:,} texts."
             ),
         )
     if settings.reducer == "tsne" and perplexity < settings.perplexity:

@@ -120,7 +120,7 @@ def walk_through(model: LanguageModel, first: str, second: str, epochs: int = 10
     for number, text in enumerate(tokenize(model, [first, second]), 1):
         if len(text) > MAX_TOKENS:
             raise TextError(
-                f"Text {number} has {len(text):,} tokens. This page takes texts of up to "
+                f"Text {number} has {len(text):,} tokens. This page accepts texts of up to "
                 f"{MAX_TOKENS} tokens; use the Micro-tuning page for longer ones."
             )
     events = list(micro_tune(model, [first, second], epochs=epochs, with_deltas=True))

@@ -175,7 +175,7 @@ def spread_figure(similarities: Sequence[Similarity]) -> go.Figure:
             mode="lines",
             line={"color": colour, "width": 3, "shape": "hvh", "dash": _DASHES[used.count(colour)]},
             name=escape(one.method),
-            hovertemplate=f"{escape(one.method)}<br>around %{{x:.2f}}: %{{y:.1f}} % of pairs"
+            hovertemplate=f"{escape(one.method)}<br>around %{{x:.2f}}: %{{y:.1f}}% of pairs"
             "<extra></extra>",
         )
         used.append(colour)

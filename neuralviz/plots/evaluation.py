@@ -63,7 +63,7 @@ def interval_figure(
                 "thickness": 2.5,
                 "width": 7,
             }
-        interval = "" if bounds is None else f"<br>95 %: {bounds[0]:.3f} … {bounds[1]:.3f}"
+        interval = "" if bounds is None else f"<br>95%: {bounds[0]:.3f} … {bounds[1]:.3f}"
         figure.add_scatter(
             x=[value],
             y=[name],
@@ -150,7 +150,7 @@ def error_figure(
             insidetextfont={"color": "white"},
             cliponaxis=False,
             customdata=np.asarray(strict) * 100,
-            hovertemplate="%{y}: %{x:.4g} %<br>without ties %{customdata:.4g} %<extra></extra>",
+            hovertemplate="%{y}: %{x:.4g}%<br>without ties %{customdata:.4g}%<extra></extra>",
         )
     )
     figure.update_layout(
@@ -209,7 +209,7 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
             width=np.diff(edges),
             name=f"{name} ({len(values):,})",
             marker={"color": colour, "opacity": 0.6, "line": {"width": 0}},
-            hovertemplate=f"{name}: %{{y:.2g}} %<br>around %{{x:.3f}}<extra></extra>",
+            hovertemplate=f"{name}: %{{y:.2g}}%<br>around %{{x:.3f}}<extra></extra>",
         )
     figure.update_layout(
         title=title,

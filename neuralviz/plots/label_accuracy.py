@@ -58,13 +58,13 @@ def accuracy_figure(
                 "color": GREY,
             },
             customdata=np.stack([low, high], axis=1),
-            text=[f"{value:.0f} %" for value in share],
+            text=[f"{value:.0f}%" for value in share],
             textposition="inside",
             insidetextanchor="start",
             textangle=0,
             insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
-            hovertemplate="%{fullData.name}<br>%{y:.1f} % (%{customdata[0]:.1f} … "
-            "%{customdata[1]:.1f} %)<extra></extra>",
+            hovertemplate="%{fullData.name}<br>%{y:.1f}% (%{customdata[0]:.1f}% … "
+            "%{customdata[1]:.1f}%)<extra></extra>",
         )
         used.append(look)
     for i, name in enumerate(columns):
@@ -76,7 +76,7 @@ def accuracy_figure(
             name="majority baseline",
             legendgroup="baseline",
             showlegend=i == 0,
-            hovertemplate="majority baseline: %{y:.1f} %<extra></extra>",
+            hovertemplate="majority baseline: %{y:.1f}%<extra></extra>",
         )
     figure.update_layout(
         title=escape(title),

@@ -49,7 +49,7 @@ def line_figure(
                 fillcolor=_BAND,
                 hoverinfo="skip",
                 showlegend=bool(side),
-                name="95 % interval",
+                name="95% interval",
             )
     figure.add_scatter(
         x=x,

@@ -25,7 +25,7 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
         line: one sentence in markdown.
         formula_md: markdown with the formula between ``$$``.
         reading_md: markdown; how the pictures are read.
-        source: paper and section, e.g. "Neural embeddings, section 2".
+        source: paper and section, e.g. "Neural Embeddings for Text, section 2".
     """
     _leave_automatic_pages()
     st.title(title, anchor=False)

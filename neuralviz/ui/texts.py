@@ -116,7 +116,7 @@ def open_view(key: str) -> list[str] | None:
     st.session_state[f"{key}-view"] = asked
     texts = load_texts(asked)
     if texts is None:
-        st.toast("The texts of this link are not on this machine. Showing an example instead.")
+        st.toast("The texts in this link are not on this machine. Showing an example instead.")
     return texts
 
 

@@ -109,7 +109,7 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     page.get_by_text("599 different texts, 2 methods").wait_for()
     assert page.locator(".js-plotly-plot").count() == 0
     upload(page, written("boats.csv", GROUPS))
-    page.get_by_text("60 texts in 20 groups: 6,840 triplets").wait_for()
+    page.get_by_text("60 texts in 20 groups; 6,840 triplets").wait_for()
     page.get_by_role("button", name="Evaluate", exact=True).dblclick()
     page.get_by_text("embedding by neural, exact").wait_for()
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)

@@ -147,7 +147,7 @@ def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
     known = run.result.results
     assert [row.label for row in known.rows] == ["mean", "sbert-wk", "neural, exact"]
     assert all(row.spec.options == () for row in known.rows)
-    assert "82 texts in 30 groups: 11,856 triplets" in said(page)
+    assert "82 texts in 30 groups; 11,856 triplets" in said(page)
 
 
 def test_the_example_is_measured_and_has_its_views(opened) -> None:
@@ -188,7 +188,7 @@ def test_another_example_waits_for_the_button(opened) -> None:
     assert "tau-b" not in table(page)
     page.toggle(key="all-numbers").set_value(True).run()
     row = table(page).loc["mean"]
-    low, high = map(float, row["Spearman 95 %"].split(" … "))
+    low, high = map(float, row["Spearman 95%"].split(" … "))
     assert low < float(row["Spearman"]) < high
     assert float(row["Spearman"]) > 0.2
     assert row["pairs broken"].endswith(f" of {87 * 128:,}")
@@ -223,9 +223,9 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
 @pytest.mark.parametrize(
     ("content", "about", "column", "found"),
     [
-        (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)", "Spearman 95 %",
+        (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)", "Spearman 95%",
          ["Correlations", "Errors", "Pair by pair", "Similar and dissimilar", "Shared errors"]),
-        (GROUPS, "5 texts in 2 groups: 18 triplets", "triplets without ties",
+        (GROUPS, "5 texts in 2 groups; 18 triplets", "triplets without ties",
          ["Errors", "Similar and dissimilar"]),
         (ANCHORS, "6 texts in 2 groups, 2 of them anchors: 8 triplets", "triplets error",
          ["Errors", "Similar and dissimilar"]),
@@ -324,7 +324,7 @@ def test_a_table_can_be_read_as_another_kind(page: AppTest) -> None:
     assert "4 texts in 2 groups, 2 of them anchors: 2 triplets" in said(page)
     assert column(page, "Role").value == "role"
     column(page, "Role").set_value("").run()
-    assert "4 texts in 2 groups: 8 triplets" in said(page)
+    assert "4 texts in 2 groups; 8 triplets" in said(page)
     column(page, "The table contains").set_value("labels").run()
     assert column(page, "Label").value == "topic"
     assert "4 texts with 2 labels" in said(page)
@@ -860,7 +860,7 @@ def test_neighbours_can_be_chosen_where_there_are_labels(page: AppTest) -> None:
     assert not drawn(page)  # the button is waited for
     evaluate(page)
     assert "3-NN accuracy" in table(page)
-    assert "95 % Wilson" in said(page)
+    assert "95% Wilson" in said(page)
     assert "ties" not in said(page)
 
 

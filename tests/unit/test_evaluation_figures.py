@@ -97,7 +97,7 @@ def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     assert mean.x[0] - mean.error_x.arrayminus[0] == pytest.approx(0.4)
     assert "0.400 … 0.700" in mean.hovertemplate
     assert neural.error_x.array is None
-    assert "95 %" not in neural.hovertemplate
+    assert "95%" not in neural.hovertemplate
     assert (mean.marker.color, neural.marker.color) == (BLUE, VERMILLION)
     assert figure.layout.xaxis.title.text == "Spearman"
     assert figure.layout.yaxis.categoryarray == ("neural, exact", "mean")  # the first on top

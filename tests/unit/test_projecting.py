@@ -213,7 +213,7 @@ def test_the_smallest_corpus_has_a_map_with_a_note(reducer):
     assert len(np.unique(projection.coordinates, axis=0)) == 5
     assert projection.neighbours.k == 4
     notes = {
-        "umap": ("n_neighbors was reduced from 15 to 4: there are only 5 texts.",),
+        "umap": ("The number of neighbours was reduced from 15 to 4: there are only 5 texts.",),
         "tsne": ("The perplexity was reduced from 30 to 1.33: there are only 5 texts.",),
         "pca": (),
     }

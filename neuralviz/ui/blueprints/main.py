@@ -180,8 +180,8 @@ def _counts(inputs: MaskedInputs) -> None:
             "Masked positions",
             f"{inputs.masked.sum():,}",
             help=(
-                f"Of {inputs.masked.size:,} positions in all: {many(len(inputs.masked), 'input')} "
-                f"of {many(len(times), 'token')}."
+                f"Out of {inputs.masked.size:,} positions: "
+                f"{many(len(inputs.masked), 'masked input')} of {many(len(times), 'token')} each."
             ),
             width="content",
         )

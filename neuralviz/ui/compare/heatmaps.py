@@ -39,8 +39,8 @@ def show_heatmaps(
         found = comparison[number].similarity
         with column:
             if found is None:
-                when = "is waiting" if live else "was not started"
-                st.caption(plain(f"{comparison[number].method} {when}."))
+                when = "waiting" if live else "not finished"
+                st.caption(plain(f"{comparison[number].method}: {when}."))
                 continue
             figure = similarity_heatmap(found, names, places, limits, pair)
             key, name = f"compare-{number}", f"products {found.method}"

@@ -95,7 +95,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         on_select=choose,
         selection_mode="single-row",
         column_config={
-            "difference": st.column_config.NumberColumn(format="%.0f %%", width=85),
+            "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
             **{name: st.column_config.TextColumn(width=210) for name in TEXT_COLUMNS},
             **{one.method: st.column_config.NumberColumn(format="%.3f") for one in done},
         },

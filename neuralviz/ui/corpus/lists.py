@@ -239,7 +239,7 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         order,
         f"corpus-different-{maps[0].kept.id}-{maps[1].kept.id}",
         {"shared": 100 * shares[order]},
-        {"shared": st.column_config.NumberColumn(format="%.0f %%", width=95)},
+        {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
     )
     row = _looked_at(corpus)
     if row is not None:
@@ -356,6 +356,6 @@ def _accuracy(corpus: OpenCorpus) -> None:
     )
     st.caption(
         f"Share of texts whose label is the most frequent one among their {K} neighbours "
-        "(the text itself does not vote), with 95 % intervals. All methods with a map of "
+        "(the text itself does not vote), with 95% intervals. All methods with a map of "
         "this corpus are shown."
     )

@@ -157,7 +157,7 @@ def show_maps(
         if st.toggle(
             f"Draw all {n:,} points",
             key="corpus-all",
-            help="The browser takes longer to draw them.",
+            help="Drawing all of them takes the browser longer.",
         ):
             drawn = np.arange(n)
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):

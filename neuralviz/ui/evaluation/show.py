@@ -105,9 +105,9 @@ def _table(results: Results) -> None:
             "broken, except in *without ties*."
         )
     if any(one.intervals for one in found):
-        notes.append("Intervals: 95 % bootstrap.")
+        notes.append("Intervals: 95% bootstrap.")
     if any(one.neighbours for one in found):
-        notes.append("Intervals: 95 % Wilson.")
+        notes.append("Intervals: 95% Wilson.")
     if found:
         st.caption(" ".join(notes))
 

@@ -74,7 +74,7 @@ def _show_text(walk: Walkthrough) -> None:
         f"<b>{len(first)}</b> and <b>{many(len(second), 'token')}</b>",
         f"<b>{many(len(walk.inputs.masked), 'masked input')}</b>, "
         f"{many(len(walk.before), 'masked position')}",
-        f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f}",
+        f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
         f"<b>weights</b> of {many(len(layers), 'layer')}",
         f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
         "<b>normalised</b>, each to length 1",
@@ -143,8 +143,9 @@ def _show_loss(walk: Walkthrough) -> None:
     _draw(figure, "predictions", table[::-1], 520)
     st.markdown(
         f"The loss at this position is $-\\ln {before.probability[position]:.4f} = "
-        f"{before.loss[position]:.2f}$. The mean over all {len(before)} masked positions is "
-        f"**{before.mean_loss:.2f}** before and **{after.mean_loss:.2f}** after micro-tuning."
+        f"{before.loss[position]:.2f}$ nats. The mean over all {len(before)} masked positions is "
+        f"**{before.mean_loss:.2f}** nats before and **{after.mean_loss:.2f}** nats after "
+        "micro-tuning."
     )
     losses = pd.DataFrame(
         {
@@ -255,7 +256,7 @@ def _show_product(walk: Walkthrough) -> None:
 STEPS = (
     Step(
         "Text",
-        "We start with a text and end with a number: how similar it is to another text.",
+        "We start with a text and end with a number: how similar the text is to another one.",
         _show_text,
         r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
         "section 2",
@@ -322,7 +323,7 @@ STEPS = (
     ),
     Step(
         "Embedding",
-        "Divided by its norm, this vector is the text's embedding. Here each value is one cell.",
+        "Divided by its norm, this vector is the text's embedding. Each cell is one value.",
         _show_embedding,
         r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
         "Equation 1",

@@ -106,8 +106,8 @@ def _pairs() -> ScoredPairs | None:
     else:
         st.caption(
             f"{many(len(pairs), 'pair')} written for neuralviz and scored from 0 to 5. Many are "
-            "deliberately hard: same words but a different meaning, a negation, a different "
-            "number."
+            "deliberately hard: the same words with a different meaning, a negation, a "
+            "different number."
         )
     return pairs.first(MAX_PAIRS)
 
@@ -155,8 +155,8 @@ def _show(result: LayerPairs | None, live: bool) -> None:
     with right:
         _sweep(result, coefficient, "layer_starts")
     st.caption(
-        "How much the result depends on two settings: the *layer window* (how many layers "
-        "on each side a layer is compared with) and the *first layer* used."
+        "How much the result depends on two settings: the *layer window* (the number of "
+        "layers on each side that a layer is compared with) and the *first layer* used."
     )
     if not live:
         _scatter(result, coefficient)
@@ -264,7 +264,7 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
     last = len(result.by_layer["mean"]) - 1
     with st.container(horizontal=True, gap="large"):
         pooling = st.selectbox(
-            "Sentence vector",
+            "Pooling",
             list(result.by_layer),
             format_func=lambda name: POOLING_NAMES[name],
             key="layers-pairs-pooling",
@@ -306,8 +306,8 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
         height=520,
     )
     st.caption(
-        "Each dot is a pair; hover over it to read the sentences. Dots far from the rising "
-        "diagonal are misjudged: at the lower right, the cosine similarity is high but the "
+        "Each dot is a pair; hover over it to read the sentences. Pairs far from the "
+        "rising diagonal are misjudged: at the lower right, the cosine similarity is high but the "
         "human score is low."
     )
     ranks = table[["score", "cosine"]].rank(pct=True)

@@ -34,7 +34,7 @@ KEY = "layers-text"
 RUNS = SessionRuns(KEY)
 PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
 VARIANTS: dict[str, Variant] = {"Authors' program": "authors", "Paper's equations": "paper"}
-BY_DEPTH = "One third of the layers"
+BY_DEPTH = "One third of the way"
 MEAN = -1
 STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
 
@@ -115,8 +115,8 @@ def _settings(model: TextModel) -> SbertWkSettings:
             bind="query-params",
             persist_state="session",
             help=(
-                "Earlier layers are ignored. The paper starts at layer 4 of 12; one third "
-                f"of the layers is layer {usual} here."
+                "Layers before this one are ignored. The paper starts at layer 4 of 12, one third "
+                f"of the way; here, that is layer {usual}."
             ),
         )
         window = columns[2].selectbox(
@@ -126,7 +126,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
             key="layers-window",
             bind="query-params",
             persist_state="session",
-            help="How many layers on each side a layer is compared with.",
+            help="Number of layers on each side that a layer is compared with.",
         )
         omega = columns[3].slider(
             "Omega: weight of alignment",
@@ -161,7 +161,7 @@ def _importance(states: TokenStates, weights: TokenWeights) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
     from neuralviz.layers.geometry import word_importance
 
-    st.subheader("Which words shape the sentence vector", anchor=False)
+    st.subheader("Which words shape the embedding", anchor=False)
     of_words = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(of_words)]
     strongest = max(float(of_words.max(initial=0.0)), 1e-12)
@@ -278,7 +278,7 @@ def _maps(states: TokenStates) -> None:
         )
         st.caption(
             "Each cell is the cosine similarity between a token's vectors at two layers. "
-            "Bright blocks along the diagonal are layers that change little."
+            "In bright squares along the diagonal, the vectors hardly change from layer to layer."
         )
     with right:
         diagonals = offset_diagonals(cosines)
@@ -297,7 +297,7 @@ def _maps(states: TokenStates) -> None:
             height=440,
         )
         st.caption(
-            "The diagonals of the heatmap as lines. Where the top line drops, the vectors "
+            "Each line is a diagonal of the heatmap. Where the top line drops, the vectors "
             "change direction sharply. A token's importance is the variance of its top "
             "line from the chosen *first layer* on."
         )
@@ -360,9 +360,9 @@ def _sensitivity(result: Sensitivity) -> None:
             height=400,
         )
         st.caption(
-            "Cosine similarity between the sentence vector with your settings (framed) and "
-            "with others. Values close to 1 mean that the setting hardly matters for this "
-            "text."
+            "Cosine similarity between the embedding with your settings (framed) and the "
+            "embeddings with others. Values close to 1 mean that the settings hardly matter for "
+            "this text."
         )
     with right:
         show_figure(
@@ -373,6 +373,6 @@ def _sensitivity(result: Sensitivity) -> None:
             height=400,
         )
         st.caption(
-            "Cosine similarity between the sentence vector with your omega (dotted line) and "
-            "with others."
+            "Cosine similarity between the embedding with your omega (dotted line) and the "
+            "embeddings with others."
         )

@@ -46,9 +46,9 @@ GROUPS = {
 def show() -> None:
     """The view."""
     st.markdown(
-        "A word's vector changes direction a little at each layer. For some words all "
-        "changes are about the same size; for others, some layers change it far more than "
-        "the rest. The **variance** of the cosine similarities of consecutive layers "
+        "A word's vector changes direction a little at each layer. For some words, all "
+        "changes are about the same size; for others, a few layers change the vector far more "
+        "than the rest. The **variance** of the cosine similarities of consecutive layers "
         "measures this. SBERT-WK gives words with a high variance more weight."
     )
     model_id = followed_model_id()
@@ -93,8 +93,8 @@ def _show(result: WordVariances | None, live: bool, *, key: int) -> None:
             key=f"layers-words-least-{key}",
             width=300,
             help=(
-                "The variance of a rare word depends on its few sentences more than on the "
-                "word. The paper uses words that occur more than 50 times."
+                "The variance of a rare word depends more on its few sentences than on the "
+                "word itself. The paper uses words that occur more than 50 times."
             ),
         )
     try:

@@ -97,9 +97,9 @@ def _warnings(record: RunRecord) -> None:
     foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
     if foreign:
         st.warning(
-            f"Many words of {_name_texts(foreign)} are not in the model's vocabulary, or only in "
-            "pieces. For texts in another language, choose a model of that language; the bundled "
-            "model is for English and ignores case."
+            f"Many words of {_name_texts(foreign)} are not in the model's vocabulary, or are "
+            "split into several tokens. For texts in another language, choose a model for that "
+            "language; the bundled model is for English and ignores case."
         )
 
 
@@ -164,7 +164,7 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
         listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
         note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."
     if record.settings.in_bf16:
-        note += " Rounding to bfloat16 changes these shares far more than the embedding."
+        note += " Rounding to bfloat16 changes these shares far more than it changes the embedding."
     st.caption(plain(note))
 
 
