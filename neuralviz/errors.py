@@ -54,6 +54,12 @@ class Stopped(Exception):  # noqa: N818  not an error
     """Work was told to stop half-way; whoever told it catches this."""
 
 
+def unexpected(error: BaseException) -> str:
+    """A sentence for an error that nobody has foreseen."""
+    reason = f"{type(error).__name__}: {error}".rstrip(": ")[:300]
+    return f"Unexpected error: {reason}."
+
+
 class PrecisionWarning(UserWarning):
     """A precision that the machine has to imitate."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import neuralviz
@@ -29,5 +30,8 @@ def record_run() -> RunRecord:
 
 
 if __name__ == "__main__":
-    save_record(record_run(), TARGET)
-    print(f"{TARGET.name}: {TARGET.stat().st_size / 1024:.0f} KB")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, default=TARGET)
+    output = parser.parse_args().output
+    save_record(record_run(), output)
+    print(f"{output.name}: {output.stat().st_size / 1024:.0f} KB")

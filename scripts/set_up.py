@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("kind", choices=EXTRAS, help="what to set up for")
     parser.add_argument("--torch", choices=["cpu", "cuda"], help="PyTorch without or with CUDA")
     wanted = parser.parse_args()
-    if is_ready(wanted.kind):
+    if is_ready(wanted.kind) and not is_other_build(wanted.torch):
         return 0
     if not use_new_enough_python():
         say(
@@ -112,6 +112,8 @@ def set_up(kind: str, torch: str | None) -> None:
     READY.unlink(missing_ok=True)
     UNFINISHED.touch()
     version = torch_version()
+    if is_other_build(torch):
+        pip("uninstall", "--yes", "torch")  # any build of a version satisfies the constraint
     has_torch = is_installed("torch", version)
     options = None if has_torch or not wants_cpu_build(torch) else cpu_build_from(version)
     describe_download(kind, options, has_torch)
@@ -252,6 +254,14 @@ def is_installed(package: str, version: str) -> bool:
     return python_runs(
         "from importlib.metadata import version\n"
         f"assert version({package!r}).partition('+')[0] == {version!r}"
+    )
+
+
+def is_other_build(torch: str | None) -> bool:
+    """Whether PyTorch is installed with CUDA where it was asked for without, or the other way."""
+    return torch is not None and python_runs(
+        "from importlib.metadata import version\n"
+        f"assert version('torch').endswith('+cpu') != {torch == 'cpu'}"
     )
 
 

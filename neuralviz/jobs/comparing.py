@@ -12,7 +12,7 @@ import numpy as np
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.errors import NeuralvizError, Stopped, unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.models import tokenize
@@ -128,6 +128,8 @@ class Compare(Task[Step, Comparison]):
                         yield Step(method, event.at, event.vectors, event.loss_rose)
             except NeuralvizError as error:
                 yield Step(method, error=str(error))
+            except (RuntimeError, MemoryError) as error:  # of torch: too little memory, mostly
+                yield Step(method, error=unexpected(error))
             if should_stop():
                 raise Stopped
 

@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.errors import NeuralvizError, Stopped, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +59,7 @@ class Run(Generic[R]):
         self.finished: float | None = None
         self._begun = self._ended = 0.0  # on the clock that never jumps
         self._result = task.start()
+        self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
         self._pace = _Pace()
         self._lock = threading.Lock()  # for status and unread events
@@ -125,7 +126,8 @@ class Run(Generic[R]):
                 self._gone_since = None
             elif self._gone_since is None:
                 self._gone_since = now
-        return self._gone_since is not None and now - self._gone_since > GONE_AFTER
+        gone_since = self._gone_since  # another thread may set it meanwhile
+        return gone_since is not None and now - gone_since > GONE_AFTER
 
     # --- for what carries it out ----------------------------------------------------------------
 
@@ -152,10 +154,13 @@ class Run(Generic[R]):
                     self._pace.begin(self.task.progress(self._result).share)
 
     def should_stop(self) -> bool:
-        """Whether the work should end now: it was asked to, or its owner is gone for good."""
+        """Whether the work should end now.
+
+        It was asked to, its owner is gone for good, or its events can no longer be folded.
+        """
         if self.is_abandoned():
             self._stop_asked.set()
-        return self._stop_asked.is_set()
+        return self._stop_asked.is_set() or self._fold_failure is not None
 
     def end(self, failure: BaseException | None = None) -> None:
         """Note how the work ended; one that was asked to stop is stopped, however far it came.
@@ -163,6 +168,10 @@ class Run(Generic[R]):
         Args:
             failure: what it raised, if anything.
         """
+        with self._folding:
+            self._fold()
+        if failure is None or isinstance(failure, Stopped):
+            failure = self._fold_failure or failure
         status: Status = "failed"
         error = None
         if failure is None:
@@ -173,8 +182,7 @@ class Run(Generic[R]):
             error = str(failure)
         else:
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
-            reason = f"{type(failure).__name__}: {failure}".rstrip(": ")
-            error = f"Unexpected error: {reason}."
+            error = unexpected(failure)
         with self._lock:
             self._end(status, error)
 
@@ -188,16 +196,26 @@ class Run(Generic[R]):
                     self.add(event)
                     if self.should_stop():
                         break
-        except Exception as error:
+        except BaseException as error:  # panics of extensions, too: nobody may wait for ever
             self.end(error)
+            if not isinstance(error, Exception):
+                raise
         else:
             self.end()
 
     def _fold(self) -> None:
+        """Take in the events nobody has read; one that cannot be folded ends the run as failed.
+
+        Whoever reads the result gets the last one that could be folded.
+        """
         with self._lock:
             events, self._unread = self._unread, []
-        if events:
+        if not events or self._fold_failure is not None:
+            return
+        try:
             self._result = self.task.fold(self._result, events)
+        except Exception as error:
+            self._fold_failure = error
 
     def _end(self, status: Status, error: str | None = None) -> None:
         self.error = error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import StoreError, TextError, never
+from neuralviz.errors import Stopped, StoreError, TextError, never
 from neuralviz.maps.clusters import find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import nearest
@@ -68,10 +68,18 @@ def make_map(
     vectors = store.vectors.get(embedder, store.keys(corpus))
     projection = project(vectors, settings, on_progress=on_progress, should_stop=should_stop)
     on_progress(ProjectionEvent("clusters"))
+    _raise_if(should_stop)
     clusters = find_clusters(projection.coordinates)
+    _raise_if(should_stop)
     words = name_clusters(store.texts(corpus), clusters, CLUSTER_WORDS)
     store.check_kept(corpus)
+    _raise_if(should_stop)
     return KeptMaps(store).put(corpus, embedder, projection, clusters, words)
+
+
+def _raise_if(should_stop: ShouldStop) -> None:
+    if should_stop():
+        raise Stopped
 
 
 class Placer:

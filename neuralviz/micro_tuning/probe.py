@@ -61,9 +61,11 @@ def per_text_network(
 
 def _is_out_of_memory(error: Exception) -> bool:
     """Of a GPU; or of a CPU or of a library of a GPU, which torch reports without a type."""
-    unnamed = ("can't allocate memory", "not enough memory", "ALLOC_FAILED")
+    unnamed = (
+        "can't allocate memory", "not enough memory", "out of memory", "alloc_failed", "bad_alloc"
+    )  # fmt: skip
     return isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in unnamed)
+        isinstance(error, RuntimeError) and any(words in str(error).lower() for words in unnamed)
     )
 
 

@@ -293,6 +293,49 @@ def test_failures_become_sentences(caplog: pytest.LogCaptureFixture) -> None:
     assert "Traceback" in caplog.text
 
 
+def test_a_panic_of_an_extension_ends_the_run_too() -> None:
+    class Panic(BaseException):
+        pass
+
+    run = Run(Failing(error=Panic("the extension gave up")), here)
+    with pytest.raises(Panic):
+        run.carry_out()
+    assert run.is_over
+    assert (run.status, run.result) == ("failed", ("begun",))
+
+
+def test_events_that_cannot_be_folded_fail_the_run_and_not_its_reader() -> None:
+    class Unfoldable(Counting):
+        def fold(self, result: int, events: Sequence[int]) -> int:
+            if max(events) > 2:
+                raise ValueError("more than two")
+            return events[-1]
+
+    run = Run(Unfoldable(5), here)
+    run.carry_out()
+    assert (run.status, run.error) == ("failed", "Unexpected error: ValueError: more than two.")
+    assert run.result <= 2
+
+    looked_at = Run(Unfoldable(5), here)
+    looked_at.add(1)
+    assert looked_at.result == 1
+    looked_at.add(3)
+    assert looked_at.result == 1  # whoever looks gets the last result that there is
+    assert looked_at.should_stop()
+
+
+def test_all_events_are_folded_before_a_run_is_done() -> None:
+    seen: list[int] = []
+
+    class Watched(Counting):
+        def fold(self, result: int, events: Sequence[int]) -> int:
+            seen.extend(events)
+            return events[-1]
+
+    Run(Watched(7), here).carry_out()
+    assert seen == list(range(1, 8))
+
+
 def test_a_result_that_was_read_stays_as_it_was() -> None:
     run = Run(Listed(), here)
     before = run.result

@@ -118,6 +118,18 @@ def test_a_map_that_is_stopped_is_not_kept(store: CorpusStore):
     assert KeptMaps(store).of(corpus) == ()
 
 
+def test_stop_is_heard_when_clusters_are_found(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    stages: list[str] = []
+    with pytest.raises(Stopped):
+        make_map(
+            store, corpus, embedder, PCA,
+            on_progress=lambda event: stages.append(event.stage),
+            should_stop=lambda: "clusters" in stages,
+        )  # fmt: skip
+    assert KeptMaps(store).find(corpus, embedder, PCA) is None
+
+
 def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     corpus, embedder = embedded(store)
     second, _ = embedded(store, "second")

@@ -18,6 +18,9 @@ OUT_OF_MEMORY = (
         "to allocate 40000000000 bytes."
     ),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("MPS backend out of memory (MPS allocated: 17.96 GB, max allowed: 18.13 GB)."),
+    RuntimeError("CUDA error: out of memory"),
+    RuntimeError("std::bad_alloc"),
     MemoryError(),
 )
 
