@@ -137,7 +137,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
         "neural, fast (epochs 1)",
         "neural, fast (tolerance 0.01, epochs 1)",
     ]
-    assert "in out.csv (neural, fast)." in done(
+    assert "to out.csv (neural, fast)." in done(
         run("project", "rows.csv", "-o", "out.csv", *neural, *PCA)
     )
     done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
@@ -209,7 +209,7 @@ def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Resul
     done(run("corpus", "rename", "mine 🙂", "yours"))
     assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]
     assert "Deleted “yours”." in done(run("corpus", "delete", "yours", answer="y\n"))
-    assert "No corpus is kept yet" in done(run("corpus", "list"))
+    assert "No corpora yet" in done(run("corpus", "list"))
     done(run("corpus", "add", "lines.txt"))
     done(run("corpus", "delete", "lines.txt", "--yes"))
     assert CorpusStore().corpora() == ()
