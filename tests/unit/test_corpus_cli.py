@@ -129,7 +129,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
         before = run("corpus", "export", "rows.csv", "-o", "none.csv", *neural, *words)
         assert f"no embeddings by “{label}” with these options" in before.stderr
         said = done(run("corpus", "embed", "rows.csv", *neural, *words))
-        assert f"Embedded by {label}: 6 vectors" in said
+        assert f"Embedded by {label}: 6 embeddings" in said
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     methods = sorted(one["method"] for one in entry["embedders"])
     assert methods == [
@@ -137,7 +137,7 @@ def test_corpora_are_learnt_fast_unless_something_else_is_given(run: Callable[..
         "neural, fast (epochs 1)",
         "neural, fast (tolerance 0.01, epochs 1)",
     ]
-    assert "in out.csv (neural, fast)." in done(
+    assert "to out.csv (neural, fast)." in done(
         run("project", "rows.csv", "-o", "out.csv", *neural, *PCA)
     )
     done(run("project", "rows.csv", "-o", "map.html", *neural, *exact, *PCA))
@@ -196,7 +196,7 @@ def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
         assert f"already saved as “{name}”" in said
     done(run("corpus", "add", "rows.csv"))
     Path("rows.csv").write_text(ROWS.replace("2006", "2007"), "utf-8")  # only a label differs
-    assert "kept as “rows.csv (2)”" in done(run("corpus", "add", "rows.csv"))
+    assert "Saved 6 texts as “rows.csv (2)”" in done(run("corpus", "add", "rows.csv"))
     assert len(CorpusStore().corpora()) == 4
 
 
@@ -208,8 +208,8 @@ def test_a_corpus_is_deleted_only_when_someone_says_yes(run: Callable[..., Resul
     assert "Nothing deleted." in done(run("corpus", "delete", "mine 🙂", answer="n\n"))
     done(run("corpus", "rename", "mine 🙂", "yours"))
     assert [corpus.name for corpus in CorpusStore().corpora()] == ["yours"]
-    assert "“yours” is deleted." in done(run("corpus", "delete", "yours", answer="y\n"))
-    assert "No corpus is kept yet" in done(run("corpus", "list"))
+    assert "Deleted “yours”." in done(run("corpus", "delete", "yours", answer="y\n"))
+    assert "No corpora yet" in done(run("corpus", "list"))
     done(run("corpus", "add", "lines.txt"))
     done(run("corpus", "delete", "lines.txt", "--yes"))
     assert CorpusStore().corpora() == ()

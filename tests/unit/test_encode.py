@@ -143,7 +143,7 @@ def test_settings_may_be_numbers_of_numpy(tiny: LanguageModel) -> None:
     assert [(type(number), number) for number in numbers] == [(int, 3), (float, 0.5), (float, 0)]
     for name in ("epochs", "learning_rate", "weight_decay"):
         for value in (True, np.True_, "1", None, np.nan):
-            with pytest.raises(SettingsError, match=r"not (np\.)?True"):
+            with pytest.raises(SettingsError, match=r"must be a .*number"):
                 neuralviz.NeuralEmbedder(tiny, **{name: value})
 
 

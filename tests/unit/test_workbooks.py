@@ -90,7 +90,7 @@ ONE = "('text',) [['One']] [2]"
 
 
 FAR = "extends to row 1,048,576 and column 16,384. Delete stray cells far from the table"
-DAMAGED = "not an Excel workbook (.xlsx) that can be read, or it is damaged"
+DAMAGED = "not a readable Excel workbook (.xlsx), or it is damaged"
 BEYOND = sheet(HEAD, row(4_000_000_000, *["<c><v>1</v></c>"] * 9))
 LOW = sheet(row(900_000, cell("ZZ900000", "text")), row(900_001, cell("ZZ900001", "One")))
 
