@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -174,7 +175,9 @@ def test_figures_stay_where_they_are_while_a_run_goes_on(
     }"""
     page.wait_for_function(f"({tops})().length === 3", timeout=MINUTE)
     seen, over = [page.evaluate(tops)], page.get_by_text("Done in")
+    deadline = time.monotonic() + 120
     while not over.is_visible():
+        assert time.monotonic() < deadline, "the run takes too long"
         seen.append(page.evaluate(tops))
         page.wait_for_timeout(100)
     page.get_by_text("Which words shaped the embedding").first.wait_for(timeout=MINUTE)

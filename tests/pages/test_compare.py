@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,15 @@ from neuralviz.embedders.labels import method_labels
 from neuralviz.models import shared
 from neuralviz.ui import precision
 from tests.support.models import SENTENCES, save_family
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "compare.py")
 
 
-def finish(page: AppTest, wait: float = 90) -> AppTest:
+def finish(page: AppTest, wait: float = 240) -> AppTest:
     """Wait for the comparison that is under way, and show the page after it."""
-    deadline = time.monotonic() + wait
-    while "compare-runs" in page.session_state and not comparison(page).is_over:
-        assert time.monotonic() < deadline, "the comparison takes too long"
-        time.sleep(0.05)
+    wait_until(lambda: "compare-runs" not in page.session_state or comparison(page).is_over, wait)
     return page.run()
 
 
@@ -232,10 +229,7 @@ def test_stopping_keeps_what_is_done(page: AppTest) -> None:
     page.text_area(key="compare-pasted").set_value(lines).run()
     press(page)
     running = comparison(page)
-    deadline = time.monotonic() + 60
-    while running.result[1].n_done == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: running.result[1].n_done > 0)
     page.run()
     page.button(key=f"compare-stop-{running.id}").click().run()
     finish(page)
@@ -247,16 +241,13 @@ def test_stopping_keeps_what_is_done(page: AppTest) -> None:
 
 
 def test_stop_acts_within_a_batch_of_long_texts(page: AppTest) -> None:
-    text = " ".join(SENTENCES) * 10
+    text = " ".join(SENTENCES) * 5
     page.segmented_control(key="compare-source").set_value("Paste").run()
     lines = "\n".join(f"{number} {text}" for number in range(8))
     page.text_area(key="compare-pasted").set_value(lines).run()
     press(page)
     running = comparison(page)
-    deadline = time.monotonic() + 60
-    while running.result[2].n_done < 8:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: running.result[2].n_done == 8)
     running.stop()
     assert running.wait(30), "still at work half a minute after Stop"
     assert running.result[1].n_done < 8

@@ -18,6 +18,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui import precision
 from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "corpus_map.py")
@@ -45,13 +46,8 @@ def opened() -> AppTest:
 
 def finish(page: AppTest, wait: float = 120) -> AppTest:
     """Wait for the work that is under way, and show the page after it."""
-    deadline = time.monotonic() + wait
-    while (
-        "corpus-maps-runs" in page.session_state
-        and not page.session_state["corpus-maps-runs"][-1].is_over
-    ):
-        assert time.monotonic() < deadline, "the work takes too long"
-        time.sleep(0.05)
+    key = "corpus-maps-runs"
+    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, wait)
     return page.run().run()
 
 

@@ -22,6 +22,7 @@ from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "evaluation.py")
@@ -142,8 +143,7 @@ def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
     assert not page.exception
     (run,) = runs(page)
     assert not run.is_over
-    while run.result.doing is None:
-        time.sleep(0.01)
+    wait_until(lambda: run.result.doing is not None)
     known = run.result.results
     assert [row.label for row in known.rows] == ["mean", "sbert-wk", "neural, exact"]
     assert all(row.spec.options == () for row in known.rows)
@@ -745,10 +745,9 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     upload(page, "text,group\n" + "".join(f"Dog number {i}.,{i % 8}\n" for i in range(40)))
     button(page).click().run()
     (run,) = runs(page)
-    doing = None
-    while doing is None or (doing.row, doing.done) != (1, 32):
-        time.sleep(0.01)
-        doing = run.result.doing
+    wait_until(
+        lambda: (doing := run.result.doing) is not None and (doing.row, doing.done) == (1, 32)
+    )
     page.run()
     assert "Figures appear when all methods are finished" in said(page)
     assert table(page)["triplets broken"]["mean"] != "–"

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.support.waiting import wait_until
+
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 FIGURES = 5  # layers, ablation, two sweeps, pairs
 
 
 def finish(page: AppTest) -> AppTest:
     """Run the page until its newest work is over."""
-    deadline = time.monotonic() + 120
-    while not runs(page)[-1].is_over:
-        assert time.monotonic() < deadline, "the work takes too long"
-        time.sleep(0.05)
+    wait_until(lambda: runs(page)[-1].is_over)
     return page.run()
 
 
@@ -170,8 +169,7 @@ def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
     monkeypatch.setattr(layer_pairs, "measure_layers", slowly)
     page = opened()
     run = runs(page)[-1]
-    while run.result is None or len(run.result.pairs) < 64:
-        time.sleep(0.02)
+    wait_until(lambda: run.result is not None and len(run.result.pairs) >= 64)
     page.run()
     assert figures(page) == FIGURES - 1
     page.button(key=f"layers-pairs-stop-{run.id}").click().run()

@@ -1,6 +1,5 @@
 """Layer dynamics of a text, and its changes by block, without a browser."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import ModelError
 from neuralviz.ui.layers import text as layers_text
+from tests.support.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 FIGURES = 5  # of a text
@@ -190,12 +190,8 @@ def tuned(**address):
 
 
 def until_over(page):
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        run = page.session_state["layers-marks-runs"][-1]
-        if run.wait(0.2):
-            return page.run()
-    raise AssertionError("the run does not end")
+    wait_until(lambda: page.session_state["layers-marks-runs"][-1].is_over)
+    return page.run()
 
 
 def test_the_example_is_tuned_on_at_once():
@@ -263,9 +259,7 @@ def test_two_quick_clicks_start_one_run():
 def test_stop_keeps_what_was_seen():
     page = opened(layers_view="Change by block", layers_epochs="1000")
     run = page.session_state["layers-marks-runs"][-1]
-    end = time.monotonic() + 120
-    while run.result.epochs_known < 3 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: run.result.epochs_known >= 3)
     page.run()
     button(page, "Stop").click().run()
     page = until_over(page)

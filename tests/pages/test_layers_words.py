@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+
+from tests.support.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 
@@ -16,10 +17,7 @@ def runs(page: AppTest) -> list:
 
 
 def finish(page: AppTest) -> AppTest:
-    deadline = time.monotonic() + 120
-    while not runs(page)[-1].is_over:
-        assert time.monotonic() < deadline, "the work takes too long"
-        time.sleep(0.05)
+    wait_until(lambda: runs(page)[-1].is_over)
     return page.run()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning.runs import recorded_run
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "micro_tuning.py")
@@ -35,13 +35,9 @@ def paste(page: AppTest, text: str) -> AppTest:
 
 def tune(page: AppTest, *, wait: float = 60) -> AppTest:
     next(button for button in page.button if button.label == "Tune").click().run()
-    deadline = time.monotonic() + wait
-    while (
-        "micro-tuning-runs" in page.session_state
-        and not page.session_state["micro-tuning-runs"][-1].is_over
-    ):
-        assert time.monotonic() < deadline, "the run takes too long"
-        time.sleep(0.05)
+    wait_until(
+        lambda: "micro-tuning-runs" not in page.session_state or last_run(page).is_over, wait
+    )
     return page.run()
 
 
@@ -174,9 +170,7 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     page.number_input(key="epochs").set_value(1000).run()
     next(button for button in page.button if button.label == "Tune").click().run()
     run = last_run(page)
-    while not run.result.epochs_done(0):
-        time.sleep(0.05)
-        page.run()
+    wait_until(lambda: page.run() and run.result.epochs_done(0))
     next(button for button in page.button if button.label == "Stop").click().run()
     assert run.wait(30)
     page.run()

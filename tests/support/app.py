@@ -72,7 +72,10 @@ def served(script: Path, folder: Path) -> Iterator[str]:
         yield f"http://localhost:{port}"
     finally:
         server.terminate()
-        server.wait(10)
+        try:
+            server.wait(START_SECONDS)
+        finally:
+            server.kill()
 
 
 def _wait_for(address: str, log: Path) -> None:

@@ -1,0 +1,21 @@
+"""Waiting that ends: a test that hangs says so, and keeps no other waiting."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Ask every 20 ms whether something is so.
+
+    Raises:
+        AssertionError: it is not so after ``seconds``.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"nothing has changed for {seconds:g} seconds"
+        time.sleep(0.02)
