@@ -67,17 +67,17 @@ def reopened(projection: Projection) -> Projection:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"reducer": "som"}, "Unknown projection “som”. Choose from: umap, pca, tsne"),
+        ({"reducer": "som"}, "no reducer “som”; there are umap, pca, tsne"),
         ({"dimensions": 4}, "2 or 3 dimensions"),
-        ({"reducer": "tsne", "dimensions": 3}, "Use UMAP or PCA for 3"),
-        ({"n_neighbors": 1}, "n_neighbors must be a whole number from 2 to 200"),
+        ({"reducer": "tsne", "dimensions": 3}, "take UMAP or PCA for 3"),
+        ({"n_neighbors": 1}, "n_neighbors has to be a whole number, 2 to 200"),
         ({"n_neighbors": 2.5}, "whole number"),
         ({"min_dist": 1.0}, "from 0 to 0.99"),
         ({"min_dist": float("nan")}, "from 0 to 0.99"),
-        ({"metric": "hamming"}, "Unknown metric “hamming”"),
+        ({"metric": "hamming"}, "no metric “hamming”"),
         ({"perplexity": 0.5}, "from 1 to 100"),
         ({"seed": -1}, "from 0 to 4,294,967,295"),
-        ({"spread": 1}, "Unknown map setting “spread”"),
+        ({"spread": 1}, "no setting “spread”"),
     ],
 )
 def test_settings_that_make_no_sense_are_said(values, said):
