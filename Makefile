@@ -13,13 +13,13 @@ SET_UP := $(PYTHON) scripts/set_up.py $(if $(TORCH),--torch $(TORCH))
 help: ## list the targets
 	@echo "neuralviz: see what a masked language model learns from a text"
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-21s%s\n", $$1, $$2}'
 	@echo
 	@echo "  PYTHON=python3.12    Python to use, 3.11 or newer"
 	@echo "  TORCH=cuda           install PyTorch with CUDA even without an NVIDIA GPU; TORCH=cpu: without"
 	@echo "  ARGS=\"--port 8600\"   options for the app, pytest or the script"
 
-app: ## set up what is missing, and open the app
+app: ## set up if needed, and open the app
 	@$(SET_UP) app
 	$(BIN)/neuralviz app $(ARGS)
 
@@ -35,7 +35,7 @@ format: set-up ## format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-screenshots: set-up browser ## take the screenshots of the README again
+screenshots: set-up browser ## retake the screenshots in the README
 	$(BIN)/python scripts/screenshots.py $(ARGS)
 
 benchmarks: set-up browser ## measure the speed on this machine

@@ -22,7 +22,7 @@ as_root() {
 }
 
 found && exit 0
-echo "No Chromium found; installing it."
+echo "Chromium is not installed. Installing it."
 if grep -qs '^ID=debian' /etc/os-release; then
   export DEBIAN_FRONTEND=noninteractive
   packages=(chromium fonts-dejavu-core fonts-liberation)
@@ -33,7 +33,7 @@ fi
 "$bin/playwright" install chromium </dev/null
 found && exit 0
 if [ -n "${CI:-}" ]; then
-  echo "Chromium could not be installed, and the tests need it." >&2
+  echo "Could not install Chromium, which the browser tests need." >&2
   exit 1
 fi
-echo "Chromium could not be installed: the tests that need a browser will be skipped."
+echo "Could not install Chromium. The browser tests will be skipped."

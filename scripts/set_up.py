@@ -119,7 +119,7 @@ def set_up(kind: str, torch: str | None) -> None:
     describe_download(kind, options, has_torch)
     if options is not None and not pip("install", "--no-deps", f"torch=={version}+cpu", *options):
         say("Could not download PyTorch without CUDA. Installing PyTorch like any other package.")
-        say("PyPI's build comes with gigabytes of CUDA. Press Ctrl-C to stop.")
+        say("PyPI's build has gigabytes of CUDA libraries. Press Ctrl-C to stop.")
     if not pip("install", "-c", "constraints.txt", "-e", "." + EXTRAS[kind]):
         UNFINISHED.unlink()  # pip leaves things as they were
         raise SetUpError(
@@ -190,7 +190,7 @@ def cpu_build_from(version: str) -> list[str] | None:
         if f"{version}+cpu" in ", ".join(available).split(", "):
             return options
     say(
-        "Could not find PyTorch without CUDA, neither in pip's configured sources nor at "
+        "Could not find PyTorch without CUDA, either in pip's configured sources or at "
         f"{CPU_INDEX}."
     )
     return None
@@ -201,18 +201,16 @@ def describe_download(kind: str, options: list[str] | None, has_torch: bool) -> 
     size = MEGABYTES[kind]
     if options is not None:
         where = "PyTorch's own index" if options else "pip's configured sources"
-        say(f"No NVIDIA GPU to use: installing PyTorch without CUDA from {where}.")
+        say(f"Installing PyTorch without CUDA from {where}. For CUDA, use TORCH=cuda.")
         total = round(size + TORCH_MEGABYTES, -1)
-        say(f"Downloads up to {total} MB, {TORCH_MEGABYTES} MB of it PyTorch.")
+        say(f"Downloading up to {total} MB, including {TORCH_MEGABYTES} MB for PyTorch.")
     elif has_torch:
-        say(f"PyTorch is installed already. Downloads up to {size} MB.")
+        say(f"PyTorch is already installed. Downloading up to {size} MB.")
     elif platform.system() == "Linux":
-        say(
-            f"Downloads up to {size} MB, and PyTorch, which comes with gigabytes of CUDA from PyPI."
-        )
+        say(f"Downloading up to {size} MB, plus PyTorch, which PyPI ships with gigabytes of CUDA.")
     else:
-        say(f"Downloads up to {size} MB, plus PyTorch.")
-    say("Takes about 2 minutes, plus the download.")
+        say(f"Downloading up to {size} MB, plus PyTorch.")
+    say("This takes about 2 minutes, plus the download.")
 
 
 PIP = [str(PYTHON), "-m", "pip", "--disable-pip-version-check"]

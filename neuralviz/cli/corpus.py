@@ -183,7 +183,7 @@ def export(
 
     check_destination(output)
     if method is None and (option or model):
-        raise NeuralvizError("--option and --model need a --method.")
+        raise NeuralvizError("--option and --model need --method.")
     store = CorpusStore()
     found = find_corpus(store, corpus)
     kept, how = None, ""

@@ -170,9 +170,8 @@ def evaluate(
         check_folder(output)
     typed = split_options(option or [])
     loaders = cached_loaders()
-    sets = [
-        _read(name, split_options(role or []), similar, dissimilar, limit) for name in _once(data)
-    ]
+    roles = split_options(role or [], "role", "ROLE=COLUMN")
+    sets = [_read(name, roles, similar, dissimilar, limit) for name in _once(data)]
     names = [one.name for one in sets]
     if len(set(names)) < len(names):  # of one name in several folders
         sets = [replace(one, name=name) for one, name in zip(sets, _once(data), strict=True)]

@@ -11,7 +11,7 @@ from neuralviz.micro_tuning.settings import PRECISION_LINES
 
 _JOINING = (
     "Use --option NAME=VALUE to set an option and --model MODEL to choose the "
-    "model.\n\nJoin names with a plus to concatenate methods, as in neural+mean: "
+    "model.\n\nPut a plus between names to concatenate methods, as in neural+mean: "
     "each embedding is normalised,\nthen the concatenation is normalised again. An "
     "option applies to every method that has it; use\nMETHOD.NAME=VALUE, such as "
     "mean.layer=all, for one method, and METHOD.model=MODEL for its "

@@ -25,7 +25,7 @@ def list_models() -> None:
     typer.echo("bundled\n  6 layers, width 384, uncased English; included")
     typer.echo(
         "all-MiniLM-L6-v2\n  6 layers, width 384, uncased English; included; a sentence "
-        "encoder, cannot be micro-tuned"
+        "encoder, so it cannot be micro-tuned"
     )
     for name, size in _cached_models():
         typer.echo(f"{name}\n  downloaded, {size}")

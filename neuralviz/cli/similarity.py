@@ -226,7 +226,7 @@ def _show(similarities: Sequence[Similarity]) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False)
     table.add_column("cosine similarity")
-    for heading in ("mean", "sd", "smallest", "largest"):
+    for heading in ("mean", "sd", "lowest", "highest"):
         table.add_column(heading, justify="right")
     for one in similarities:
         values = one.of_pairs
@@ -237,7 +237,7 @@ def _show(similarities: Sequence[Similarity]) -> None:
         return
     names = [one.method for one in similarities]
     table = Table(box=None, pad_edge=False)
-    table.add_column("rank correlation")
+    table.add_column("Spearman")
     for name in names:
         table.add_column(name, justify="right")
     for name, row in zip(names, rank_correlations(similarities), strict=True):

@@ -137,7 +137,7 @@ _how_exactly = (
     ),
     Option(
         "tolerance",
-        "With fast: how far the cosine similarity to the exact embedding may fall below 1",
+        "With fast, how far the cosine similarity to the exact embedding may fall below 1",
         "a number above 0 and below 1",
         _read_tolerance,
         f"{DEFAULT_TOLERANCE:g}",
@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas of the authors' code or of the paper",
+                "Formulas to use, from the authors' code or from the paper",
                 "authors or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",
@@ -195,7 +195,7 @@ METHODS: dict[str, Method] = {
             Option(
                 "layer_start",
                 "First layer to use",
-                "a whole number, or default (a third of the way)",
+                "a whole number, or default (one third of the blocks)",
                 _read_layer_start,
                 "default",
             ),
@@ -208,7 +208,7 @@ METHODS: dict[str, Method] = {
             ),
             Option(
                 "omega",
-                "Weight of alignment (novelty has the rest)",
+                "Weight of alignment (novelty gets the rest)",
                 "a number from 0 to 1",
                 _read_share,
                 "0.5",

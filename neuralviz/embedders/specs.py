@@ -98,8 +98,10 @@ def _as_tuple(value: Any) -> Any:
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
-def split_options(options: Sequence[str]) -> dict[str, str]:
-    """``name=value`` pairs as a mapping.
+def split_options(
+    options: Sequence[str], noun: str = "option", form: str = "NAME=VALUE"
+) -> dict[str, str]:
+    """``name=value`` pairs as a mapping; ``noun`` and ``form`` say in errors what they are.
 
     Raises:
         SettingsError: one is no pair, or a name comes twice.
@@ -108,9 +110,9 @@ def split_options(options: Sequence[str]) -> dict[str, str]:
     for entry in options:
         name, sign, value = entry.partition("=")
         if not sign:
-            raise SettingsError(f"“{entry[:40]}” is not an option. Write options as NAME=VALUE.")
+            raise SettingsError(f"“{entry[:40]}” has no value. Write each {noun} as {form}.")
         if name.strip() in values:
-            raise SettingsError(f"The option {name.strip()} is set twice.")
+            raise SettingsError(f"The {noun} {name.strip()} is set twice. Set it once.")
         values[name.strip()] = value.strip()
     return values
 
@@ -161,7 +163,8 @@ def embedder_specs(
             )
     if any(len(set(names)) != len(names) for names in names_of):
         raise SettingsError(
-            "A method is named twice; concatenating it with itself changes nothing."
+            "A method is named twice. Name each method once; concatenating a method with "
+            "itself changes nothing."
         )
     if len(set(names_of)) != len(names_of):
         raise SettingsError("A method is named twice. Name each method once.")

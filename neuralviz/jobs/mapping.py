@@ -220,5 +220,5 @@ def _placer(folder: str, corpus_id: str, map_id: str) -> Placer:
     corpus = store.corpus(corpus_id)
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
-        raise StoreError("This map was deleted in the meantime.")
+        raise StoreError("This map was deleted in the meantime. Make it again.")
     return Placer(store, corpus, kept)

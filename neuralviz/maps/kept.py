@@ -168,10 +168,10 @@ class KeptMaps:
         for row in self._database.entries("maps", _ABOUT):
             if row["id"] == kept.id:
                 return json.loads(row["about"])
-        raise StoreError("This map was deleted in the meantime.")
+        raise StoreError("This map was deleted in the meantime. Make it again.")
 
     def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
-        gone = "This map was deleted in the meantime."
+        gone = "This map was deleted in the meantime. Make it again."
         with self._database.reading(missing=gone):
             table = self._database.open(kept.table).search().select(["row", *columns]).to_arrow()
             return table.sort_by("row")

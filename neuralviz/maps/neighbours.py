@@ -95,7 +95,7 @@ def find_neighbours(
         raise SettingsError("The number of neighbours must be at least 1.")
     n = len(vectors)
     if n < 2:
-        raise TextError("Neighbours need at least 2 texts.")
+        raise TextError("Finding neighbours needs at least 2 texts.")
     k = min(int(k), n - 1)
     if n <= EXACT_UP_TO:
         return _exactly(vectors, k, metric, should_stop)

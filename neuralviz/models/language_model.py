@@ -208,7 +208,7 @@ class LanguageModel(TextModel):
         unknown = [name for name in chosen if name not in known]
         if unknown:
             raise SettingsError(
-                f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of {self.id}. "
+                f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model {self.id}. "
                 "`neuralviz models layers` lists them."
             )
         if len(set(chosen)) != len(chosen):

@@ -34,7 +34,7 @@ def read_excel(
     except DamagedWorkbookError as error:
         raise TextError(damaged) from error
     except LargeWorkbookError as error:
-        raise TextError(f"{name} is larger than {error}. Save it as CSV.") from error
+        raise TextError(f"{name} {error}. Save it as CSV.") from error
     readable: IO[bytes] = file
     if oversized:
         readable = io.BytesIO()

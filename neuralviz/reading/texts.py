@@ -187,8 +187,8 @@ def _guess_column(file_name: str, table: Table) -> str:
     if len(table) and not any(lengths):
         found = ", ".join(f"“{name[:40]}”" for name in table.columns[:12])
         sentence = (
-            f"{file_name} has no column with texts: no words in {found}. If one of them has "
-            "the texts, name it “text”."
+            f"{file_name} has no column with texts: no words in {found}. If one of them contains "
+            "the texts, rename it to “text”."
         )
         raise TextError(" ".join([sentence, *table.notes]))
     return named[0] if named else table.columns[lengths.index(max(lengths))]

@@ -88,7 +88,7 @@ def _look_through(archive: zipfile.ZipFile, limits: WorkbookLimits) -> Mapping[s
     if any(kind in parts for kind in _OTHER_KINDS):
         raise DamagedWorkbookError("a different kind of workbook")
     if any(part.compress_type not in _PACKED for part in parts.values()):
-        raise DamagedWorkbookError("a part is packed as no program does it")
+        raise DamagedWorkbookError("a part uses an unknown compression method")
     unpacked = 0
     strings = _SharedStrings(limits)
     found: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _look_through(archive: zipfile.ZipFile, limits: WorkbookLimits) -> Mapping[s
         for piece in _pieces(archive, parts[name]):
             unpacked += len(piece)
             if unpacked > limits.unpacked:
-                raise LargeWorkbookError(f"{limits.unpacked:,} bytes when unpacked")
+                raise LargeWorkbookError(f"is larger than {limits.unpacked:,} bytes when unpacked")
             part.feed(piece)
         part.feed(b"", last=True)
         if isinstance(part, _Sheet) and (why := part.excess(limits)):
@@ -165,7 +165,7 @@ class _SharedStrings(_Part):
         if tag.rpartition(":")[2] == "si":
             self.lengths.append(0)
             if len(self.lengths) > self._most:
-                raise LargeWorkbookError(f"{self._most:,} different texts")
+                raise LargeWorkbookError(f"has more than {self._most:,} different texts")
 
     def _text(self, text: str) -> None:
         if self.lengths:

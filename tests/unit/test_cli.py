@@ -263,7 +263,7 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     assert "<b>dog" not in page and "plotly" in page
     assert not list(Path("out").glob(".*"))
     lines = result.stdout.splitlines()
-    assert any(line.startswith("rank correlation") for line in lines)
+    assert any(line.startswith("Spearman") for line in lines)
     assert any(line.split() == ["mean", *(f"{v:.3f}" for v in (
         products[1].mean(), products[1].std(), products[1].min(), products[1].max()))]
         for line in lines)  # fmt: skip

@@ -120,8 +120,8 @@ def test_pytorch_without_cuda_from_the_configured_sources(checkout: Checkout) ->
         f"install --quiet --no-deps torch=={VERSION}+cpu",
         "install --quiet -c constraints.txt -e .",
     ]
-    assert "installing PyTorch without CUDA from pip's configured sources" in printed
-    assert printed.index("Downloads up to 630 MB") < printed.index("Set up in")
+    assert "Installing PyTorch without CUDA from pip's configured sources" in printed
+    assert printed.index("Downloading up to 630 MB") < printed.index("Set up in")
 
 
 def test_pytorch_without_cuda_from_its_own_index(checkout: Checkout) -> None:
@@ -143,7 +143,7 @@ def test_an_index_without_the_build(checkout: Checkout) -> None:
     assert [line for line in asked if line.startswith("install")] == [
         "install --quiet -c constraints.txt -e ."
     ]
-    assert "neither in pip's configured sources nor at" in printed
+    assert "either in pip's configured sources or at" in printed
     assert "gigabytes of CUDA" in printed
 
 
@@ -198,7 +198,7 @@ def test_pytorch_is_not_looked_for_on_a_mac(monkeypatch) -> None:
 def test_pytorch_that_is_installed_is_not_looked_for(checkout: Checkout) -> None:
     _, printed, asked = checkout.set_up("app", TORCH_IS_INSTALLED="1")
     assert asked == ["install --quiet -c constraints.txt -e ."]
-    assert "PyTorch is installed already" in printed
+    assert "PyTorch is already installed" in printed
 
 
 # --- once, and again where something is missing --------------------------------------------------

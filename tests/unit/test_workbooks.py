@@ -143,7 +143,7 @@ def test_limits_are_those_asked_for() -> None:
     read(unpacked=100_000, cells=2, strings=2)
     with pytest.raises(TextError, match=r"larger than 100 bytes when unpacked. Save it as CSV"):
         read(unpacked=100)
-    with pytest.raises(TextError, match="larger than 1 different texts"):
+    with pytest.raises(TextError, match="more than 1 different texts"):
         read(strings=1)
     with pytest.raises(TextError, match=r"“s1” of t\.xlsx extends to row 2 and column 1"):
         read(cells=1)

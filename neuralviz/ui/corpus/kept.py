@@ -197,7 +197,7 @@ def _open_map(folder: str, corpus_id: str, map_id: str) -> OpenMap:
     corpus = store.corpus(corpus_id)
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
-        raise StoreError("This map was deleted in the meantime.")
+        raise StoreError("This map was deleted in the meantime. Make it again.")
     found = OpenMap(corpus, kept)
     _ = found.coordinates  # read now, while it is there
     return found
