@@ -84,6 +84,16 @@ class WordVariances:
                 f"Three groups need at least 3 words that occur {min_count:,} times or more; this "
                 f"corpus has {len(frequent)}. Lower this minimum, or add texts."
             )
+        cuts = [len(frequent) * part // len(GROUPS) for part in range(len(GROUPS) + 1)]
+        return tuple(
+            WordGroup(
+                name,
+                tuple(self.words[i] for i in frequent[start:end]),
+                self.variance[frequent[start:end]],
+                self.occurrences[frequent[start:end]],
+            )
+            for name, start, end in zip(GROUPS, cuts, cuts[1:], strict=False)
+        )
 
 
 def word_variances(
