@@ -227,7 +227,7 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
          ["Correlations", "Errors", "Pair by pair", "Similar and dissimilar", "Shared errors"]),
         (GROUPS, "5 texts in 2 groups; 18 triplets", "triplets without ties",
          ["Errors", "Similar and dissimilar"]),
-        (ANCHORS, "6 texts in 2 groups, 2 of them anchors: 8 triplets", "triplets error",
+        (ANCHORS, "6 texts in 2 groups, 2 of them anchors; 8 triplets", "triplets error",
          ["Errors", "Similar and dissimilar"]),
         (LABELS, "24 texts with 2 labels", "10-NN accuracy",
          ["k-NN accuracy", "Similar and dissimilar"]),
@@ -321,7 +321,7 @@ def test_columns_can_be_chosen(page: AppTest) -> None:
 
 def test_a_table_can_be_read_as_another_kind(page: AppTest) -> None:
     upload(page, "text,group,topic,role\nA.,1,x,anchor\nB.,1,y,\nC.,2,y,\nD.,2,x,anchor\n")
-    assert "4 texts in 2 groups, 2 of them anchors: 2 triplets" in said(page)
+    assert "4 texts in 2 groups, 2 of them anchors; 2 triplets" in said(page)
     assert column(page, "Role").value == "role"
     column(page, "Role").set_value("").run()
     assert "4 texts in 2 groups; 8 triplets" in said(page)
