@@ -29,7 +29,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         found = {NAMES[n]: in_digits(getattr(measured.correlations, n), 3) for n in COEFFICIENTS}
         if measured.intervals is not None:
             low, high = measured.intervals.spearman
-            found["Spearman 95 %"] = f"{low:.3f} … {high:.3f}"
+            found["Spearman 95%"] = f"{low:.3f} … {high:.3f}"
         words[""] = found
     for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
         if counted is not None:
@@ -44,15 +44,13 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         low, high = measured.neighbours.interval
         words[f"{measured.neighbours.k}-NN"] = {
             "accuracy": f"{measured.neighbours.accuracy:.1%}",
-            "95 %": f"{low:.1%} … {high:.1%}",
+            "95%": f"{low:.1%} … {high:.1%}",
             "majority baseline": f"{measured.neighbours.baseline:.1%}",
         }
     if measured.uniformity is not None:
         aligned = measured.uniformity.alignment
-        words["alignment and uniformity"] = (
-            {} if aligned is None else {"alignment": f"{aligned:.3f}"}
-        )
-        words["alignment and uniformity"]["uniformity"] = f"{measured.uniformity.uniformity:.3f}"
+        words["embeddings"] = {} if aligned is None else {"alignment": f"{aligned:.3f}"}
+        words["embeddings"]["uniformity"] = f"{measured.uniformity.uniformity:.3f}"
     for one in measured.paraphrases:
         defined = one.kendall_c[np.isfinite(one.kendall_c)]
         mean = f"{defined.mean():.3f}" if len(defined) else NONE
