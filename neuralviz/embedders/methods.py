@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas to use, from the authors' code or from the paper",
+                "Formulas of the authors' code or of the paper",
                 "authors or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",

@@ -49,10 +49,8 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         }
     if measured.uniformity is not None:
         aligned = measured.uniformity.alignment
-        words["alignment and uniformity"] = (
-            {} if aligned is None else {"alignment": f"{aligned:.3f}"}
-        )
-        words["alignment and uniformity"]["uniformity"] = f"{measured.uniformity.uniformity:.3f}"
+        words["embeddings"] = {} if aligned is None else {"alignment": f"{aligned:.3f}"}
+        words["embeddings"]["uniformity"] = f"{measured.uniformity.uniformity:.3f}"
     for one in measured.paraphrases:
         defined = one.kendall_c[np.isfinite(one.kendall_c)]
         mean = f"{defined.mean():.3f}" if len(defined) else NONE

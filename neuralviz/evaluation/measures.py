@@ -60,7 +60,8 @@ def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, .
     for name in wanted:
         if name not in data.measures:
             raise SettingsError(
-                f"{data.name} cannot be used for {name}. Choose from: {', '.join(data.measures)}."
+                f"{data.name} cannot be used for {name}. It has {data.describe()}. It "
+                f"supports: {', '.join(data.measures)}."
             )
     chosen = tuple(wanted) or data.measures
     problems = {name: data.problem(name) for name in chosen}

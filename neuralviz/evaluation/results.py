@@ -150,7 +150,7 @@ class Results:
         for at, row in enumerate(self.rows):
             line = {"": row.label}
             for group, words in self._words(data, at).items():
-                before = "" if group == "alignment and uniformity" else f"{group} "
+                before = "" if group == "embeddings" else f"{group} "
                 line |= {f"{before}{head}".strip(): word for head, word in words.items()}
             lines.append(line)
         return as_lines(lines)
