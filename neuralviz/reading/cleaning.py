@@ -45,7 +45,7 @@ def clean_texts(
     if texts and len(texts[longest]) > LONG:
         notes.append(
             f"The longest text has {len(texts[longest]):,} characters ("
-            f"{name_lines([starts[used[longest]]], unit)}). Embedding it may take minutes."
+            f"{name_lines([starts[used[longest]]], unit)})."
         )
     return tuple(texts), tuple(notes), used
 

@@ -173,10 +173,12 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         return
     if status == "done":
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
+    elif status == "stopped" and not share:
+        text = "Stopped before the first result."
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = 0.0, f"Queued: position {place}."
+        share, text = 0.0, f"Queued: position {place}. Other runs on this server go first."
     else:
         text += time_left(run)
     over = status not in ("queued", "running")

@@ -459,7 +459,5 @@ def test_a_text_that_is_too_long_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 def test_a_text_that_takes_long_to_embed_is_announced() -> None:
     read = read_texts(Source("a.txt", b"One\n" + b"word " * 100_000))
-    assert read.notes == (
-        "The longest text has 499,999 characters (line 2). Embedding it may take minutes.",
-    )
+    assert read.notes == ("The longest text has 499,999 characters (line 2).",)
     assert read_texts(Source("a.txt", b"word " * 10_000)).notes == ()

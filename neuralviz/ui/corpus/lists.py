@@ -281,13 +281,14 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
     names = cluster_names(shown.kept.cluster_words)
     key = f"corpus-clusters-{place}-{shown.kept.id}"
     n_none = int((labels < 0).sum())
+    if not len(sizes):
+        st.caption(plain(f"{shown.label}: no clusters found. The corpus may be too small."))
+        return
     st.caption(
         plain(
             f"{shown.label}: {many(len(sizes), 'cluster')}; {many(n_none, 'text')} in no cluster."
         )
     )
-    if not len(sizes):
-        return
 
     def choose() -> None:
         ticked = st.session_state[key]["selection"]["rows"]

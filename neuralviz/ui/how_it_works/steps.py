@@ -332,7 +332,7 @@ STEPS = (
         "Cosine similarity",
         (
             "The second text goes through the same steps. The dot product of the two embeddings "
-            "is their cosine similarity: 1 means the same direction, 0 nothing in common."
+            "is their cosine similarity: 1 means the same direction, 0 a right angle."
         ),
         _show_product,
         r"$$E_A \cdot E_B = \sum_i E_{A,i}\,E_{B,i}$$",
