@@ -195,14 +195,18 @@ def place(
     return placed
 
 
-def warm_up() -> None:
+def warm_up(*, large: bool = False) -> None:
     """Import UMAP and compile what maps need, for the first map of a process to start at once.
 
-    Some 30 s of one core in a fresh process, next to nothing later; for a thread in the
-    background, which lets maps that are asked for meanwhile have their turn in between.
+    For a thread in the background, which lets maps that are asked for meanwhile have their turn in
+    between.
+
+    Args:
+        large: also what only corpora of many thousand texts need: some 30 s of one core.
     """
     n = 64
     vectors = np.random.default_rng(0).normal(size=(n, 8)).astype(np.float32)
     few = project(vectors)
     place(vectors, few, vectors[:2] + 0.5)
-    descend(vectors, SCORED_NEIGHBOURS, "cosine", SEED)
+    if large:
+        descend(vectors, SCORED_NEIGHBOURS, "cosine", SEED)
