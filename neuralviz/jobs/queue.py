@@ -31,7 +31,7 @@ class RunQueue:
         max_short: so many short tasks at once beside the others.
     """
 
-    def __init__(self, max_running: int = 1, max_short: int = 2) -> None:
+    def __init__(self, max_running: int = 1, max_short: int = 4) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[Run[Any]] = deque()
         self._running: dict[Run[Any], threading.Thread] = {}

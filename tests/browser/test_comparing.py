@@ -106,7 +106,7 @@ def test_cells_appear_while_texts_are_learnt(page: Page, address: str) -> None:
     lines = [f"The {n}th boat of the harbour left with {n + 3} men on board." for n in range(60)]
     paste(page, "\n".join(lines))
     neural = page.locator("[aria-label='neural, exact']")
-    page.get_by_text(re.compile(r"neural, exact \d+ of 60")).wait_for(timeout=2 * MINUTE)
+    page.get_by_text(re.compile(r"neural, exact: \d+ of 60")).wait_for(timeout=2 * MINUTE)
     count = "f => f._fullData[0].z.flatMap(row => [...row]).filter(Number.isFinite).length"
     page.wait_for_function(
         f"() => {{ const f = document.querySelector(\"[aria-label='neural, exact']\");"

@@ -1,4 +1,4 @@
-"""Runs as a person drives them: double clicks, Stop, Start again, other pages meanwhile."""
+"""Runs as a person drives them: double clicks, Stop, Run again, other pages meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
     stop.click()
     expect(page.get_by_text("Stopped after")).to_be_visible()
-    page.get_by_role("button", name="Start again").click()
+    page.get_by_role("button", name="Run again").click()
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
 
     page.get_by_role("link", name="Compare", exact=True).click()

@@ -319,7 +319,7 @@ def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:
     lines = ["A cat.", "A dog.", "Rain again."]
     paste(page, "\n".join(lines))
     paste(page, "\n".join([*lines, "\ufffd"]), "cls", "mean")
-    assert "Text 4 is without any character" in said(page)
+    assert "Text 4 has no character that the model can read" in said(page)
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:

@@ -67,7 +67,7 @@ def test_rarer_words_on_demand_without_new_work(page):
     assert len(page.dataframe[0].value) > before
     assert runs(page) == [run]
     page.number_input[0].set_value(page.number_input[0].max).run()
-    assert "Lower the number" in page.error[0].value
+    assert "Lower this minimum" in page.error[0].value
 
 
 @pytest.mark.parametrize(

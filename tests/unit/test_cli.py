@@ -106,7 +106,7 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
         (["texts.txt", "-o", "out.csv", "--method", "magic"], "Unknown method “magic”"),
         (["texts.txt", "-o", "out.csv", "--model", "./nowhere"], "No such folder: ./nowhere"),
         (["texts.txt", "-o", "out.csv", "--model", "no-such/model"], "Use the bundled model"),
-        (["texts.txt", "-o", "out.csv", "--option", "epochs"], "Write options as NAME=VALUE"),
+        (["texts.txt", "-o", "out.csv", "--option", "epochs"], "Write each option as NAME=VALUE"),
         (["texts.txt", "-o", "out.csv", "--option", "epochs=ten"], "a whole number"),
         (["texts.txt", "-o", "out.csv", "--option", "epochs=0"], "from 1 to 1000"),
         (["texts.txt", "-o", "out.csv", "--option", "colour=red"], "no option “colour”"),

@@ -293,7 +293,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         ),
         (["corpus", "export", "kept", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "No such folder: nowhere"),
-        (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "need a --method"),
+        (["corpus", "export", "kept", "-o", "out.csv", "--model", "bundled"], "need --method"),
         (["corpus", "rename", "kept", "rows.csv"], "“rows.csv” already"),
         (
             ["corpus", "delete", "gone", "--yes"],

@@ -61,7 +61,7 @@ def test_groups_and_anchors() -> None:
     data = read(with_roles)
     assert data.grouping.anchor.tolist() == [True, False, False, True, False]
     assert data.grouping.n_triplets == 2 * 1 + 1 * 2
-    assert "2 of them anchors: 4 triplets" in data.describe()
+    assert "2 of them anchors; 4 triplets" in data.describe()
     data = read("text,group,role\nd,1,document\ns,1,summary\ne,2,\n")
     assert data.grouping.anchor.tolist() == [True, False, False]
     data = read("text,group,role\nd,1,query\ns,1,summary\ne,2,\n")

@@ -178,7 +178,10 @@ def test_words_are_named_beside_their_dots():
     )
     assert list(figure.layout.yaxis.ticktext) == ["&lt;b&gt;", "the"]
     assert list(figure.data[0].x) == [0.001, 0.02]
-    assert figure.data[0].customdata.tolist() == [["&lt;b&gt;", "5"], ["the", "9"]]
+    assert figure.data[0].customdata.tolist() == [
+        ["&lt;b&gt;", "5 occurrences"],
+        ["the", "9 occurrences"],
+    ]
     assert figure.layout.xaxis.type == "log"
     low, high = figure.layout.xaxis.range
     assert low < -3 and high > -1

@@ -36,7 +36,7 @@ WORDS, MEANING = "By words", "By meaning"
 MOST_SENT = 5_000  # texts that go to the browser with their points
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
-WAIT = 10.0  # seconds for another map to be done; other short work waits as long
+WAIT = 60.0  # seconds for another map to be done
 PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
 HEIGHTS = {1: 620, 2: 540}
 
