@@ -24,7 +24,7 @@ LEAST_ACCURACY = 0.32  # 34.7 % over all held-out passages, of which these are a
 PAIRS = 30  # a quarter of a minute on two cores
 EPOCHS = 5
 BEHIND_TF_IDF = 0.0  # the most, in Spearman's correlation
-SENTENCES = 60  # of which the tolerance is checked
+SENTENCES = 30  # of which the tolerance is checked
 ALIKE = 0.99999  # cosine of one embedding computed in two ways
 
 
@@ -84,12 +84,12 @@ def test_encode_equals_the_plain_loop(data: Path, bundled: LanguageModel) -> Non
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
-@pytest.mark.parametrize("precision", ["fast", "fast+bf16"])
 def test_the_tolerance_is_kept_on_sentences_nothing_was_chosen_on(
-    precision: str, data: Path, bundled: LanguageModel
+    data: Path, bundled: LanguageModel
 ) -> None:
     sentences = pd.read_csv(real(data, "stsb/train.csv"))["sentence1"].drop_duplicates()
     texts = sentences.sample(SENTENCES, random_state=1).tolist()
     exact = neuralviz.NeuralEmbedder(bundled, epochs=10).encode(texts)
-    other = neuralviz.NeuralEmbedder(bundled, epochs=10, precision=precision).encode(texts)
-    assert (exact * other).sum(axis=1).min() >= 1 - DEFAULT_TOLERANCE
+    for precision in ("fast", "fast+bf16"):
+        other = neuralviz.NeuralEmbedder(bundled, epochs=10, precision=precision).encode(texts)
+        assert (exact * other).sum(axis=1).min() >= 1 - DEFAULT_TOLERANCE, precision
