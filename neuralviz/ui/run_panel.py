@@ -173,8 +173,6 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         return
     if status == "done":
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
-    elif status == "stopped" and not share:
-        text = "Stopped before the first result."
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
@@ -220,8 +218,8 @@ def _done(run: Run[Any]) -> str:
 
 def _stopped(run: Run[Any]) -> str:
     progress = run.progress
-    if not progress.total:
-        return "Stopped."
+    if not progress.done:
+        return "Stopped before the first result."
     return f"Stopped after {progress.doing}. The result so far is shown."
 
 

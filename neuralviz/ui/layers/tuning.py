@@ -121,6 +121,8 @@ def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
 
 def _words(run: Run[Marks]) -> Words:
     def stopped(_: Marks) -> str:
+        if not run.progress.share:
+            return "Stopped before the first step."
         return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
 
     return Words(begins="Loading the model …", stopped=stopped)

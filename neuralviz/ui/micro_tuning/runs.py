@@ -84,8 +84,9 @@ def _show(key: str, record: RunRecord, live: bool, *, wide: bool) -> None:
 
 
 def _stopped(record: RunRecord) -> str:
-    how_far = f" after {record.progress:.0%}" if record.steps else ""
-    return f"Stopped{how_far}. The result so far is shown."
+    if not record.steps:
+        return "Stopped before the first step."
+    return f"Stopped after {record.progress:.0%}. The result so far is shown."
 
 
 def _show_recorded_run() -> None:
