@@ -49,5 +49,5 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
     stop.click()
     page.get_by_role("link", name="Compare", exact=True).click()
-    expect(page.get_by_role("heading", name="Spread")).to_be_visible()
+    expect(page.get_by_role("heading", name="Distribution of cosine similarities")).to_be_visible()
     expect(page.locator("[data-testid=stException]")).to_have_count(0)
