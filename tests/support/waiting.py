@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -19,3 +20,8 @@ def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"nothing has changed for {seconds:g} seconds"
         time.sleep(0.02)
+
+
+def heed_interrupts() -> None:
+    """For ``preexec_fn``: what a shell starts in the background ignores Ctrl-C, children included."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

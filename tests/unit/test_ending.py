@@ -18,6 +18,8 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.asyncio.client import connect
 
+from tests.support.waiting import heed_interrupts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -66,7 +68,7 @@ def started(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, *command],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts,
     )  # fmt: skip
     try:
         yield process

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.waiting import heed_interrupts
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -87,6 +89,7 @@ class Checkout:
             [sys.executable, self.folder / "scripts" / "set_up.py", *arguments],
             env={"PATH": f"{self.programs}:/usr/bin:/bin", **self.environment, **environment},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            preexec_fn=heed_interrupts,
         )  # fmt: skip
 
     def set_up(self, *arguments: str, **environment: str) -> tuple[int, str, list[str]]:
