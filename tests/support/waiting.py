@@ -23,5 +23,5 @@ def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
 
 
 def heed_interrupts() -> None:
-    """For ``preexec_fn``: what a shell starts in the background ignores Ctrl-C, children included."""
+    """For ``preexec_fn``: what a shell starts in the background would ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
