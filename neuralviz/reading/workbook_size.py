@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ def _pieces(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Iterator[bytes]:
         raise DamagedWorkbookError("a part does not have the length given in the archive")
 
 
-class _Part:
+class _Part(ABC):
     """A part of a workbook that is looked through as it is unpacked."""
 
     def __init__(self) -> None:
@@ -140,8 +141,9 @@ class _Part:
         """Whether what cannot be parsed makes the workbook unusable."""
         return True
 
+    @abstractmethod
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        raise NotImplementedError
+        """Take in the beginning of an element."""
 
 
 def _refuse_declarations(*_: object) -> None:
