@@ -27,8 +27,11 @@ def finish(page: AppTest, wait: float = 240) -> AppTest:
 
 @pytest.fixture
 def page(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """The example's comparison, with one epoch in place of ten: most tests ask about the page."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
-    return finish(AppTest.from_file(PAGE, default_timeout=90).run())
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params["m2-neural-epochs"] = "1"
+    return finish(page.run())
 
 
 def paste(page: AppTest, text: str, *methods: str) -> AppTest:
@@ -58,10 +61,12 @@ def titles(page: AppTest) -> list[str]:
     return [element.value for element in page.subheader]
 
 
-def test_opens_with_an_example_compared_by_three_methods(page: AppTest) -> None:
+def test_opens_with_an_example_compared_by_three_methods(bundled) -> None:
+    page = finish(AppTest.from_file(PAGE, default_timeout=90).run())
     assert not page.exception
     done = comparison(page)
     assert done.status == "done"
+    assert done.task.specs[1] == embedder_spec("neural", {"precision": "exact"})
     assert done.task.methods == ("mean", "neural, exact", "sbert-wk")
     assert titles(page) == [
         "Where the methods disagree",
@@ -161,6 +166,7 @@ def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
 
 def test_joined_methods(page: AppTest) -> None:
     page.selectbox(key="m4").set_value("neural+mean").run()
+    page.text_input(key="m4-neural-epochs").set_value("1").run()
     finish(page)
     done = comparison(page)
     mean, neural, joined = (done.result[m].similarity.products for m in (0, 1, 3))
@@ -225,6 +231,7 @@ def test_nan_from_a_broken_model_is_said(page: AppTest, tmp_path: Path) -> None:
 
 def test_stopping_keeps_what_is_done(page: AppTest) -> None:
     lines = "\n".join(f"{sentence} Number {n}." for n in range(20) for sentence in SENTENCES)
+    page.text_input(key="m2-neural-epochs").set_value("2").run()
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value(lines).run()
     press(page)
@@ -241,7 +248,8 @@ def test_stopping_keeps_what_is_done(page: AppTest) -> None:
 
 
 def test_stop_acts_within_a_batch_of_long_texts(page: AppTest) -> None:
-    text = " ".join(SENTENCES) * 5
+    text = " ".join(SENTENCES)
+    page.text_input(key="m2-neural-epochs").set_value("500").run()
     page.segmented_control(key="compare-source").set_value("Paste").run()
     lines = "\n".join(f"{number} {text}" for number in range(8))
     page.text_area(key="compare-pasted").set_value(lines).run()
@@ -274,20 +282,22 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
     assert not [one for one in page.text_input if one.key == "m2-neural-tolerance"]
     choice.set_value("fast").run()
     page.text_input(key="m2-neural-tolerance").set_value("0.01").run()
-    finish(page)
+    paste(page, "A cat.\nA dog.\nRain again.")
     assert not page.exception
     done = comparison(page)
     assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
-    assert dict(done.task.specs[1].options) == {"precision": "fast", "tolerance": 0.01}
+    options = {"epochs": 1, "precision": "fast", "tolerance": 0.01}
+    assert dict(done.task.specs[1].options) == options
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
     assert "tolerance must be a number above 0 and below 1" in said(page).replace("\\", "")
 
 
 def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
+    page.text_input(key="m2-neural-epochs").set_value("").run()
     page.selectbox(key="m1").set_value("neural").run()
     assert "selected twice" in said(page)
     page.selectbox(key="m1-neural-precision").set_value("fast").run()
-    finish(page)
+    paste(page, "\n".join(SENTENCES[:3]))
     done = comparison(page)
     assert done.task.methods == ("neural, fast", "neural, exact", "sbert-wk")
     fast, exact = (one.vectors for one in done.result[:2])
