@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
@@ -64,22 +64,38 @@ def address(serve: Callable[[Path], str], browser: Browser) -> str:
     return address
 
 
+@pytest.fixture(scope="session")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One for all tests: the app's scripts are loaded and compiled once."""
+    context = browser.new_context(accept_downloads=True)
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(tab: Page) -> Iterator[Page]:
     """A page; the test fails on an error in it and on requests beyond this machine."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
-    page = context.new_page()
     errors: list[str] = []
     strangers: list[str] = []
 
-    def note_strangers(url: str) -> None:
-        if not url.startswith(("http://localhost:", "blob:", "data:")):
-            strangers.append(url)
+    def note_error(error: Error) -> None:
+        errors.append(str(error))
 
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: note_strangers(request.url))
-    page.set_default_timeout(60_000)
-    yield page
-    context.close()
+    def note_stranger(request: Request) -> None:
+        if not request.url.startswith(("http://localhost:", "blob:", "data:")):
+            strangers.append(request.url)
+
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    tab.emulate_media(color_scheme="light")
+    tab.set_default_timeout(60_000)
+    tab.on("pageerror", note_error)
+    tab.on("request", note_stranger)
+    yield tab
+    tab.context.clear_cookies()
+    tab.evaluate("() => { try { localStorage.clear(); sessionStorage.clear() } catch {} }")
+    tab.mouse.move(0, 0)
+    tab.goto("about:blank")
+    tab.remove_listener("pageerror", note_error)
+    tab.remove_listener("request", note_stranger)
     assert errors == []
     assert strangers == []
