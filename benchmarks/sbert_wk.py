@@ -3,9 +3,9 @@
     python benchmarks/sbert_wk.py
 
 Embeds 1,000 sentences: those of STS-B dev if ``NEURALVIZ_DATA`` is set, otherwise concatenated
-pairs of sentences from the sample data. In every round, the forward pass alone, mean pooling and both
-variants of SBERT-WK take turns on the same sentences. Prints a table in markdown. What counts is
-the ratio, the median over the rounds.
+pairs of sentences from the sample data. In every round, the forward pass alone, mean pooling and
+both variants of SBERT-WK take turns on the same sentences. Prints a table in markdown. What counts
+is the ratio, the median over the rounds.
 """
 
 from __future__ import annotations
