@@ -1,10 +1,10 @@
-"""The neural paper's ablations on STS-B test, with the bundled model, beside what it printed.
+"""Run the neural paper's ablations on STS-B test with the bundled model.
 
     NEURALVIZ_DATA=… python benchmarks/ablations.py [--experiment outputs] [--precision fast]
 
-Vectors are kept as they come, by text and settings, where `neuralviz evaluate` keeps them: ended in
-any way, the same command goes on where it was. About an hour on two cores. Prints a table in
-markdown; published figures are of bert-base-uncased, a model five times as large.
+Prints a table in markdown, with the published figures in brackets; these are for bert-base-uncased,
+a model five times as large. Takes about an hour on two cores. Embeddings are saved where
+`neuralviz evaluate` saves them, so the same command resumes a run that was stopped.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from neuralviz.reading.source import Source
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--experiment", default="ablations", choices=EXPERIMENTS)
-    parser.add_argument("--precision", default="exact")
-    parser.add_argument("--limit", type=int, help="number of pairs to use, from the first")
+    parser.add_argument("--precision", default="exact", help="exact, fast, bf16 or fast+bf16")
+    parser.add_argument("--limit", type=int, help="use only the first LIMIT pairs")
     args = parser.parse_args()
     folder = os.environ.get("NEURALVIZ_DATA")
     if not folder:

@@ -1,14 +1,14 @@
-"""What keeping a corpus costs, and how long a person waits for a large one.
+"""Measure what saving a corpus costs, and how long opening a large one takes.
 
     NEURALVIZ_DATA=… python benchmarks/corpus.py [keeping | opening]
 
-Texts are those of AG News where ``NEURALVIZ_DATA`` points at the data, else made from the sample
-data. **Keeping**: `embed_corpus` reads texts from the store, embeds, and keeps the vectors; beside
-it runs `SentenceTransformer.encode`, called directly on the same texts, in turns. What counts is
-the ratio, measured in one run. **Opening**: a corpus of 100,000 texts with made-up vectors and a
-made-up map is kept, the app is started, and the corpus is opened in Chromium: until its map is
-drawn, answers the mouse and nothing is under way any more; then points are clicked, until their
-texts stand on the page. Every visit is a new browser session. Prints tables in markdown.
+The texts are those of AG News if ``NEURALVIZ_DATA`` is set, otherwise made from the sample data.
+**keeping**: `embed_corpus` reads texts from the store, embeds them and saves the vectors. It takes
+turns with `SentenceTransformer.encode` called directly on the same texts; what counts is the ratio
+within one run. **opening**: saves a corpus of 100,000 texts with random vectors and a random map,
+starts the app and opens the corpus in Chromium. Measures the time until the map is drawn, responds
+to the mouse and nothing is running any more, and then the time from clicks on points until their
+texts appear. Every visit is a new browser session. Prints tables in markdown.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ def measure_keeping(n_texts: int, rounds: int, threads: int | None) -> None:
     print("| | texts per second |")
     print("| --- | --- |")
     print(f"| `SentenceTransformer.encode` | {n / median(direct):,.0f} |")
-    print(f"| `embed_corpus`, store included | {n / median(ours):,.0f} |")
+    print(f"| `embed_corpus`, including saving | {n / median(ours):,.0f} |")
     ratio = median(d / o for d, o in zip(direct, ours, strict=True))
-    print(f"\nThroughput with the store: {100 * ratio:.0f} % of the encoder's own.\n")
+    print(f"\nThroughput including saving: {100 * ratio:.0f}% of the encoder's own.\n")
 
 
 # --- opening -------------------------------------------------------------------------------------

@@ -1,16 +1,16 @@
-"""How long measuring takes: triplets, shared errors of two methods, all measures of STS-B.
+"""Measure the time and memory of an evaluation: triplets, shared errors, all measures of STS-B.
 
     NEURALVIZ_DATA=… python benchmarks/evaluation.py
 
-The first two are counted from given vectors of 3,949 texts in 359 groups of 11, the size of
-ASSET's test set, drawn at random so that some triplets are broken; with the memory that it adds.
-The last one embeds STS-B test by mean pooling and measures everything, bootstrap intervals
-included; it is left out where ``NEURALVIZ_DATA`` does not point at the data. Prints a table in
-markdown.
+The first two use random vectors of 3,949 texts in 359 groups of 11, the size of ASSET's test set,
+such that some triplets are broken. The last one embeds STS-B test by mean pooling and computes all
+measures, including bootstrap intervals; it is skipped if ``NEURALVIZ_DATA`` is not set. Prints a
+table in markdown.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import resource
@@ -37,6 +37,7 @@ NOISE = (0.55, 0.7)  # of two methods, beside groups' vectors of length 1
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     draw = np.random.default_rng(0)
     group = np.repeat(np.arange(GROUPS), OF_GROUP)
     centres = draw.normal(size=(GROUPS, DIM)) / np.sqrt(DIM)

@@ -1,10 +1,10 @@
-"""How often the nearest texts of a text have its label: AG News, three methods.
+"""Measure the k-NN accuracy of three methods on AG News.
 
     NEURALVIZ_DATA=… python benchmarks/knn.py
 
-Embeds the corpus and votes among the 10 nearest by cosine, each text left out of its own vote.
+Embeds the corpus; each text is given the label of its 10 nearest other texts by cosine distance.
 Prints a table in markdown with the time that embedding took. Micro-tuning takes long, so the neural
-embedding is measured on an even sample, and the others on the same sample beside it.
+embedding is measured on an even sample; the other methods are measured on the same sample too.
 Embeddings are saved in ``--store`` and reused; the time is then that of the missing ones.
 """
 
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument(
         "--sample", type=int, default=1000, help="number of texts for the slow methods"
     )
-    parser.add_argument("--limit", type=int, help="number of texts to use, evenly spaced")
+    parser.add_argument("--limit", type=int, help="use only LIMIT texts, evenly spaced")
     parser.add_argument("--store", type=Path, help="folder to save the embeddings in")
     parser.add_argument("--threads", type=int, help="number of PyTorch threads")
     args = parser.parse_args()

@@ -1,11 +1,11 @@
-"""How long a person waits: on the first page and on the page that compares methods.
+"""Measure how long the Micro-tuning and Compare pages take to respond.
 
     python benchmarks/page.py
 
-Starts the app, opens it in Chromium, tunes a text of 30 tokens with the settings as they stand,
-compares 100 texts by mean pooling and SBERT-WK, others in every round, and prints a table in
-markdown: the median and the longest of several rounds, each in a new browser session, and the very
-first visit apart.
+Starts the app, opens it in Chromium, micro-tunes on a text of 30 tokens with the default settings,
+and compares 100 texts, different in every round, by mean pooling and SBERT-WK. Prints a table in
+markdown: the first visit, and the median and the longest of several rounds, each in a new browser
+session.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def compare(browser: Browser, address: str, number: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds")
     args = parser.parse_args()
     n_tokens = len(bundled.text_reader().encoder.encode(TEXT, add_special_tokens=False).ids)
     with (

@@ -1,12 +1,12 @@
-"""What a map with neighbours, clusters and scores costs beside UMAP called directly.
+"""Compare the time for a map, with neighbours, clusters and scores, with that of UMAP alone.
 
     python benchmarks/project.py
 
-Maps 10,000 made-up vectors of 384 values in 40 groups. In every round ``UMAP.fit_transform`` and
-our whole way (neighbours, layout, clusters, accuracy of the nearest neighbours, agreement with the
-labels) take their turns over the same vectors, with the same seed, which makes UMAP run on one
-thread. Prints a table in markdown: what counts is the ratio of the times, the median over the
-rounds; beside it that of the CPU's time, which other work on the machine disturbs less.
+Maps 10,000 random vectors of 384 values in 40 groups. In every round, ``UMAP.fit_transform`` and
+neuralviz (neighbours, layout, clusters, k-NN accuracy, shared neighbours) take turns on the same
+vectors with the same seed, which makes UMAP run on one thread. Prints a table in markdown. What
+counts is the ratio of the times, the median over the rounds; the ratio of CPU times, next to it,
+depends less on what else the machine is doing.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def timed(run: Callable[[], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--texts", type=int, default=10_000)
-    parser.add_argument("--dim", type=int, default=384)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--texts", type=int, default=10_000, help="number of vectors")
+    parser.add_argument("--dim", type=int, default=384, help="values per vector")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds")
     parser.add_argument(
         "--ours-only",
         action="store_true",

@@ -1,11 +1,11 @@
-"""What SBERT-WK costs beside the forward pass that gives it the vectors of all layers.
+"""Compare the time of SBERT-WK with that of the forward pass it needs.
 
     python benchmarks/sbert_wk.py
 
-Embeds 1,000 sentences, those of STS-B dev where ``NEURALVIZ_DATA`` points at the data, else of
-sample_data, joined to pairs until there are enough. In every round the plain forward pass, the mean
-and both variants of SBERT-WK take their turns over the same sentences. Prints a table in markdown:
-what counts is the ratio, the median over the rounds.
+Embeds 1,000 sentences: those of STS-B dev if ``NEURALVIZ_DATA`` is set, otherwise concatenated
+pairs of sentences from the sample data. In every round, the forward pass alone, mean pooling and
+both variants of SBERT-WK take turns on the same sentences. Prints a table in markdown. What counts
+is the ratio, the median over the rounds.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def sentences(n: int) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--texts", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--texts", type=int, default=1000, help="number of texts")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of rounds")
+    parser.add_argument("--model", default="all-MiniLM-L6-v2", help="Hub ID or folder")
     args = parser.parse_args()
 
     model = load_text_model(args.model)

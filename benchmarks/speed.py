@@ -1,21 +1,21 @@
-"""What a neural embedding costs: plain, exact, fast, bf16, beside mean pooling and SBERT-WK.
+"""Measure the speed of neural embeddings (plain, exact, fast, bf16), mean pooling and SBERT-WK.
 
     NEURALVIZ_DATA=… python benchmarks/speed.py [--device cuda] [--sections sentences length …]
 
-Every table is one run in which all methods take turns over the same texts; a figure is the median
-over the turns. What counts is the ratio. *Plain* is the loop that the tests compare with: a copy of
-the whole `transformers` model tuned on one text at a time. It runs on an even sample of the texts,
-as it is slow.
+Each table is one run in which all methods take turns on the same texts; a figure is the median of
+the turns. What counts is the ratio. *Plain* is the loop that the tests compare with: it tunes a
+copy of the whole `transformers` model, one text at a time, on an even sample of the texts because
+it is slow.
 
 Sections:
 
-- ``sentences``: STS-B test sentences (where ``NEURALVIZ_DATA`` points at the data, else made from
-  example texts), one call, 10 epochs, with the cosine to plain;
-- ``length``, ``batch``, ``epochs``, ``layers``, ``size``: one thing changed at a time;
-- ``single``: one text of 30 tokens, fast, in units of what cannot be avoided: the forward pass over
-  its inputs and one forward and backward pass of the output layer;
-- ``profile``: what the time goes to, and the rate of operations beside the machine's own;
-- ``memory``: peak of the process after 1,000 and after 10,000 texts in one call.
+- ``sentences``: STS-B test sentences (made-up sentences if ``NEURALVIZ_DATA`` is not set) in one
+  call, 10 epochs, with the cosine similarity to plain;
+- ``length``, ``batch``, ``epochs``, ``layers``, ``size``: one setting varied at a time;
+- ``single``: one text of 30 tokens, fast, as a multiple of what cannot be avoided: the forward pass
+  over its inputs and one forward and backward pass of the output layer;
+- ``profile``: where the time goes, and the rate of operations compared with the machine's peak;
+- ``memory``: peak memory of the process after 1,000 and after 10,000 texts in one call.
 """
 
 from __future__ import annotations
@@ -393,10 +393,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sections", nargs="+", default=list(SHOW), choices=SHOW)
     parser.add_argument("--device", help="cpu, cuda …; default: the fastest available")
-    parser.add_argument("--texts", type=int, default=128)
-    parser.add_argument("--plain-texts", type=int, default=16)
-    parser.add_argument("--size-texts", type=int, default=16)
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--texts", type=int, default=128, help="number of sentences")
+    parser.add_argument(
+        "--plain-texts", type=int, default=16, help="how many of them are used for plain"
+    )
+    parser.add_argument("--size-texts", type=int, default=16, help="number of sentences for size")
+    parser.add_argument("--batch", type=int, default=32, help="batch size")
     args = parser.parse_args()
 
     model = neuralviz.load_model("bundled", device=args.device)

@@ -1,10 +1,10 @@
-"""How well products of embeddings agree with human scores: STS-B, dev and test.
+"""Measure how well cosine similarities agree with human scores on STS-B, dev and test.
 
     NEURALVIZ_DATA=… python benchmarks/sts.py
 
-Every sentence is embedded once, a pair's product is correlated with its score. Nothing is tuned on
-dev: all settings are the methods' defaults. Prints a table in markdown, 100 × the coefficients. The
-methods that are tuned on every sentence take minutes each.
+Every sentence is embedded once, and the cosine similarity of each pair is correlated with its
+score. Nothing is tuned on dev: all settings are the methods' defaults. Prints a table in markdown,
+100 × the coefficients. Methods that micro-tune take minutes each.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ def tf_idf(texts: list[str]) -> np.ndarray:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--limit", type=int, help="number of pairs to use of each split, from the first"
-    )
+    parser.add_argument("--limit", type=int, help="use only the first LIMIT pairs of each split")
     parser.add_argument("--splits", nargs="+", default=["dev", "test"], choices=["dev", "test"])
     parser.add_argument("--only", nargs="+", help="names of methods; default: all")
     parser.add_argument("--threads", type=int, help="number of PyTorch threads")

@@ -76,7 +76,7 @@ def spearman(vectors: np.ndarray, pairs: pd.DataFrame) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--passages", type=Path, required=True)
-    parser.add_argument("--stsb", type=Path, required=True, help="folder of dev.csv and test.csv")
+    parser.add_argument("--stsb", type=Path, required=True, help="folder with dev.csv and test.csv")
     parser.add_argument("--split", choices=["dev", "test"], default="dev")
     parser.add_argument("--weights", type=Path, default=bundled.WEIGHTS)
     parser.add_argument("--epochs", type=int, nargs="+", default=[5])

@@ -252,17 +252,21 @@ def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--passages", type=Path, required=True)
-    parser.add_argument("--run", type=Path, required=True, help="folder of checkpoints and log")
     parser.add_argument(
-        "--start", type=Path, help="weights to go on from in a new run, instead of MiniLM's"
+        "--run", type=Path, required=True, help="folder for checkpoints and the log"
+    )
+    parser.add_argument(
+        "--start", type=Path, help="weights that a new run starts from, instead of MiniLM's"
     )
     parser.add_argument("--steps", type=int, default=6000, help="last step of the constant phase")
     parser.add_argument("--decay-steps", type=int, default=0, help="steps of linear decay after it")
     parser.add_argument("--warmup", type=int, default=100)
-    parser.add_argument("--lr", type=float, default=5e-4, help="peak for the encoder")
-    parser.add_argument("--lr-head", type=float, default=2e-3, help="peak for the head")
-    parser.add_argument("--length", type=int, default=128, help="tokens of a window")
-    parser.add_argument("--tokens", type=int, default=3072, help="tokens of a batch")
+    parser.add_argument("--lr", type=float, default=5e-4, help="peak learning rate of the encoder")
+    parser.add_argument(
+        "--lr-head", type=float, default=2e-3, help="peak learning rate of the head"
+    )
+    parser.add_argument("--length", type=int, default=128, help="tokens per window")
+    parser.add_argument("--tokens", type=int, default=3072, help="tokens per batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--seed", type=int, default=0)
@@ -311,7 +315,7 @@ def main() -> None:
         step = state["step"]
         for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        print(f"going on from step {step}")
+        print(f"Resuming from step {step}")
     log_path = args.run / "log.csv"
     if not log_path.exists():
         append_row(log_path, LOG_COLUMNS)

@@ -1,4 +1,4 @@
-"""Make the maps anew that the map page opens with: `sample_data/topics_maps.npz`.
+"""Remake the maps that the Corpus map page opens with: `sample_data/topics_maps.npz`.
 
 python scripts/record_maps.py
 

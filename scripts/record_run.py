@@ -1,4 +1,4 @@
-"""Make the recorded run that the micro-tuning page opens with: sample_data/recorded_run.npz."""
+"""Remake the recorded run that the Micro-tuning page opens with: sample_data/recorded_run.npz."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the README's pictures: start the app, drive it in Chromium, photograph the pages.
+"""Take the screenshots in the README: start the app, open its pages in Chromium, and save them.
 
 python scripts/screenshots.py            # docs/screenshots/*.png, 1440 wide, light
 python scripts/screenshots.py --all DIR  # every page, both widths, light and dark
@@ -57,7 +57,7 @@ def photograph(page: Page, path: Path, *, whole: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
-        "--all", type=Path, help="output folder for screenshots of every page, width and theme"
+        "--all", type=Path, help="folder for screenshots of every page in every width and theme"
     )
     args = parser.parse_args()
     folder = args.all or ROOT / "docs" / "screenshots"

@@ -44,9 +44,11 @@ TORCH_MEGABYTES = 190  # without CUDA
 
 def main() -> int:
     """Set up, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Make .venv ready for neuralviz.")
-    parser.add_argument("kind", choices=EXTRAS, help="what to set up for")
-    parser.add_argument("--torch", choices=["cpu", "cuda"], help="PyTorch without or with CUDA")
+    parser = argparse.ArgumentParser(description="Set up .venv for neuralviz.")
+    parser.add_argument("kind", choices=EXTRAS, help="what to set up: the app, or the tests too")
+    parser.add_argument(
+        "--torch", choices=["cpu", "cuda"], help="PyTorch without (cpu) or with CUDA"
+    )
     wanted = parser.parse_args()
     if is_ready(wanted.kind) and not is_other_build(wanted.torch):
         return 0

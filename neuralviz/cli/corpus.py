@@ -154,7 +154,7 @@ def list_corpora(
         say("No corpora yet. Add one with `neuralviz corpus add FILE`.")
         return
     table = Table(box=None, pad_edge=False)
-    for head in ("corpus", "texts", "columns", "methods", "maps"):
+    for head in ("corpus", "texts", "labels", "embedded by", "maps"):
         table.add_column(head, justify="right" if head in ("texts", "maps") else "left")
     for entry in entries:
         methods = [
@@ -348,8 +348,8 @@ def _embed(
     for spec, embedder in zip(specs, embedders, strict=True):
         kept = embed_kept(store, corpus, spec, embedder)
         say(
-            f"Embedded by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} with "
-            f"{kept.dim:,} values each."
+            f"Embedded by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "
+            f"{kept.dim:,} values."
         )
 
 

@@ -104,7 +104,4 @@ def _embed(embedder: Embedder, read: ReadTexts, output: Path, batch_size: int, h
             f"that were finished (longest texts first) to {output}{how}."
         )
         raise typer.Exit(INTERRUPTED)
-    say(
-        f"Wrote {many(len(finished), 'embedding')} with {embedder.dim:,} values each to "
-        f"{output}{how}."
-    )
+    say(f"Wrote {many(len(finished), 'embedding')} of {embedder.dim:,} values to {output}{how}.")

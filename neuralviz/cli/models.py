@@ -89,10 +89,10 @@ def export(
     model: Annotated[
         str, typer.Argument(help=("Model: “bundled”, a Hugging Face Hub ID, or a folder."))
     ],
-    folder: Annotated[Path, typer.Argument(help=("Output folder (must not exist, or be empty)."))],
+    folder: Annotated[Path, typer.Argument(help="Output folder, new or empty.")],
 ) -> None:
-    """Export a model as a float32 folder that `transformers` can load."""
+    """Export a model in float32, as a folder that `transformers` can load."""
 
     loaded = load(model)
     written = neuralviz.models.export_model(loaded, folder)
-    say(f"Wrote {model} to {written}.")
+    say(f"Exported “{model}” to {written}.")

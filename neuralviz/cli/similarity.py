@@ -37,7 +37,7 @@ from neuralviz.plots.compare import similarity_heatmaps
 from neuralviz.plots.theme import standalone_html
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.store.writing import check_folder, write_text
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
@@ -230,8 +230,8 @@ def _show(similarities: Sequence[Similarity]) -> None:
         table.add_column(heading, justify="right")
     for one in similarities:
         values = one.of_pairs
-        numbers = (values.mean(), values.std(), values.min(), values.max())
-        table.add_row(one.method, *(f"{number:.3f}" for number in numbers))
+        statistics = (values.mean(), values.std(), values.min(), values.max())
+        table.add_row(one.method, *(number(value, ".3f") for value in statistics))
     console.print(table)
     if len(similarities) < 2:
         return
@@ -241,6 +241,6 @@ def _show(similarities: Sequence[Similarity]) -> None:
     for name in names:
         table.add_column(name, justify="right")
     for name, row in zip(names, rank_correlations(similarities), strict=True):
-        table.add_row(name, *(f"{value:.3f}" if value == value else "–" for value in row))
+        table.add_row(name, *(number(value, ".3f") if value == value else "–" for value in row))
     console.print()
     console.print(table)

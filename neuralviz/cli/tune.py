@@ -43,7 +43,7 @@ def tune(
     blueprints: Annotated[
         str, typer.Option(help="Masking blueprints: pairs (keep, mask).")
     ] = "(2, 1), (1, 1), (1, 2), (1, 3)",
-    epochs: Annotated[int, typer.Option(help="Number of epochs, 1 to 1000.")] = 10,
+    epochs: Annotated[int, typer.Option(help="Number of epochs, from 1 to 1000.")] = 10,
     learning_rate: Annotated[float, typer.Option(help="AdamW's learning rate, above 0.")] = 0.01,
     precision: Annotated[
         str,

@@ -32,8 +32,8 @@ class Option:
 
     Attributes:
         name: the argument of the embedder.
-        line: what it sets, e.g. ``Number of epochs``.
-        expects: what a person has to type, e.g. ``a whole number``.
+        line: what it sets, such as ``Number of epochs``.
+        expects: what a person has to type, such as ``a whole number``.
         read: the value from what was typed; raises ValueError or `SettingsError`.
         default: what is typed by default.
         choices: the values, where they can be listed.

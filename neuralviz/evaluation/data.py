@@ -152,7 +152,7 @@ class ScoredData(DataSet):
         if measure == "pairs" and not (n_similar and n_dissimilar):
             return (
                 f"{_scoring(n_similar)} {self.similar:g} or more, {_scoring(n_dissimilar)} "
-                f"{self.dissimilar:g} or less; both are needed. Change the thresholds."
+                f"{self.dissimilar:g} or less; both kinds are needed. Change the thresholds."
             )
         return ""
 

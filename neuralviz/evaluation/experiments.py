@@ -273,7 +273,7 @@ def _outputs(given: RowOptions) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _joined(given: RowOptions) -> tuple[Row, ...]:
+def _concatenated(given: RowOptions) -> tuple[Row, ...]:
     names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
     return tuple(
         _row(name, name, {}, given, name if name in ("neural", "mean") else "") for name in names
@@ -306,16 +306,20 @@ EXPERIMENTS = {
         Experiment(
             "ablations",
             (
-                "Neural embeddings without one layer or one blueprint, after 5 and 10 epochs "
+                "Neural embeddings with one layer or one blueprint left out, after 5 and 10 epochs "
                 "(Tables 5 to 12)."
             ),
             _ablations,
         ),
         Experiment(
-            "layers", ("Neural embeddings without one layer of the head (Tables 5 to 8)."), _layers
+            "layers",
+            "Neural embeddings with one layer of the head left out (Tables 5 to 8).",
+            _layers,
         ),
         Experiment(
-            "blueprints", "Neural embeddings without one blueprint (Tables 9 to 12).", _blueprints
+            "blueprints",
+            "Neural embeddings with one blueprint left out (Tables 9 to 12).",
+            _blueprints,
         ),
         Experiment(
             "epochs",
@@ -342,7 +346,11 @@ EXPERIMENTS = {
             ),
             _outputs,
         ),
-        Experiment("joined", "Neural embeddings concatenated with others (Appendix H).", _joined),
+        Experiment(
+            "concatenated",
+            "Neural embeddings concatenated with others (Appendix H).",
+            _concatenated,
+        ),
         Experiment(
             "sbert-wk-parts", "Each part of SBERT-WK alone (SBERT-WK, Table VII).", _sbert_wk_parts
         ),

@@ -76,7 +76,7 @@ def load_hub_data(
     notes: tuple[str, ...] = ()
     if len(rows) > max_rows:
         rows = rows.select(range(max_rows))
-        notes, benchmark = (f"Read only the first {max_rows:,} rows of {repo}.",), ""
+        notes, benchmark = (f"Limited to the first {max_rows:,} rows of {repo}.",), ""
     columns = {column: rows[column] for column in rows.column_names}
     label = f"{repo}:{split}"
     data: DataSet | None = _of_lists(label, columns)

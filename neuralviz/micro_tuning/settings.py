@@ -160,7 +160,9 @@ def check_precision(name: str) -> Precision:
     for precision in PRECISIONS:
         if parts == set(precision.split("+")) - {"exact"}:
             return precision
-    raise SettingsError(f"The precision must be one of: {', '.join(PRECISIONS)}.")
+    raise SettingsError(
+        f"Unknown precision “{str(name)[:40]}”. Choose from: {', '.join(PRECISIONS)}."
+    )
 
 
 def check_tolerance(value: float) -> None:
@@ -170,7 +172,7 @@ def check_tolerance(value: float) -> None:
         SettingsError: it is no number above 0 and below 1.
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
-        raise SettingsError(f"The tolerance must be above 0 and below 1, not {value!r}.")
+        raise SettingsError(f"The tolerance must be above 0 and below 1, not {value}.")
 
 
 def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> None:
@@ -186,7 +188,7 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
             f"The number of epochs must be a whole number from 1 to {MAX_EPOCHS}, not {epochs!r}"
         )
         if is_whole and epochs < 1:
-            sentence += ". Without an epoch no weight changes and there is no embedding"
+            sentence += ". Without an epoch, no weight changes and there is no embedding"
         raise SettingsError(f"{sentence}.")
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):

@@ -40,7 +40,7 @@ class Layer:
     """A 1-D parameter of the model: what micro-tuning can move.
 
     Attributes:
-        name: the parameter's name in the model, e.g. ``cls.predictions.transform.dense.bias``.
+        name: the parameter's name in the model, such as ``cls.predictions.transform.dense.bias``.
         part: where it sits.
         block: index of its transformer block, counted from 0; None outside the blocks.
         size: number of values.

@@ -107,7 +107,10 @@ def _read_records(
     if too_long and not kept:
         raise TextError(f"{broken} its rows have more fields than its header. {advice}")
     if unmatched and not kept:
-        raise TextError(f"{broken} {notes[0]}")
+        raise TextError(
+            f"{broken} {many(len(unmatched), 'row')} with an unmatched quotation mark ("
+            f"{name_lines(unmatched)}). {_ADVICE}"
+        )
     return Table(columns, table, kept, tuple(notes))
 
 

@@ -66,7 +66,7 @@ def read_excel(
     values = tuple([row[place] for _, row in filled[1:]] for place in range(len(names)))
     notes: tuple[str, ...] = ()
     if len(workbook.sheet_names) > 1:
-        notes = (f"{name} has {len(workbook.sheet_names)} sheets; read “{sheet}”.",)
+        notes = (f"{name} has {len(workbook.sheet_names)} sheets. Only “{sheet}” was read.",)
     return Table(names, values, lines, notes, "row")
 
 

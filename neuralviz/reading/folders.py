@@ -87,7 +87,7 @@ def _read_each(
     for source in files:
         name = source.name
         if n_texts >= most:
-            notes.append(f"Read only the first {many(most, 'text')}. There are more files.")
+            notes.append(f"Limited to the first {many(most, 'text')}. There are more files.")
             break
         wanted = column if source.is_table else None
         try:

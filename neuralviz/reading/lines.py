@@ -13,7 +13,7 @@ from typing import IO
 from charset_normalizer import from_bytes
 
 from neuralviz.errors import TextError
-from neuralviz.words import many, name_lines
+from neuralviz.words import name_lines
 
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
@@ -111,12 +111,13 @@ class TextLines:
         encoding = _ENCODINGS.get(self._encoding, self._encoding.upper())
         notes = []
         if not encoding.startswith("UTF"):
-            notes.append(f"{self._name} is not UTF-8; read it as {encoding}.")
+            notes.append(f"{self._name} is not UTF-8. It was read as {encoding}.")
         if self._strays:
             read_as = "read as Windows-1252" if encoding == "UTF-8" else "replaced by “\ufffd”"
             where = name_lines(list(dict.fromkeys(self._strays)))
-            n_strays = many(len(self._strays), "character")
-            notes.append(f"{n_strays} not valid in {encoding}, {read_as} ({where}).")
+            n = len(self._strays)
+            what = "1 character is" if n == 1 else f"{n:,} characters are"
+            notes.append(f"{what} not valid {encoding}: {read_as} ({where}).")
         return tuple(notes)
 
     def __iter__(self) -> Generator[tuple[int, str], None, None]:

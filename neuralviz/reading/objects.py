@@ -56,7 +56,7 @@ class Objects:
             where = name_lines(self.wrong, self.unit)
             said = f"Skipped {many(len(self.wrong), self.unit)}: {why} ({where})."
             if not self.lines:
-                raise TextError(f"Could not read {self.name} as a table: {said}")
+                raise TextError(f"Could not read {self.name} as a table. {said}")
             notes += (said,)
         notes += tuple(left_out(column, "lists of numbers") for column in sorted(self.vectors))
         return Table(

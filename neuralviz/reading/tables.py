@@ -52,5 +52,5 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
         table = reader(source.name, file, max_rows)
     if max_rows is None or len(table) <= max_rows:
         return table
-    note = f"Read only the first {many(max_rows, 'row')} of {source.name}."
+    note = f"Limited to the first {many(max_rows, 'row')} of {source.name}."
     return replace(table.first(max_rows), notes=(*table.notes, note))

@@ -108,7 +108,7 @@ def _plain_texts(source: Source, mode: Mode, most: int) -> ReadTexts:
             for start, part in _parts(numbered, mode):
                 blank = not part or part.isspace()
                 if n_texts == most and not blank:
-                    more = (f"Read only the first {many(most, 'text')} of {source.name}.",)
+                    more = (f"Limited to the first {many(most, 'text')} of {source.name}.",)
                     break
                 parts.append(part[: MAX_CHARACTERS + 1])
                 starts.append(start)

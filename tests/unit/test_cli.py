@@ -63,7 +63,7 @@ def test_lines_become_parquet_with_the_vectors_that_python_gives(
     )
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), expected)
     assert "Skipped 1 empty line." in result.stderr
-    assert "2 embeddings with 1,152 values each to out.parquet (neural, exact)." in result.stderr
+    assert "2 embeddings of 1,152 values to out.parquet (neural, exact)." in result.stderr
     assert result.stdout == ""
 
 
@@ -201,7 +201,7 @@ def test_every_kind_of_method_is_embedded_with(
     assert result.exit_code == 0, result.stderr
     learns = "epochs=1" in words
     how = f" ({words[1]}, {'fast' if 'precision=fast' in words else 'exact'})" * learns
-    assert f"Wrote 2 embeddings with {dim:,} values each to out.parquet{how}." in result.stderr
+    assert f"Wrote 2 embeddings of {dim:,} values to out.parquet{how}." in result.stderr
     vectors = np.array(parquet.read_table("out.parquet")["vector"].to_pylist())
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
@@ -351,7 +351,7 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
     result = run("tune", text, "--epochs", "3")
     assert result.exit_code == 0, result.stderr
     assert "epoch 3/3" in result.stdout
-    assert "which words shaped the embedding" in result.stdout
+    assert "words that shaped the embedding" in result.stdout
     assert "bold" in result.stdout  # the markup is text
     assert not any(c in result.stdout for c in "\x1b\u202e\r")
     curve = [line for line in result.stdout.splitlines() if "│" in line]
@@ -364,7 +364,7 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
         (["  "], "The text is empty"),
         (["A text.", "--epochs", "0"], "from 1 to 1000"),
         (["A text.", "--blueprints", "rubbish"], "not a blueprint"),
-        (["A text.", "--precision", "rough"], "one of: exact, fast, bf16, fast+bf16"),
+        (["A text.", "--precision", "rough"], "Choose from: exact, fast, bf16, fast+bf16"),
         (["A text.", "--precision", "fast", "--tolerance", "0"], "above 0 and below 1, not 0"),
         (["A text.", "--layers", "nope"], "“nope” is not a layer (1-D parameter)"),
         (["A text.", "--model", "../.."], "config.json is missing"),

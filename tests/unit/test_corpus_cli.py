@@ -77,7 +77,7 @@ def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     said = done(run("corpus", "add", "rows.csv"))
     assert "Added a number in brackets to 1 duplicate ID" in said
     assert "Saved 6 texts as “rows.csv”." in said
-    assert "Embedded by mean: 6 embeddings with 384 values each." in said
+    assert "Embedded by mean: 6 embeddings of 384 values." in said
     (entry,) = json.loads(run("corpus", "list", "--json").stdout)
     assert (entry["name"], entry["texts"], entry["maps"]) == ("rows.csv", 6, [])
     assert entry["columns"] == ["id", "topic", "year", "x", "note"]
@@ -104,7 +104,7 @@ def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     assert "Available: mean. Choose one with --method and --option." in result.stderr
     assert not Path("out.parquet").exists()
     said = done(run("corpus", "embed", "lines.txt", *neural))
-    assert "Embedded by neural+mean, fast: 3 embeddings with 1,536 values each." in said
+    assert "Embedded by neural+mean, fast: 3 embeddings of 1,536 values." in said
     said = done(run("corpus", "export", "lines.txt", "-o", "out.parquet", *neural))
     assert "to out.parquet, with embeddings by neural+mean, fast." in said
     table = parquet.read_table("out.parquet")
@@ -289,7 +289,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
         (["corpus", "embed", "kept", "--method", "magic"], "Unknown method “magic”"),
         (
             ["corpus", "embed", "kept", "--method", "neural", "--option", "precision=rough"],
-            "The precision must be one of: exact, fast, bf16, fast+bf16",
+            "Choose from: exact, fast, bf16, fast+bf16",
         ),
         (["corpus", "export", "kept", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["corpus", "export", "kept", "-o", "nowhere/out.csv"], "No such folder: nowhere"),

@@ -655,7 +655,7 @@ def test_options_of_several_methods_find_their_takers() -> None:
         (["mean"], {"special_tokens": ""}, "yes or no"),
         (["neural"], {"weight_decay": ""}, "a number"),
         (["cls-diff"], {"epochs": "0"}, "from 1 to 1000"),
-        (["neural"], {"precision": "rough"}, "one of: exact, fast, bf16, fast+bf16"),
+        (["neural"], {"precision": "rough"}, "Choose from: exact, fast, bf16, fast+bf16"),
         (["neural"], {"tolerance": "little"}, "above 0 and below 1, not “little”"),
         (
             ["neural"],

@@ -317,11 +317,11 @@ def test_options_of_experiments(run) -> None:
         options = {key.replace("__", "."): value for key, value in typed.items()}
         return experiment_rows(name, options, None, lambda _: ("a", "b"))
 
-    joined = rows("joined", neural__epochs="1")
+    joined = rows("concatenated", neural__epochs="1")
     assert dict(joined[0].spec.options) == {"epochs": 1}
     assert joined[0].published == ""  # no longer what the paper measured
     assert joined[1].published == "mean"
-    assert rows("joined", precision="fast")[0].published == "neural"
+    assert rows("concatenated", precision="fast")[0].published == "neural"
     assert [row.published for row in rows("learning-rate", epochs="5")] == [""] * 6
     result = run("--data", "pairs.csv", "--experiment", "layers", "--option", "epochs=1")
     assert result.exit_code == 2

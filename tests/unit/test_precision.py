@@ -494,7 +494,7 @@ def test_names_of_precisions(name: str, precision: str, tiny: LanguageModel) -> 
 
 @pytest.mark.parametrize("name", ["", "+", "quick", "fast,bf16", "fast+fp16", "bf16+", None, 16])
 def test_names_of_no_precision(name: object, tiny: LanguageModel) -> None:
-    with pytest.raises(SettingsError, match="one of: exact, fast, bf16, fast\\+bf16"):
+    with pytest.raises(SettingsError, match="Choose from: exact, fast, bf16, fast\\+bf16"):
         micro_tune(tiny, ["The dog barks."], precision=name)
 
 

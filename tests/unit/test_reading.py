@@ -250,7 +250,7 @@ def test_as_many_texts_as_are_wanted(name: str) -> None:
     content = b"text\nOne\n\nTwo\nThree\n"
     read = read_texts(Source(name, content), max_texts=2)
     assert len(read.texts) == 2
-    assert "Read only the first 2 " in read.notes[-1]
+    assert "Limited to the first 2 " in read.notes[-1]
     assert "first" not in "".join(read_texts(Source(name, content), max_texts=4).notes)
 
 
@@ -349,7 +349,7 @@ def test_tables_in_a_folder_are_put_one_below_the_other(tmp_path: Path) -> None:
     assert "2.jsonl has no column “text”" in chosen.notes[0]
     some = read_folder(folder, max_texts=2)
     assert some.texts == ("One", "Two")
-    assert some.notes[-1] == "Read only the first 2 texts. There are more files."
+    assert some.notes[-1] == "Limited to the first 2 texts. There are more files."
 
 
 def test_what_cannot_be_read_in_a_folder_is_named(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_layers_and_windows_are_a_sweep_of_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "experiment", ["precision", "layers", "outputs", "joined", "sbert-wk-parts"]
+    "experiment", ["precision", "layers", "outputs", "concatenated", "sbert-wk-parts"]
 )
 def test_other_tables_are_no_sweep(experiment: str) -> None:
     assert swept(rows_of(experiment)) == {}
