@@ -33,6 +33,14 @@ def many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def number(value: float, spec: str = "g") -> str:
+    """A number in a format such as ``+.2f``, with a minus sign; what rounds to zero has no sign."""
+    text = format(value, spec)
+    if not text.strip("+-0.,%"):
+        return text.lstrip("+-")
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
 def name_lines(lines: Sequence[int], unit: str = "line") -> str:
     """The first few of some lines: ``line 2``, ``lines 2, 5, 9 …``."""
     named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])

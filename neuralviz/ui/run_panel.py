@@ -137,8 +137,8 @@ def run_panel(
         run: what is shown.
         show: draws a result; is told whether the run still goes on.
         words: what is said of it.
-        bar_stays: keep bar and button when it is over, so that nothing below them moves; else a
-            line takes their place.
+        bar_stays: keep the bar when it is over, so that what is below it stays in place; else a
+            line takes its place.
         every: seconds between two drawings.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
@@ -169,14 +169,18 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
     share, text = progress.share, progress.doing or words.begins
     if status == "failed":
         st.error(plain(f"{run.error} {words.after_error}".rstrip()))
-        _offer_restart(runs, run)
+        if run.may_succeed_again:
+            _offer_restart(runs, run)
         return
     if status == "done":
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = 0.0, f"Queued: position {place}. Other runs on this server go first."
+        share, text = (
+            0.0,
+            f"Position {place} in the queue. Runs that were started earlier go first.",
+        )
     else:
         text += time_left(run)
     over = status not in ("queued", "running")
@@ -190,8 +194,8 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         st.progress(share, plain(text))
         if status == "stopped":
             _offer_restart(runs, run)
-        elif st.button(
-            "Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}", disabled=over
+        elif not over and st.button(
+            "Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"
         ):
             run.stop()
 

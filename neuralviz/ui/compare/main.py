@@ -120,7 +120,7 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
 
 
 def _stopped(comparison: Comparison) -> str:
-    return f"Stopped. Embedded so far by {missing(comparison)}."
+    return f"Stopped. {missing(comparison)}."
 
 
 def _show(

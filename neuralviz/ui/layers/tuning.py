@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 KEY = "layers-marks"
 RUNS = SessionRuns(KEY)
 LIVE_SECONDS = 0.4
-PAPERS_MIX = "(2,1), (1,1), (1,2), (1,3)"
+PAPERS_MIX = "(2, 1), (1, 1), (1, 2), (1, 3)"
 MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 
