@@ -97,4 +97,5 @@ def _in_words(doing: EvaluationProgress, results: Results) -> str:
     others = ""
     if doing.at_once:
         others = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
-    return f", now {doing.doing} by {results.rows[doing.row].label}{others}"
+    by = " by" if doing.doing == "embedding" else ""
+    return f", now {doing.doing}{by} {results.rows[doing.row].label}{others}"

@@ -50,7 +50,7 @@ class TuneTexts(Task[WatchedEvent, RunRecord]):
             return Progress()
         doing = f"Step {result.steps_done:,} of {result.steps:,}"
         if (n := len(self.texts)) > 1:
-            doing += f", {result.texts_done:,} of {many(n, 'text')} finished"
+            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
 
 

@@ -26,6 +26,7 @@ R = TypeVar("R")
 LIVE_SECONDS = 0.5
 LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
+_AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,9 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         st.progress(share, plain(text))
         if status == "stopped":
             _offer_restart(runs, run)
-        elif not over and st.button(
-            "Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"
-        ):
+        elif over:
+            st.html(_AS_HIGH_AS_A_BUTTON, width="content")
+        elif st.button("Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"):
             run.stop()
 
 
@@ -216,8 +217,17 @@ def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
 def _done(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.unit:
-        return f"Done in {run.seconds:.1f} s."
-    return f"{progress.total:,.0f} {progress.unit} in {run.seconds:.1f} s."
+        return done_in(run)
+    return f"{progress.total:,.0f} {progress.unit} in {_took(run)}."
+
+
+def done_in(run: Run[Any]) -> str:
+    """How long a run took, as a sentence."""
+    return f"Done in {_took(run)}."
+
+
+def _took(run: Run[Any]) -> str:
+    return f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
 
 
 def _stopped(run: Run[Any]) -> str:

@@ -137,10 +137,9 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
     height: int | Literal["content"] = EXAMPLE_HEIGHT if len(numbered) > FEW_TEXTS else "content"
     with st.container(height=height, border=False):
         st.text("\n".join(numbered[:SHOWN_TEXTS]) if len(numbered) > 1 else read.texts[0])
-        if len(numbered) > SHOWN_TEXTS:
-            st.caption(f"… and {len(numbered) - SHOWN_TEXTS:,} more.")
     if len(numbered) > FEW_TEXTS:
-        st.caption(f"{many(len(numbered), 'text')}.")
+        which = "them all" if len(numbered) <= SHOWN_TEXTS else f"the first {SHOWN_TEXTS}"
+        st.caption(f"{len(numbered):,} texts. Scroll to read {which}.")
     return read
 
 
