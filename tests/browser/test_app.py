@@ -104,10 +104,10 @@ def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, addres
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     set_number(page, "Epochs", "1000")
     tune(page)
-    page.get_by_text(re.compile(r"[Ss]tep \d+ of 1000")).wait_for(timeout=2 * MINUTE)
+    page.get_by_text(re.compile(r"[Ss]tep \d+ of 1,000")).wait_for(timeout=2 * MINUTE)
     set_number(page, "Epochs", "999")  # the same again would be the same run
     tune(page)
-    page.get_by_text("Queued: position 1.").wait_for(timeout=MINUTE)
+    page.get_by_text("Position 1 in the queue.").wait_for(timeout=MINUTE)
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
     for still_going_on in (1, 0):
         stops.first.click()

@@ -62,7 +62,7 @@ def show_record(record: RunRecord, key: str, *, wide: bool) -> int:
 
 def _strongest_in_words(neurons: Sequence[int], changes: np.ndarray) -> str:
     """Each neuron with its change; a change that all of them share is named once."""
-    said = [number(change, "+.3g") for change in changes]
+    said = [number(change, "+#.3g") for change in changes]
     sizes = {one.lstrip("+−") for one in said}
     if len(sizes) > 1:
         listed = [f"**{neuron}** ({one})" for neuron, one in zip(neurons, said, strict=True)]
