@@ -198,8 +198,8 @@ def _show_weights(walk: Walkthrough) -> None:
     st.caption(
         f"Learning rate η = {settings.learning_rate:g}, weight decay λ = "
         f"{settings.weight_decay:g}. In the first step, the size of the gradient cancels "
-        "out: every weight moves up or down by the learning rate. From the second step on, "
-        "weights move by different amounts."
+        "out: apart from weight decay, every weight moves up or down by the learning rate. From "
+        "the second step on, weights move by different amounts."
     )
 
 
