@@ -42,7 +42,7 @@ def main() -> None:
         args.experiment, typed, None, lambda model_id: load_model(model_id).head_layers
     )
     print(f"STS-B test: {data.describe()}. Published: bert-base-uncased, in brackets.\n")
-    print("| method | Spearman | 95 % | tau-c | tau-b | pairs broken | triplets broken |")
+    print("| method | Spearman | 95% | tau-c | tau-b | pairs broken | triplets broken |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for event in evaluate(EvaluationPlan((data,), rows)):
         if isinstance(event, Progress):
@@ -71,7 +71,7 @@ def line(row: Row, cell: Cell, theirs: Published | None) -> str:
         cells.append(f"{getattr(found, name):.3f}" + (f" ({known:.3f})" if known else ""))
         if name == "spearman" and measured.intervals is not None:
             low, high = measured.intervals.spearman
-            cells.append(f"{low:.3f} … {high:.3f}")
+            cells.append(f"{low:.3f} to {high:.3f}")
         elif name == "spearman":
             cells.append("–")
     for name in ("pairs", "triplets"):

@@ -63,7 +63,7 @@ def main() -> None:
     if args.limit:
         read = every(read, args.limit)
     sample = every(read, min(args.sample, len(read.texts)))
-    print(f"AG News, {K}-NN accuracy (95 % interval), {torch.get_num_threads()} PyTorch threads\n")
+    print(f"AG News, {K}-NN accuracy (95% interval), {torch.get_num_threads()} PyTorch threads\n")
     n_all, n_sample = len(read.texts), len(sample.texts)
     print(f"| method | {n_all:,} texts | time | sample of {n_sample:,} | time |")
     print("| --- | --- | --- | --- | --- |")
@@ -90,7 +90,7 @@ def measure(store: CorpusStore, method: str, embedder: Embedder, texts: ReadText
     low, high = (f"{100 * bound:.1f}" for bound in found.interval)
     is_embedded = progress.found == progress.total
     return [
-        f"{100 * found.accuracy:.1f} % ({low} … {high})",
+        f"{100 * found.accuracy:.1f}% ({low} to {high})",
         "included at left" if is_embedded else f"{seconds:,.0f} s",
     ]
 

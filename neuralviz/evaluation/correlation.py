@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
 
 RESAMPLES = 1000
-FEWEST_RESAMPLES = 200  # below, percentiles at 95 % are guesses
+FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
 MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
 COEFFICIENTS = ("spearman", "kendall_c", "kendall_b", "pearson")
 SAME = 1e-12  # values that differ by less, relative to their size, differ by rounding
@@ -119,7 +119,7 @@ def bootstrap(
     seed: int = 0,
     should_stop: ShouldStop = never,
 ) -> Intervals | None:
-    """Percentile intervals at 95 % by drawing pairs again (Efron 1979).
+    """Percentile intervals at 95% by drawing pairs again (Efron 1979).
 
     A loop that can be stopped: `kendalltau` takes one sample at a time, so that
     `scipy.stats.bootstrap` would save nothing.

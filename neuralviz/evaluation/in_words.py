@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.store.writing import inert
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.measured import Measured
@@ -29,7 +30,7 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
         found = {NAMES[n]: in_digits(getattr(measured.correlations, n), 3) for n in COEFFICIENTS}
         if measured.intervals is not None:
             low, high = measured.intervals.spearman
-            found["Spearman 95%"] = f"{low:.3f} … {high:.3f}"
+            found["Spearman, 95% interval"] = f"{number(low, '.3f')} to {number(high, '.3f')}"
         words[""] = found
     for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
         if counted is not None:
@@ -37,23 +38,23 @@ def in_words(measured: Measured) -> dict[str, dict[str, str]]:
                 "broken": f"{counted.wrong:,} of {counted.total:,}",
                 "without ties": f"{counted.wrong_strict:,}",
                 "error": f"{counted.error:.2%}",
-                "same": f"{counted.same:.2f}",
-                "diff": f"{counted.diff:.2f}",
+                "same": number(counted.same, ".2f"),
+                "diff": number(counted.diff, ".2f"),
             }
     if measured.neighbours is not None:
         low, high = measured.neighbours.interval
         words[f"{measured.neighbours.k}-NN"] = {
             "accuracy": f"{measured.neighbours.accuracy:.1%}",
-            "95%": f"{low:.1%} … {high:.1%}",
+            "95% interval": f"{low:.1%} to {high:.1%}",
             "majority baseline": f"{measured.neighbours.baseline:.1%}",
         }
     if measured.uniformity is not None:
         aligned = measured.uniformity.alignment
-        words["embeddings"] = {} if aligned is None else {"alignment": f"{aligned:.3f}"}
-        words["embeddings"]["uniformity"] = f"{measured.uniformity.uniformity:.3f}"
+        words["embeddings"] = {} if aligned is None else {"alignment": number(aligned, ".3f")}
+        words["embeddings"]["uniformity"] = number(measured.uniformity.uniformity, ".3f")
     for one in measured.paraphrases:
         defined = one.kendall_c[np.isfinite(one.kendall_c)]
-        mean = f"{defined.mean():.3f}" if len(defined) else NONE
+        mean = number(defined.mean(), ".3f") if len(defined) else NONE
         words.setdefault("mean tau-c", {})[f"{one.quality} varies"] = mean
     return words
 
@@ -66,7 +67,7 @@ def as_lines(lines: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[s
 
 def in_digits(value: float, digits: int) -> str:
     """A number with so many digits behind the point."""
-    return NONE if np.isnan(value) else f"{value:.{digits}f}"
+    return NONE if np.isnan(value) else number(value, f".{digits}f")
 
 
 def flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:

@@ -24,7 +24,7 @@ class KnnAccuracy:
         k: neighbours that voted.
         n: texts voted on: those that have a label.
         baseline: 0 … 1 share of the most frequent label, which guessing it reaches.
-        interval: bounds of the accuracy, Wilson's interval at 95 % (Wilson 1927).
+        interval: bounds of the accuracy, Wilson's interval at 95% (Wilson 1927).
     """
 
     accuracy: float

@@ -19,7 +19,7 @@ from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.in_words import NAMES, as_lines, flat, in_digits, in_words
 from neuralviz.evaluation.published import Published, published
 from neuralviz.store.writing import inert
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
@@ -131,13 +131,13 @@ class Results:
             for name in COEFFICIENTS:
                 value = getattr(one, name, None)
                 if value is not None:
-                    line[NAMES[name]] = f"{value:.3f}"
+                    line[NAMES[name]] = number(value, ".3f")
             for name, counted in (("pairs", one.pairs), ("triplets", one.triplets)):
                 if counted is not None:
                     line |= {
                         f"{name} broken": f"{counted.wrong:,}",
-                        f"{name} same": f"{counted.same:.2f}",
-                        f"{name} diff": f"{counted.diff:.2f}",
+                        f"{name} same": number(counted.same, ".2f"),
+                        f"{name} diff": number(counted.diff, ".2f"),
                     }
                     if counted.shared is not None:
                         line[f"{name} shared with neural (I)"] = f"{counted.shared:.2f}"

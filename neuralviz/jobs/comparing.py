@@ -144,14 +144,14 @@ class Compare(Task[Step, Comparison]):
         n = len(self.texts)
         done = sum(n if one.error else one.n_done for one in result)
         started = any(one.n_done for one in result)
-        doing = f"Embedded by {missing(result)}" if started else ""
+        doing = missing(result) if started else ""
         return Progress(done, n * len(result), doing=doing)
 
 
 def missing(result: Comparison) -> str:
     """How many texts are embedded by each method that has not finished."""
     return "; ".join(
-        f"{one.method}: {one.n_done:,} of {many(len(one.texts), 'text')}"
+        f"{one.method}: {one.n_done:,} of {many(len(one.texts), 'text')} embedded"
         for one in result
         if one.n_done < len(one.texts) and not one.error
     )

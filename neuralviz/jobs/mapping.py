@@ -196,7 +196,7 @@ class PlaceSentence(LatestTask[Placed]):
         if placer.kept.embedder not in embedder_ids(embedder):
             raise ModelError(
                 f"The model of “{method_labels([self.spec])[0]}” has changed since this map "
-                "was made. Press “Make the map” to update it."
+                "was made. Make the map again to update it."
             )
         vector = embedder.encode([self.sentence])
         placed = Placed(placer.near(vector, PLACED_NEIGHBOURS))

@@ -48,9 +48,9 @@ class TuneTexts(Task[WatchedEvent, RunRecord]):
     def progress(self, result: RunRecord) -> Progress:
         if not result.steps:
             return Progress()
-        doing = f"step {result.steps_done} of {result.steps}"
+        doing = f"Step {result.steps_done:,} of {result.steps:,}"
         if (n := len(self.texts)) > 1:
-            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing}"
+            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
 
 
@@ -132,5 +132,5 @@ class TuneBlocks(Task["TuningEvent", Marks]):
     def progress(self, result: Marks) -> Progress:
         if not result.steps:
             return Progress()
-        doing = f"step {result.step:,} of {result.steps:,}"
+        doing = f"Step {result.step:,} of {result.steps:,}"
         return Progress(result.step, result.steps, doing=doing)

@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from neuralviz.errors import NeuralvizError, Stopped, unexpected
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +39,7 @@ class Run(Generic[R]):
         task: what is done.
         status: ``queued``, ``running``, ``done``, ``stopped`` or ``failed``.
         error: why it failed, in a sentence.
+        may_succeed_again: false where texts or settings have to change first.
         started, finished: seconds since the epoch; None before.
 
     Args:
@@ -55,6 +56,7 @@ class Run(Generic[R]):
         self.task: Any = task  # pages know which kind of task they have submitted
         self.status: Status = "queued"
         self.error: str | None = None
+        self.may_succeed_again = True
         self.started: float | None = None
         self.finished: float | None = None
         self._begun = self._ended = 0.0  # on the clock that never jumps
@@ -180,6 +182,7 @@ class Run(Generic[R]):
             status = "stopped"
         elif isinstance(failure, NeuralvizError):
             error = str(failure)
+            self.may_succeed_again = not isinstance(failure, TextError | SettingsError)
         else:
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
             error = unexpected(failure)

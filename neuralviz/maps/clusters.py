@@ -55,7 +55,7 @@ def find_clusters(
 ) -> Clusters:
     """Dense groups of points on a map, by HDBSCAN (Campello, Moulavi, Sander 2013).
 
-    A cluster of more than 60 % of all texts is divided: maps of texts often are one large cloud
+    A cluster of more than 60% of all texts is divided: maps of texts often are one large cloud
     beside a small one, which says little. Of more than 30,000 points that many, drawn at random
     with a fixed seed, are clustered, and each other point is where the nearest of them is.
 

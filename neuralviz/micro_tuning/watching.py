@@ -182,7 +182,7 @@ def _report(
 def _in_words(
     model: LanguageModel, predictions: MaskedPredictions, top: int = 3
 ) -> tuple[str, ...]:
-    """[position] ``word 61 %, other 12 %``."""
+    """[position] ``word 61%, other 12%``."""
     words = model.tokenizer.convert_ids_to_tokens
     return tuple(
         ", ".join(

@@ -78,7 +78,7 @@ def blueprint_grid(
         textangle=0,
         cliponaxis=False,
         customdata=names,
-        hovertemplate="position %{x}: <b>%{customdata}</b><br>masked %{y} ×<extra></extra>",
+        hovertemplate="position %{x}: <b>%{customdata}</b><br>times masked: %{y}<extra></extra>",
         showlegend=False,
     )
     for name, colour in (("kept", KEPT), ("masked", MASKED)):

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.similarity import pair_indices
 from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
@@ -197,7 +198,7 @@ def layer_products_figure(title: str, layers: Sequence[str], products: np.ndarra
             y=[escape(shorten(name, 30)) for name in layers],
             orientation="h",
             marker={"color": method_colour("neural")},
-            text=[f"{value:.2f}" for value in products],
+            text=[number(value, ".2f") for value in products],
             textposition="outside",
             hovertemplate="%{y}: %{x:.3f}<extra></extra>",
         )

@@ -57,7 +57,7 @@ def map_figure(
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``.
 
-    Distances across are drawn as distances up. Colours of numbers span the middle 98 % of them.
+    Distances across are drawn as distances up. Colours of numbers span the middle 98% of them.
 
     Args:
         coordinates: [text, 2 or 3].

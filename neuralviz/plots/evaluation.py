@@ -18,6 +18,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
+from neuralviz.words import number
 
 MAX_BINS = 60
 ROW_HEIGHT = 40  # px
@@ -43,7 +44,7 @@ def interval_figure(
     Args:
         labels: of the rows, no two alike.
         values: NaN where there is none.
-        intervals: lower and upper bound at 95 %; None where there is none.
+        intervals: lower and upper bound at 95%; None where there is none.
         title: of the figure.
         axis: what the values are.
         published: value and model; None where there is none.
@@ -63,7 +64,11 @@ def interval_figure(
                 "thickness": 2.5,
                 "width": 7,
             }
-        interval = "" if bounds is None else f"<br>95%: {bounds[0]:.3f} … {bounds[1]:.3f}"
+        interval = (
+            ""
+            if bounds is None
+            else f"<br>95% interval: {number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}"
+        )
         figure.add_scatter(
             x=[value],
             y=[name],
@@ -175,7 +180,7 @@ def accuracy_figure(
     Args:
         labels: of the rows.
         accuracies: 0 … 1.
-        intervals: at 95 %.
+        intervals: at 95%.
         baseline: share of the most frequent label.
         k: neighbours that voted.
     """
@@ -287,7 +292,9 @@ def quality_figure(
                 x=[f"{value:g}" for value in columns],
                 y=[f"{value:g}" for value in rows],
                 coloraxis="coloraxis",
-                text=[[f"{v:.2f}" if np.isfinite(v) else "" for v in line] for line in matrix],
+                text=[
+                    [number(v, ".2f") if np.isfinite(v) else "" for v in line] for line in matrix
+                ],
                 texttemplate="%{text}",
                 hovertemplate="others fixed at %{y} and %{x}: %{text}<extra></extra>",
             ),

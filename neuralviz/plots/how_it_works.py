@@ -19,6 +19,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -312,11 +313,12 @@ def product_figure(
             y=sums[end - size : end + 1],
             mode="lines",
             line={"color": colour, "width": 4},
-            name=f"{layer_label(name)} {part:+.3f}",
+            name=f"{layer_label(name)} {number(part, '+.3f')}",
             hovertemplate="after %{x} values<br>%{y:.3f}<extra></extra>",
         )
     figure.add_scatter(
-        x=[ends[-1]], y=[sums[-1]], mode="markers+text", text=[f"<b>{sums[-1]:.3f}</b>  "],
+        x=[ends[-1]], y=[sums[-1]], mode="markers+text",
+        text=[f"<b>{number(sums[-1], '.3f')}</b>  "],
         textposition="middle left", textfont_size=26, marker={"size": 16, "color": VERMILLION},
         showlegend=False, cliponaxis=False,
         hovertemplate="cosine similarity: %{y:.3f}<extra></extra>",

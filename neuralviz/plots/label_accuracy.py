@@ -63,7 +63,7 @@ def accuracy_figure(
             insidetextanchor="start",
             textangle=0,
             insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
-            hovertemplate="%{fullData.name}<br>%{y:.1f}% (%{customdata[0]:.1f}% … "
+            hovertemplate="%{fullData.name}<br>%{y:.1f}% (95% interval: %{customdata[0]:.1f}% to "
             "%{customdata[1]:.1f}%)<extra></extra>",
         )
         used.append(look)

@@ -18,6 +18,7 @@ from neuralviz.plots.theme import (
     escape,
     shorten,
 )
+from neuralviz.words import number
 
 POOLING_NAMES = {
     "mean": "mean of all tokens",
@@ -80,7 +81,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
             y=[name.replace(", ", ",<br>") for name in names],
             orientation="h",
             marker={"color": colours[: len(names)]},
-            text=["undefined" if np.isnan(number) else f"{number:.3f}" for number in numbers],
+            text=["undefined" if np.isnan(one) else number(one, ".3f") for one in numbers],
             textposition="auto",
             textfont={"size": SMALL_FONT_SIZE},
             insidetextfont={"color": "white"},
@@ -168,7 +169,7 @@ def scatter_figure(
     else:
         groups = {name: np.array([kind == name for kind in kinds or ()]) for name in names}
     figure = go.Figure()
-    for number, (name, chosen) in enumerate(groups.items()):
+    for place, (name, chosen) in enumerate(groups.items()):
         figure.add_scatter(
             x=cosines[chosen],
             y=scores[chosen],
@@ -176,9 +177,9 @@ def scatter_figure(
             name=escape(shorten(name, 24)) or "no kind",
             marker={
                 "size": 9,
-                "color": OKABE_ITO[number] if len(groups) > 1 else BLUE,
+                "color": OKABE_ITO[place] if len(groups) > 1 else BLUE,
                 "opacity": 0.75,
-                "symbol": _SYMBOLS[number],
+                "symbol": _SYMBOLS[place],
             },
             customdata=hover[chosen],
             hovertemplate=(

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from neuralviz.plots.evaluation import published_trace
 from neuralviz.plots.theme import BLUE, SMALL_FONT_SIZE, escape
+from neuralviz.words import number
 
 WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
 _BAND = "rgba(0, 114, 178, 0.16)"
@@ -29,7 +30,7 @@ def line_figure(
         setting: what it is called.
         values: of the setting, no two alike.
         found: the measure; NaN where there is none, and the line goes on behind.
-        intervals: lower and upper bound at 95 %; None where there is none.
+        intervals: lower and upper bound at 95%; None where there is none.
         title: of the figure.
         axis: what the measure is.
         published: what a paper has for a value, and the model there; None where it has nothing.
@@ -125,4 +126,4 @@ def grid_figure(
 
 def _rounded(value: float) -> str:
     """Three digits that count, and no lone point."""
-    return f"{value:#.3g}".rstrip(".")
+    return number(value, "#.3g").rstrip(".")

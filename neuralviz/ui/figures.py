@@ -89,7 +89,7 @@ def show_figure(
                 key,
             )
         for file in more:
-            _download(file.label, file.make, f"{name} vectors.{file.ending}", None, key)
+            _download(file.label, file.make, f"{name} embeddings.{file.ending}", None, key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
 

@@ -26,6 +26,7 @@ R = TypeVar("R")
 LIVE_SECONDS = 0.5
 LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
+_AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
 
 
 @dataclass(frozen=True)
@@ -137,8 +138,8 @@ def run_panel(
         run: what is shown.
         show: draws a result; is told whether the run still goes on.
         words: what is said of it.
-        bar_stays: keep bar and button when it is over, so that nothing below them moves; else a
-            line takes their place.
+        bar_stays: keep the bar when it is over, so that what is below it stays in place; else a
+            line takes its place.
         every: seconds between two drawings.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
@@ -169,14 +170,18 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
     share, text = progress.share, progress.doing or words.begins
     if status == "failed":
         st.error(plain(f"{run.error} {words.after_error}".rstrip()))
-        _offer_restart(runs, run)
+        if run.may_succeed_again:
+            _offer_restart(runs, run)
         return
     if status == "done":
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = 0.0, f"Queued: position {place}. Other runs on this server go first."
+        share, text = (
+            0.0,
+            f"Position {place} in the queue. Runs that were started earlier go first.",
+        )
     else:
         text += time_left(run)
     over = status not in ("queued", "running")
@@ -190,9 +195,9 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         st.progress(share, plain(text))
         if status == "stopped":
             _offer_restart(runs, run)
-        elif st.button(
-            "Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}", disabled=over
-        ):
+        elif over:
+            st.html(_AS_HIGH_AS_A_BUTTON, width="content")
+        elif st.button("Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"):
             run.stop()
 
 
@@ -212,8 +217,17 @@ def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
 def _done(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.unit:
-        return f"Done in {run.seconds:.1f} s."
-    return f"{progress.total:,.0f} {progress.unit} in {run.seconds:.1f} s."
+        return done_in(run)
+    return f"{progress.total:,.0f} {progress.unit} in {_took(run)}."
+
+
+def done_in(run: Run[Any]) -> str:
+    """How long a run took, as a sentence."""
+    return f"Done in {_took(run)}."
+
+
+def _took(run: Run[Any]) -> str:
+    return f"{run.seconds:.1f} s" if run.seconds >= 0.05 else "less than 0.1 s"
 
 
 def _stopped(run: Run[Any]) -> str:

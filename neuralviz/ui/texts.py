@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import Mode
 
 FEW_TEXTS = 5
-EXAMPLE_HEIGHT = 116  # px; more texts than a few are scrolled
+EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
 
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
     "blank line": "Blank line between texts",
-    "one": "All of it is one text",
+    "one": "One single text",
 }
 
 _read = st.cache_data(
@@ -137,8 +137,9 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
     height: int | Literal["content"] = EXAMPLE_HEIGHT if len(numbered) > FEW_TEXTS else "content"
     with st.container(height=height, border=False):
         st.text("\n".join(numbered[:SHOWN_TEXTS]) if len(numbered) > 1 else read.texts[0])
-        if len(numbered) > SHOWN_TEXTS:
-            st.caption(f"… and {len(numbered) - SHOWN_TEXTS:,} more.")
+    if len(numbered) > FEW_TEXTS:
+        which = "them all" if len(numbered) <= SHOWN_TEXTS else f"the first {SHOWN_TEXTS}"
+        st.caption(f"{len(numbered):,} texts. Scroll to read {which}.")
     return read
 
 
@@ -152,7 +153,10 @@ def _pasted(key: str, height: int) -> ReadTexts:
         key=f"{key}-pasted",
         persist_state="session",
     )
-    return split_pasted(pasted, mode)
+    read = split_pasted(pasted, mode)
+    if read.texts:
+        st.caption(f"{many(len(read.texts), 'text')}.")
+    return read
 
 
 def _ask_mode(key: str) -> Mode:

@@ -62,7 +62,7 @@ def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, add
     paste(page, "The old bridge over the river was closed because of the flood last winter.")
     set_number(page, "Epochs", "60")
     tune(page)
-    page.get_by_text(re.compile(r"step \d+ of 60")).wait_for(timeout=2 * MINUTE)
+    page.get_by_text(re.compile(r"[Ss]tep \d+ of 60")).wait_for(timeout=2 * MINUTE)
     figure = page.locator(LOSS)
     figure.locator(".main-svg").first.wait_for(timeout=MINUTE)
     known = "figure => Array.from(figure._fullData[0].y).filter(Number.isFinite).length"
@@ -104,10 +104,10 @@ def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, addres
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     set_number(page, "Epochs", "1000")
     tune(page)
-    page.get_by_text(re.compile(r"step \d+ of 1000")).wait_for(timeout=2 * MINUTE)
+    page.get_by_text(re.compile(r"[Ss]tep \d+ of 1,000")).wait_for(timeout=2 * MINUTE)
     set_number(page, "Epochs", "999")  # the same again would be the same run
     tune(page)
-    page.get_by_text("Queued: position 1.").wait_for(timeout=MINUTE)
+    page.get_by_text("Position 1 in the queue.").wait_for(timeout=MINUTE)
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
     for still_going_on in (1, 0):
         stops.first.click()
@@ -166,7 +166,7 @@ def test_figures_stay_where_they_are_while_a_run_goes_on(
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     set_number(page, "Epochs", "40")
     tune(page)
-    page.get_by_text(re.compile(r"step \d+ of 40")).first.wait_for(timeout=2 * MINUTE)
+    page.get_by_text(re.compile(r"[Ss]tep \d+ of 40")).first.wait_for(timeout=2 * MINUTE)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     tops = """() => {
         const top = document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top

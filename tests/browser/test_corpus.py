@@ -134,7 +134,7 @@ def test_one_lasso_selects_on_both_maps_and_can_be_taken_away(page: Page, addres
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     lasso(page, MEAN)
-    said = page.get_by_text(re.compile(r"\d+ texts in the lasso")).first
+    said = page.get_by_text(re.compile(r"\d+ texts selected")).first
     said.wait_for(timeout=MINUTE)
     n = int(re.search(r"(\d+) texts", said.inner_text())[1])
     assert 30 < n < 450
@@ -243,11 +243,11 @@ def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
     )
     page.get_by_role("combobox", name="Map", exact=True).fill("neural")
     page.get_by_role("option", name="neural", exact=True).click()
-    page.get_by_role("button", name="Make the map").click()
+    page.get_by_role("button", name=re.compile("Make the")).click()
     page.get_by_text(
         re.compile(r"neural, fast: (?:embedded )?(?!120)\d+ of 120 different")
     ).wait_for(timeout=3 * MINUTE)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
     said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))
     said.wait_for(timeout=MINUTE)
-    expect(page.get_by_role("button", name="Make the map")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Make the"))).to_be_visible()

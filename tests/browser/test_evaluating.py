@@ -50,7 +50,7 @@ def written(tmp_path: Path) -> Callable[[str, list[tuple]], Path]:
 
 def measured(page: Page, texts: int) -> None:
     """Wait until so many texts are embedded and measured, and a figure is there."""
-    page.get_by_text(f"{texts:,} texts embedded (all methods) in ").wait_for(timeout=2 * MINUTE)
+    page.get_by_text(f"{texts:,} embeddings in ").wait_for(timeout=2 * MINUTE)
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
 
 

@@ -33,7 +33,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     stop = page.get_by_test_id("stMain").get_by_role("button", name="Stop")
     tune.dblclick()
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"step \d+ of 1000, about .* left"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"[Ss]tep \d+ of 1,000, about .* left"))).to_be_visible()
     expect(page.get_by_role("heading", name="Run 2")).to_have_count(0)
     stop.click()
     expect(page.get_by_text("Stopped after")).to_be_visible()
@@ -41,7 +41,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
 
     page.get_by_role("link", name="Compare", exact=True).click()
-    expect(page.get_by_text("Queued: position 1.")).to_be_visible()
+    expect(page.get_by_text("Position 1 in the queue.")).to_be_visible()
     page.get_by_role("link", name="Layer dynamics", exact=True).click()
     # a text is not kept waiting by the run
     expect(page.get_by_text("Which words shape the embedding")).to_be_visible()

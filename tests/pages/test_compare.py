@@ -135,7 +135,7 @@ def test_identical_texts_and_single_tokens(page: AppTest) -> None:
     assert done.status == "done"
     for method in range(3):
         np.testing.assert_allclose(done.result[method].similarity.products, 1, atol=1e-4)
-    assert "2 duplicate texts." in said(page)
+    assert "The texts contain 2 duplicates." in said(page)
     assert "Too few distinct cosine similarities" in said(page)
 
 

@@ -71,7 +71,7 @@ def test_the_example_is_there_at_the_first_visit_and_stays_away_when_deleted(kep
     (example,) = kept.corpora()
     assert example.name == NAME
     assert len(KeptMaps(kept).of(example)) == 2
-    assert not [one for one in page.button if one.label == "Make the map"]
+    assert not [one for one in page.button if one.label.startswith("Make the")]
     page.checkbox(key=f"corpus-sure-{example.id}").check().run()
     page.button(key="corpus-delete").click().run()
     assert kept.corpora() == ()
@@ -88,13 +88,13 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     button(page, "Make the map").click().run()
     page = finish(page)
     assert not page.exception
-    assert not [one for one in page.button if one.label == "Make the map"]
+    assert not [one for one in page.button if one.label.startswith("Make the")]
     (corpus,) = [one for one in kept.corpora() if one.name == "mine"]
     (one,) = KeptMaps(kept).of(corpus)
     assert one.settings.reducer == "pca"
     before = KeptMaps(kept).points(one)[0]
     again = with_pca(opened())
-    assert not [one for one in again.button if one.label == "Make the map"]
+    assert not [one for one in again.button if one.label.startswith("Make the")]
     np.testing.assert_array_equal(KeptMaps(kept).points(one)[0], before)
 
 
@@ -111,7 +111,7 @@ def test_too_few_texts_get_a_sentence(kept: CorpusStore, texts, sentence: str):
     page = opened()
     assert not page.exception
     assert f"A map needs at least 5 different texts; {sentence}." in said(page)
-    assert not [one for one in page.button if one.label == "Make the map"]
+    assert not [one for one in page.button if one.label.startswith("Make the")]
     assert {one.name for one in kept.corpora()} == {"few", NAME}
 
 
@@ -126,13 +126,13 @@ def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
 def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: CorpusStore):
     page = AppTest.from_file(PAGE, default_timeout=90).run()
     assert not page.exception
-    assert not [one for one in page.button if one.label == "Make the map"]
+    assert not [one for one in page.button if one.label.startswith("Make the")]
     assert page.selectbox(key="map-b-neural-precision").value == "fast"
     assert "neural, fast" in said(page)
     assert "mean, " not in said(page)
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
     assert "neural, exact: 480 different texts" in said(page).replace("\\", "")
-    assert [one for one in page.button if one.label == "Make the map"]
+    assert [one for one in page.button if one.label == "Make the second map"]
     (example,) = kept.corpora()
     assert len(KeptMaps(kept).of(example)) == 2  # nothing was computed
 

@@ -157,7 +157,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     assert not page.exception
     assert not page.error
     assert runs(page)[-1].status == "done"
-    assert "246 texts embedded (all methods)" in said(page)
+    assert "246 embeddings in" in said(page)
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert table(page)["triplets broken"].str.endswith(" of 11,856").all()
     assert views(page) == ["Errors", "Similar and dissimilar", "Shared errors"]
@@ -188,7 +188,7 @@ def test_another_example_waits_for_the_button(opened) -> None:
     assert "tau-b" not in table(page)
     page.toggle(key="all-numbers").set_value(True).run()
     row = table(page).loc["mean"]
-    low, high = map(float, row["Spearman 95%"].split(" … "))
+    low, high = map(float, row["Spearman, 95% interval"].split(" to "))
     assert low < float(row["Spearman"]) < high
     assert float(row["Spearman"]) > 0.2
     assert row["pairs broken"].endswith(f" of {87 * 128:,}")
@@ -223,7 +223,8 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
 @pytest.mark.parametrize(
     ("content", "about", "column", "found"),
     [
-        (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)", "Spearman 95%",
+        (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)",
+         "Spearman, 95% interval",
          ["Correlations", "Errors", "Pair by pair", "Similar and dissimilar", "Shared errors"]),
         (GROUPS, "5 texts in 2 groups; 18 triplets", "triplets without ties",
          ["Errors", "Similar and dissimilar"]),
@@ -625,7 +626,7 @@ def test_an_experiment_is_a_table_that_fills(page: AppTest) -> None:
         "sbert-wk", "sbert-wk, alignment", "sbert-wk, novelty", "sbert-wk, importance",
         "sbert-wk, importance last", "sbert-wk, last",
     ]  # fmt: skip
-    assert "30 texts embedded (all methods)" in said(page)
+    assert "30 embeddings in" in said(page)
     assert len(drawn(page, "Similar and dissimilar")) == 6
     products = [results(page).measured(0, at).triplets.same for at in range(6)]
     assert len(set(products)) == 6
@@ -756,7 +757,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page.button(key=f"evaluation-stop-{run.id}").click().run()
     finish(page)
     assert run.status == "stopped"
-    assert "Stopped after 72 of 80 texts embedded (all methods); embedding by cls" in said(page)
+    assert "Stopped after 72 of 80 embeddings, now embedding by cls" in said(page)
     assert titles(page, "Errors") == ["Broken triplets (of 5,600)"]
     (bars,) = drawn(page)
     assert bars["data"][0]["y"] == ["mean"]
@@ -859,7 +860,7 @@ def test_neighbours_can_be_chosen_where_there_are_labels(page: AppTest) -> None:
     assert not drawn(page)  # the button is waited for
     evaluate(page)
     assert "3-NN accuracy" in table(page)
-    assert "95% Wilson" in said(page)
+    assert "Wilson intervals" in said(page)
     assert "ties" not in said(page)
 
 
@@ -877,7 +878,7 @@ def test_nothing_is_claimed_where_every_method_failed(
     page = evaluate(upload(opened(methods=["mean", "cls"]), GROUPS))
     assert not page.exception
     assert "nowhere" in said(page)
-    assert "0 texts embedded (methods that did not fail)" in said(page)
+    assert "0 embeddings (without failed methods)" in said(page)
     assert not views(page)
     assert not page.get("download_button")
 

@@ -140,6 +140,7 @@ def test_an_empty_text_gets_a_sentence_and_the_last_stays(page, text):
     assert not page.exception
     assert "at least one word" in page.error[0].value
     assert "Showing the last valid text." in page.error[0].value
+    assert "Run again" not in [button.label for button in page.button]  # it would fail again
     assert figures(page) == FIGURES
     assert page.text_area[0].value == text
 

@@ -95,7 +95,7 @@ def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     assert (mean.x, mean.y) == ((0.5,), ("mean",))
     assert mean.x[0] + mean.error_x.array[0] == pytest.approx(0.7)
     assert mean.x[0] - mean.error_x.arrayminus[0] == pytest.approx(0.4)
-    assert "0.400 … 0.700" in mean.hovertemplate
+    assert "0.400 to 0.700" in mean.hovertemplate
     assert neural.error_x.array is None
     assert "95%" not in neural.hovertemplate
     assert (mean.marker.color, neural.marker.color) == (BLUE, VERMILLION)

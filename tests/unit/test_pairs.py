@@ -124,7 +124,7 @@ def test_a_line_for_each_pooling_over_the_layers():
 
 def test_bars_carry_their_numbers():
     figure = ablation_figure({"Last layer, mean": 0.5, "Novelty": np.nan, "All": -0.25}, "Pearson")
-    assert list(figure.data[0].text) == ["0.500", "undefined", "-0.250"]
+    assert list(figure.data[0].text) == ["0.500", "undefined", "−0.250"]
     colours = figure.data[0].marker.color
     assert colours[0] != colours[1] == colours[2]
 

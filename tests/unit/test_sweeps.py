@@ -102,7 +102,7 @@ def test_nothing_measured_is_an_empty_line() -> None:
 
 @pytest.mark.parametrize(
     ("value", "told"),
-    [(100.0, "100"), (41.6041, "41.6"), (0.22, "0.220"), (0.0, "0.00"), (-1, "-1.00")],
+    [(100.0, "100"), (41.6041, "41.6"), (0.22, "0.220"), (0.0, "0.00"), (-1, "−1.00")],
 )
 def test_cells_have_three_digits(value: float, told: str) -> None:
     figure = grid_figure(("a", "b"), ([1], [1]), [value], "", "")

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 PAGE = "grid"
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
-PAPERS_MIX = ", ".join(f"({keep},{mask})" for keep, mask in DEFAULT_BLUEPRINTS)
+PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
     "A sentence": ("A cat that purrs is a cat that trusts you.", PAPERS_MIX),
     "The paper's Figure 9": ("The ball rolled down the hill", PAPERS_MIX),
-    "Rare words": ("The neuroscientist photographed bioluminescent jellyfish.", "(3,1), (1,3)"),
+    "Rare words": ("The neuroscientist photographed bioluminescent jellyfish.", "(3, 1), (1, 3)"),
     "A long text": (
         "The lighthouse had no keeper any more, but every evening at six its lamp came on. "
         "Children in the village said that it was the old keeper's cat who pressed the switch. "
@@ -41,7 +41,7 @@ EXAMPLES = {
         "the lamp came on, and its beam went round over the black water as it always had. On the "
         "twelfth day two men climbed the stairs to see how that could be. They found the timer "
         "stopped at noon, a cold lamp, and on the window sill a grey cat, fast asleep.",
-        "(5,1), (2,1)",
+        "(5, 1), (2, 1)",
     ),
 }
 
@@ -67,7 +67,7 @@ def show() -> None:
             PAPERS_MIX,
             key="blueprints",
             bind="query-params",
-            help="For example (2,1), (1,3). Edit the list and press Enter.",
+            help="For example (2, 1), (1, 3). Edit the list and press Enter.",
         )
     grid = _grid(text, typed or "")
     if grid is not None:
@@ -173,7 +173,7 @@ def _choose_window(n_tokens: int) -> range:
 
 def _counts(inputs: MaskedInputs) -> None:
     times = inputs.times_masked
-    often = f"{times.min()}" if times.min() == times.max() else f"{times.min()} – {times.max()}"
+    often = f"{times.min()}" if times.min() == times.max() else f"{times.min()} to {times.max()}"
     with st.container(horizontal=True, gap="medium"):
         st.metric("Masked inputs", f"{len(inputs.masked):,}", width="content")
         st.metric(
@@ -185,7 +185,7 @@ def _counts(inputs: MaskedInputs) -> None:
             ),
             width="content",
         )
-        st.metric("Times each token is masked", f"{often} ×", width="content")
+        st.metric("Times each token is masked", often, width="content")
 
 
 def _numbers(

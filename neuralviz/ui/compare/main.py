@@ -30,7 +30,7 @@ from neuralviz.ui.compare.methods import (
 )
 from neuralviz.ui.compare.pair import show_pair
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
 from neuralviz.ui.texts import put_in_address, texts_input
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def show() -> None:
             words=Words(
                 begins="Loading the models …",
                 stopped=_stopped,
-                done=lambda _: f"Done in {run.seconds:.1f} s.",
+                done=lambda _: done_in(run),
             ),
             bar_stays=True,
             every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
@@ -120,7 +120,7 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
 
 
 def _stopped(comparison: Comparison) -> str:
-    return f"Stopped. Embedded so far by {missing(comparison)}."
+    return f"Stopped. {missing(comparison)}."
 
 
 def _show(

@@ -21,7 +21,7 @@ from neuralviz.ui.compare.looking import (
 )
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +40,9 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
         if one.zeros.any():
             st.warning(
                 plain(
-                    f"{one.method}: for {_texts(one.zeros)}, the embedding is all zeros and every "
+                    f"{one.method}: the values of the embedding are all 0 for {_texts(one.zeros)}, "
+                    "and so are the cosine similarities."
                 )
-                + "cosine similarity is 0."
             )
     for each in comparison:
         if each.loss_rose.any():
@@ -53,14 +53,15 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
     texts = comparison[0].texts
     if len(set(texts)) < len(texts):
         n = len(texts) - len(set(texts))
-        st.caption(f"{many(n, 'duplicate text')}.")
+        st.caption(f"The texts contain {many(n, 'duplicate')}.")
 
 
 def _texts(which: np.ndarray) -> str:
-    """``text 3``, ``texts 1, 4``: the first few of those marked."""
+    """``text 3``, ``texts 1, 4``, ``texts 1, 2, 3, 4, 5 and 12 more``."""
     numbers = ", ".join(str(i + 1) for i in np.flatnonzero(which)[:NAMED_TEXTS])
     noun = "text" if which.sum() == 1 else "texts"
-    return f"{noun} {numbers}" + " and others" * (which.sum() > NAMED_TEXTS)
+    more = int(which.sum()) - NAMED_TEXTS
+    return f"{noun} {numbers}" + (f" and {more:,} more" if more > 0 else "")
 
 
 def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreements) -> None:
@@ -71,7 +72,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         return
     st.caption(
         f"{many(len(found.first), 'pair')} of texts, sorted by how much their ranks differ "
-        "between methods (*difference*, in % of all ranks). Rank 1 is the most similar "
+        "between methods (*difference*, as a percentage of all ranks). Rank 1 is the most similar "
         "pair. Select a row to see its texts below."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
@@ -187,8 +188,8 @@ def _correlation_in_words(a: Similarity, b: Similarity) -> str:
         return "Too few distinct cosine similarities for a rank correlation."
     n_pairs = many(int(measured.sum()), "pair")
     return (
-        f"Rank correlation over {n_pairs}: Spearman {found.spearman:.2f}, "
-        f"Kendall tau-b {found.kendall_b:.2f}."
+        f"Rank correlation over {n_pairs}: Spearman {number(found.spearman, '.2f')}, "
+        f"Kendall tau-b {number(found.kendall_b, '.2f')}."
     )
 
 

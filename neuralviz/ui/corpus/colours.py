@@ -34,7 +34,7 @@ def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
     if any(one.spec.learns and np.isfinite(one.losses).any() for one in maps):
         options |= LOSSES
     if len(maps) > 1:
-        options[COMMON] = f"Shared neighbours of both maps (of {K})"
+        options[COMMON] = f"Neighbours shared by both maps (of {K})"
     return options
 
 

@@ -224,9 +224,7 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     first, second = compared_neighbours(maps)
     order = np.argsort(shares, kind="stable")
     k = min(K, first.k, second.k)
-    where = (
-        "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by their embeddings"
-    )
+    where = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by embedding"
     st.markdown(
         plain(
             f"On average, “{maps[0].label}” and “{maps[1].label}” share {shares.mean():.0%} of a "
@@ -352,7 +350,7 @@ def _accuracy(corpus: OpenCorpus) -> None:
             for name in names
             for method, one in zip(near, found[name], strict=True)
         ),
-        name="neighbours-and-labels",
+        name="knn-accuracy",
         height=400,
     )
     st.caption(

@@ -62,7 +62,7 @@ def show() -> None:
         show_error(error)
         return
     missing = [choice for choice, kept in zip(choices, found, strict=True) if kept is None]
-    _make_missing(corpus, missing, is_new=added is not None)
+    _make_missing(corpus, choices, missing, is_new=added is not None)
     if maps:
         _explore(opened, maps)
 
@@ -78,7 +78,9 @@ def _offer_example(store: CorpusStore) -> None:
             st.rerun()
 
 
-def _make_missing(corpus: Corpus, missing: Sequence[MapChoice], *, is_new: bool) -> None:
+def _make_missing(
+    corpus: Corpus, choices: Sequence[MapChoice], missing: Sequence[MapChoice], *, is_new: bool
+) -> None:
     """Offer to make the maps that are missing, or show how far they are.
 
     The first map of a corpus that is new is made without being asked for.
@@ -94,14 +96,22 @@ def _make_missing(corpus: Corpus, missing: Sequence[MapChoice], *, is_new: bool)
         st.info(plain(too_few))
     elif missing and not is_working:
         row = st.container(horizontal=True, vertical_alignment="center")
-        label = "Make the map" if len(missing) == 1 else "Make the maps"
-        pressed = row.button(label, type="primary", icon=":material/map:")
+        pressed = row.button(_what_to_make(choices, missing), type="primary", icon=":material/map:")
         row.caption(plain(" · ".join(_to_do(corpus, choice) for choice in missing)))
         if pressed or is_new:
             start_maps(corpus, missing if pressed else missing[:1])
             st.rerun()
     if run is not None and (is_working or (missing and run.status != "done")):
         show_run(run)
+
+
+def _what_to_make(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) -> str:
+    """The label of the button: which of the maps is missing."""
+    if len(choices) == 1:
+        return "Make the map"
+    if len(missing) > 1:
+        return "Make the maps"
+    return f"Make the {'first' if missing[0] == choices[0] else 'second'} map"
 
 
 def _to_do(corpus: Corpus, choice: MapChoice) -> str:

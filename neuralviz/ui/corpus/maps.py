@@ -157,7 +157,7 @@ def show_maps(
         if st.toggle(
             f"Draw all {n:,} points",
             key="corpus-all",
-            help="Drawing all of them takes the browser longer.",
+            help="Drawing all points takes longer.",
         ):
             drawn = np.arange(n)
     for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
@@ -219,7 +219,7 @@ def _show_map(
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
         on_click=clicked,
-        on_select=lambda rows: select(rows, "in the lasso"),
+        on_select=lambda rows: select(rows, "selected"),
         on_hover=hovered if n > MOST_SENT else "ignore",
         page=lambda: map_page(
             shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title

@@ -48,7 +48,7 @@ def show_run(run: Run[Mapped]) -> None:
         method = _task(run).methods[result.place]
         return (
             f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are "
-            f"embedded by {method} and saved. Press “Make the map” to resume."
+            f"embedded by {method} and saved. Press “Run again” to resume."
         )
 
     run_panel(

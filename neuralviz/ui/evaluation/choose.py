@@ -316,7 +316,7 @@ def _choose_rows() -> tuple[Row, ...] | None:
             "Model",
             key="evaluation-model",
             bind="query-params",
-            placeholder="default of each method",
+            placeholder="each method's default",
             help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
         )
         beside = st.container()  # what is wrong with them, also while they cover the page

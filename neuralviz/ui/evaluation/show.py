@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("evaluation")
 WIDE = 9  # columns: more are not seen at once
-DETAILS = ("without ties", "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
+WITHOUT_TIES = "without ties"
+DETAILS = (WITHOUT_TIES, "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 
 
 def show_evaluation(chosen: Chosen, *, again: bool) -> None:
@@ -100,14 +101,15 @@ def _table(results: Results) -> None:
     found = [one for _, _, one in results.finished(0)]
     notes = [f"Models: {plain(results.models())}."]
     if any(one.pairs or one.triplets for one in found):
+        has_strict = any(head.endswith(WITHOUT_TIES) for head in frame.columns)
         notes.append(
-            "Cosine similarities that differ by less than 1e-7 are ties. Ties count as "
-            "broken, except in *without ties*."
+            "Cosine similarities that differ by less than 1e-7 are ties. Ties count as broken"
+            + (f", except in *{WITHOUT_TIES}*." if has_strict else ".")
         )
     if any(one.intervals for one in found):
-        notes.append("Intervals: 95% bootstrap.")
+        notes.append("The 95% intervals are bootstrap intervals.")
     if any(one.neighbours for one in found):
-        notes.append("Intervals: 95% Wilson.")
+        notes.append("The 95% intervals are Wilson intervals.")
     if found:
         st.caption(" ".join(notes))
 

@@ -27,6 +27,7 @@ from neuralviz.plots.results import (
 )
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -148,7 +149,7 @@ def _neighbours(results: Results) -> None:
         figure,
         key="evaluation-neighbours",
         numbers=partial(_accuracies, results),
-        name="nearest-neighbours",
+        name="knn-accuracy",
         height=rows_height(n_rows) + 40,
     )
     of = {label: one.outvoted for _, label, one in results.finished(0) if one.outvoted}
@@ -224,7 +225,9 @@ def _pair_by_pair(results: Results) -> None:
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
     spearman = one.correlations.spearman if one.correlations else np.nan
-    correlation = f"Spearman {spearman:.3f}" if np.isfinite(spearman) else "correlation undefined"
+    correlation = "correlation undefined"
+    if np.isfinite(spearman):
+        correlation = f"Spearman {number(spearman, '.3f')}"
     table = pd.DataFrame(
         {
             "text1": [first for first, _ in sentences],
@@ -293,13 +296,14 @@ def _shared_errors(results: Results) -> None:
                 figure,
                 key=f"evaluation-overlap-{name}",
                 numbers=frame,
-                name=f"{name}-in-common",
+                name=f"{name}-shared-errors",
                 height=220 + 64 * n_rows,
             )
     st.caption(
         "The number of triplets or comparisons that both methods break, divided by the number "
         "that the better of the two breaks (Eq. 3). Low values mean that the methods make "
-        "different errors, so combining them may help. Empty: one of the two makes no errors."
+        "different errors, so combining them may help. A cell is empty if one of the two makes "
+        "no errors."
     )
     if left_out := results.left_out(0):
         st.caption(left_out)

@@ -12,7 +12,7 @@ import streamlit as st
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.figures import show_figure
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>normalised</b>, each to length 1",
         f"<b>concatenated</b>, {dim:,} values",
         "<b>embedding</b> of length 1",
-        f"<b>cosine similarity</b> {walk.product:.3f}",
+        f"<b>cosine similarity</b> {number(walk.product, '.3f')}",
     ]
     plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
     numbers = pd.DataFrame({"step": range(1, 11), "result": plain})
@@ -198,8 +198,8 @@ def _show_weights(walk: Walkthrough) -> None:
     st.caption(
         f"Learning rate η = {settings.learning_rate:g}, weight decay λ = "
         f"{settings.weight_decay:g}. In the first step, the size of the gradient cancels "
-        "out: every weight moves up or down by the learning rate. From the second step on, "
-        "weights move by different amounts."
+        "out: apart from weight decay, every weight moves up or down by the learning rate. From "
+        "the second step on, weights move by different amounts."
     )
 
 

@@ -27,7 +27,7 @@ from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.run_panel import SessionRuns, run_panel
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
@@ -203,7 +203,10 @@ def _by_layer(result: LayerPairs, coefficient: str) -> None:
         return
     (pooling, layer), best = max(finite.items(), key=lambda entry: entry[1])
     error = (1 - best**2) / np.sqrt(max(1, len(result.pairs) - 1))
-    note = f"Highest: {pooling}, layer {layer}, {best:.2f} ± {error:.2f} (standard error)."
+    note = (
+        f"Highest: {pooling} at layer {layer}, {number(best, '.2f')} ± {error:.2f} "
+        "(standard error)."
+    )
     if "cls" in values and not np.isfinite(values["cls"][0]):
         note += (
             " At layer 0, [CLS] has not seen the sentence yet, so its vector is the "
@@ -297,7 +300,7 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
             kinds,
             (
                 f"Human score and cosine similarity: {coefficient} "
-                f"{_value(measured, coefficient):.3f}"
+                f"{number(_value(measured, coefficient), '.3f')}"
             ),
         ),
         key="layers-pairs-scatter",

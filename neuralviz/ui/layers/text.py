@@ -175,8 +175,8 @@ def _importance(states: TokenStates, weights: TokenWeights) -> None:
     notes = special + unused
     st.caption(
         plain(
-            "The less evenly a word's vector changes direction from layer to layer, the higher "
-            "its importance. Importances sum to 100%."
+            "A word is important if its vector changes direction unevenly from layer to layer. "
+            "The importances of all tokens sum to 100%."
             + (f" Special tokens: {'; '.join(notes)}." if notes else "")
         )
     )
@@ -231,10 +231,10 @@ def _legend(strongest: float) -> str:
     steps = ", ".join(f"{_behind(s)} {s:.0%}" for s in (0.0, 1.0))
     return (
         '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9rem">'
-        "<span>0%: changes evenly</span>"
+        "<span>importance 0%</span>"
         f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
         f'background: linear-gradient(to right, {steps})"></span>'
-        f"<span>{strongest:.1%}: changes most unevenly</span></div>"
+        f"<span>{strongest:.1%} (highest)</span></div>"
     )
 
 

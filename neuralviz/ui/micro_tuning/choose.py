@@ -65,11 +65,11 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
         columns = st.columns(4)
         blueprints = columns[0].text_input(
             "Blueprints (keep, mask)",
-            "(2,1), (1,1), (1,2), (1,3)",
+            "(2, 1), (1, 1), (1, 2), (1, 3)",
             key="blueprints",
             bind="query-params",
             help=(
-                "(2,1) keeps two tokens, masks the next one, and repeats. Each shift of this "
+                "(2, 1) keeps two tokens, masks the next one, and repeats. Each shift of this "
                 "pattern gives one masked input. See the Masking blueprints page."
             ),
         )

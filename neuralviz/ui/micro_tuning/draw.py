@@ -22,10 +22,10 @@ from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from neuralviz.micro_tuning.record import RunRecord
 
@@ -56,14 +56,20 @@ def show_record(record: RunRecord, key: str, *, wide: bool) -> int:
         record.delta(layer, text), record.settings.layers[layer], strongest, changes
     )
     live_figure(figure, key=f"{key}-delta", height=340, name="delta")
-    st.caption(
-        "Neurons that changed most: "
-        + ", ".join(
-            f"**{neuron}** ({change:+.3g})"
-            for neuron, change in zip(strongest, changes, strict=True)
-        )
-    )
+    st.caption(_strongest_in_words(strongest, changes))
     return text
+
+
+def _strongest_in_words(neurons: Sequence[int], changes: np.ndarray) -> str:
+    """Each neuron with its change; a change that all of them share is named once."""
+    said = [number(change, "+#.3g") for change in changes]
+    sizes = {one.lstrip("+−") for one in said}
+    if len(sizes) > 1:
+        listed = [f"**{neuron}** ({one})" for neuron, one in zip(neurons, said, strict=True)]
+        return f"Neurons that changed most: {', '.join(listed)}"
+    shared = said[0] if len(set(said)) == 1 else f"±{sizes.pop()}"
+    listed = [f"**{neuron}**" for neuron in neurons]
+    return f"Neurons that changed most (each by {shared}): {', '.join(listed)}"
 
 
 def _pick_text(record: RunRecord, key: str) -> int:
@@ -159,7 +165,8 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
             name="word-shares",
             height=400,
         )
-    note = f"The shares of all words and of weight decay ({report.decay_share:.1%}) sum to 100%."
+    decay = number(report.decay_share, ".1%")
+    note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
     if unknown.any():
         listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
         note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."

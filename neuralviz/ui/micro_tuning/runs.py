@@ -124,7 +124,10 @@ def recorded_run() -> RunRecord:
 def _about(record: RunRecord) -> str:
     n = len(record.texts)
     s = record.settings
-    masking = "no masking" if s.predict_unmasked else ", ".join(map(str, s.blueprints))
+    masking = "no masking"
+    if not s.predict_unmasked:
+        noun = "blueprint" if len(s.blueprints) == 1 else "blueprints"
+        masking = f"{noun} {', '.join(map(str, s.blueprints))}"
     return (
         f"{many(n, 'text')}, {many(s.epochs, 'epoch')}, learning rate {s.learning_rate:g}, "
         f"{many(len(s.layers), 'layer')}, {masking}; {record.model_id}, {s.precision_in_words}"
