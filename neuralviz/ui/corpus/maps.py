@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from neuralviz.embedders.specs import models_now
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
@@ -118,7 +119,9 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        task = PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT)
+        task = PlaceSentence(
+            shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
+        )
         if runs.of(task) is None and needs_asking((shown.spec,)):
             st.info(plain(f"The model of “{shown.label}” is not loaded."))
             if not st.button("Load the model", key=f"corpus-load-{shown.kept.id}"):
