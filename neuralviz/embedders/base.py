@@ -383,5 +383,5 @@ def _unit_tensors(*several: Any) -> Iterator[Tensor]:
     import torch
 
     for vectors in several:
-        there = torch.atleast_2d(torch.as_tensor(vectors)).cpu()
-        yield torch.nn.functional.normalize(there.float(), dim=1)
+        tensors = torch.atleast_2d(torch.as_tensor(vectors)).cpu()
+        yield torch.nn.functional.normalize(tensors.float(), dim=1)

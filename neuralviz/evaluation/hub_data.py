@@ -93,11 +93,11 @@ def _parts(name: str) -> tuple[str, str | None, str, str]:
     """Id, config and split, and the benchmark that they are, if it is one that was published."""
     repo, _, rest = name.partition(":")
     config, _, split = rest.partition(":")
-    known = KNOWN.get(repo.lower())
-    if known is not None:
-        is_published = config in ("", known.config) and split in ("", known.split)
+    published = KNOWN.get(repo.lower())
+    if published is not None:
+        is_published = config in ("", published.config) and split in ("", published.split)
         benchmark = repo.lower() if is_published else ""
-        return known.repo, config or known.config, split or known.split, benchmark
+        return published.repo, config or published.config, split or published.split, benchmark
     return repo, config or None, split or "test", ""
 
 

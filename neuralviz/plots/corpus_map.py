@@ -133,22 +133,22 @@ def _groups(colour: PointColour | None, n: int, flat: bool, axes: bool) -> Itera
 
 def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[_Group]:
     name = _in_template(shorten(colour.name, _HOVERED_NAME))
-    known = np.isfinite(values)
-    if not known.all():
+    is_finite = np.isfinite(values)
+    if not is_finite.all():
         trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
-        yield _Group(np.flatnonzero(~known), trace, {"color": GREY})
+        yield _Group(np.flatnonzero(~is_finite), trace, {"color": GREY})
     says = f"{name}: %{{marker.color:{colour.number_format}}}"
     trace = {"hovertemplate": says, "showlegend": False}
     marker = {"showscale": True, **_scale_of(colour, values, axes)}
-    yield _Group(np.flatnonzero(known), trace, marker, values)
+    yield _Group(np.flatnonzero(is_finite), trace, marker, values)
 
 
 def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
     """Range, colours and colour bar of numbers, for a marker."""
-    known = values[np.isfinite(values)]
-    low, high = np.quantile(known, (0.01, 0.99)).tolist() if len(known) else (0.0, 1.0)
-    if low == high and len(known):
-        low, high = float(known.min()), float(known.max())
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
+    if low == high and len(finite):
+        low, high = float(finite.min()), float(finite.max())
     signed = low < 0 < high
     if signed:
         low, high = symmetric_range([low, high])
