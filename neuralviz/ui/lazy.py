@@ -66,7 +66,7 @@ def frozen(value: T) -> T:
             if not isinstance(one, str):
                 frozen(one)
     elif is_dataclass(value) and not isinstance(value, type):
-        if not value.__dataclass_params__.frozen:
+        if not value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise TypeError(f"A {type(value).__name__} can be changed by whoever shares it.")
         for field in fields(value):
             frozen(getattr(value, field.name))
