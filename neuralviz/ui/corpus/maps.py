@@ -19,6 +19,7 @@ from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.choose import file_name
 from neuralviz.ui.corpus.colours import colour_of, colours_of
 from neuralviz.ui.figures import Download, show_figure
+from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 
@@ -221,9 +222,11 @@ def _show_map(
         name=f"{file_name(corpus.corpus)} {shown.label}",
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
-        on_click=clicked,
-        on_select=lambda rows: select(rows, "in the lasso"),
-        on_hover=hovered if n > MOST_SENT else "ignore",
+        handlers=Handlers(
+            clicked,
+            lambda rows: select(rows, "in the lasso"),
+            hovered if n > MOST_SENT else "ignore",
+        ),
         page=lambda: map_page(
             shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title
         ),
