@@ -42,16 +42,32 @@ def drawn_rows(n: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
 
 
+@dataclass(frozen=True, eq=False)
+class Standout:
+    """What stands out on a map.
+
+    Attributes:
+        selected: row numbers; the other points fade. None where nothing is selected.
+        highlighted: row number of the point with a ring.
+        placed: new sentences and their [2 or 3] coordinates.
+    """
+
+    selected: np.ndarray | None = None
+    highlighted: int | None = None
+    placed: Sequence[tuple[str, np.ndarray]] = ()
+
+
+NO_STANDOUT = Standout()
+
+
 def map_figure(
     coordinates: np.ndarray,
     rows: np.ndarray,
     colour: PointColour | None = None,
     *,
     title: str,
-    selected: np.ndarray | None = None,
+    standout: Standout = NO_STANDOUT,
     texts: Sequence[str] | None = None,
-    placed: Sequence[tuple[str, np.ndarray]] = (),
-    highlighted: int | None = None,
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,
 ) -> go.Figure:
@@ -64,16 +80,15 @@ def map_figure(
         rows: [text] numbers that say which texts they are.
         colour: what the points are coloured by; one colour if None.
         title: of the figure; escaped here.
-        selected: row numbers; the other points fade. None where nothing is selected.
+        standout: what is selected, highlighted and placed.
         texts: [text] shown where one points at them; for corpora small enough to be sent whole.
-        placed: new sentences and their [2 or 3] coordinates.
-        highlighted: row number of the point with a ring.
         axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     points = np.asarray(coordinates, dtype=np.float32)
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
+    selected, highlighted, placed = standout.selected, standout.highlighted, standout.placed
     chosen = None if selected is None else np.isin(rows, selected)
     figure = go.Figure()
     for group in _groups(colour, len(rows), flat, bool(axes)):

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.plots.corpus_map import map_figure
+from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.plots.point_colours import by_category
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.live_figure import Handlers, live_figure
@@ -44,7 +44,7 @@ def maps(flat: bool) -> None:
     colour = by_category("parity", ["odd" if row % 2 else "even" for row in rows])
     chosen = st.session_state.get("selected")
     for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):
-        figure = map_figure(points, rows, colour, title=name, selected=chosen)
+        figure = map_figure(points, rows, colour, title=name, standout=Standout(selected=chosen))
         with column:
             live_figure(
                 figure,

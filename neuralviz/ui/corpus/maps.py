@@ -11,7 +11,7 @@ from neuralviz.embedders.specs import models_now
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
-from neuralviz.plots.corpus_map import drawn_rows, map_figure, map_page
+from neuralviz.plots.corpus_map import Standout, drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import table_bytes
@@ -193,10 +193,8 @@ def _show_map(
         drawn,
         of_drawn,
         title=title,
-        selected=selected_rows(n),
+        standout=Standout(selected_rows(n), row if row is not None and row < n else None, lands),
         texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
-        placed=lands,
-        highlighted=row if row is not None and row < n else None,
         axes=shown.axes,
         uirevision=shown.kept.id,
     )
