@@ -10,7 +10,9 @@ Names are resolved when they are first used, so that ``import neuralviz`` loads 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from neuralviz.embedders import NeuralEmbedder
@@ -20,19 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["NeuralEmbedder", "__version__", "load_model", "micro_tune"]
 __version__ = "0.1.0"
 
-_HOMES = {
-    "NeuralEmbedder": "neuralviz.embedders",
-    "load_model": "neuralviz.models",
-    "micro_tune": "neuralviz.micro_tuning",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'neuralviz' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "NeuralEmbedder": "neuralviz.embedders",
+        "load_model": "neuralviz.models",
+        "micro_tune": "neuralviz.micro_tuning",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -23,10 +23,7 @@ def record_run() -> RunRecord:
     """The bundled model on the texts, with the default settings."""
     model = neuralviz.load_model("bundled")
     settings = check_settings(model)
-    record = RunRecord(model.id, settings, TEXTS)
-    for event in watch(model, TEXTS, settings):
-        record.add(event)
-    return record
+    return RunRecord(model.id, settings, TEXTS).having(list(watch(model, TEXTS, settings)))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
 from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
+from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
@@ -171,7 +172,8 @@ def evaluate(
     typed = split_options(option or [])
     loaders = cached_loaders()
     roles = split_options(role or [], "role", "ROLE=COLUMN")
-    sets = [_read(name, roles, similar, dissimilar, limit) for name in _once(data)]
+    thresholds = Thresholds(similar, dissimilar)
+    sets = [_read(name, roles, thresholds, limit) for name in _once(data)]
     names = [one.name for one in sets]
     if len(set(names)) < len(names):  # of one name in several folders
         sets = [replace(one, name=name) for one, name in zip(sets, _once(data), strict=True)]
@@ -210,32 +212,22 @@ def _once(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _read(
-    name: str,
-    roles: dict[str, str],
-    similar: float | None,
-    dissimilar: float | None,
-    limit: int | None,
-) -> DataSet:
+def _read(name: str, roles: dict[str, str], thresholds: Thresholds, limit: int | None) -> DataSet:
     """A data set, from a file, the sample data or the hub; what was left out is said."""
-    for bound in (similar, dissimilar):
+    for bound in (thresholds.similar, thresholds.dissimilar):
         if bound is not None and not math.isfinite(bound):
             raise SettingsError("--similar and --dissimilar must be numbers.")
     max_rows = MAX_ROWS if limit is None else limit
     if name.startswith(PREFIX):
         with status(f"Loading {name} …"):
-            data = load_hub_data(
-                name, roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
-            )
+            data = load_hub_data(name, roles, thresholds=thresholds, max_rows=max_rows)
     else:
         path = Path(name)
         sample = sample_data() / path.name
         if not path.exists() and path.name == name and sample.is_file():
             path = sample
         try:
-            data = read_data(
-                Source.at(path), roles, similar=similar, dissimilar=dissimilar, max_rows=max_rows
-            )
+            data = read_data(Source.at(path), roles, thresholds=thresholds, max_rows=max_rows)
         except OSError as error:
             raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
     for note in data.notes:

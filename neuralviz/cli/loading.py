@@ -48,12 +48,12 @@ def precision_warnings_said() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", PrecisionWarning)
         yield
-    said = False
+    was_said = False
     for one in caught:
         if not issubclass(one.category, PrecisionWarning):
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-        elif not said:
-            said = True
+        elif not was_said:
+            was_said = True
             say(str(one.message))
 
 

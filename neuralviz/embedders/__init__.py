@@ -5,8 +5,7 @@ Names of classes that need torch are resolved when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from neuralviz.embedders.base import EmbeddedBatch, Embedder
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
@@ -18,6 +17,7 @@ from neuralviz.embedders.specs import (
     embedder_specs,
     split_options,
 )
+from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from neuralviz.embedders.neural import NeuralEmbedder
@@ -43,19 +43,16 @@ __all__ = [
     "split_options",
 ]
 
-_HOMES = {
-    "NeuralEmbedder": "neural",
-    "PooledEmbedder": "pooled",
-    "SbertWkEmbedder": "pooled",
-    "SentenceTransformerEmbedder": "sentence_transformer",
-    "TunedOutputEmbedder": "tuned",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'neuralviz.embedders' has no attribute {name!r}")
-    return getattr(import_module(f"neuralviz.embedders.{_HOMES[name]}"), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "NeuralEmbedder": "neuralviz.embedders.neural",
+        "PooledEmbedder": "neuralviz.embedders.pooled",
+        "SbertWkEmbedder": "neuralviz.embedders.pooled",
+        "SentenceTransformerEmbedder": "neuralviz.embedders.sentence_transformer",
+        "TunedOutputEmbedder": "neuralviz.embedders.tuned",
+    },
+)
 
 
 def __dir__() -> list[str]:

@@ -94,8 +94,9 @@ class Embedder(ABC):
         writes:
 
         - ``neural``, ``tuned``: ``model`` (its id), ``fingerprint`` (revision or hash of its
-          weights), and ``tuning``: every field of `TuningSettings`; the tolerance only where it is
-          fast. ``tuned`` has ``pooling`` and ``difference``, too.
+          weights), and ``tuning``: every field of `TuningSettings`, the tolerance only where it is
+          fast; and ``revision``, where vectors of this precision are computed in another way than
+          they once were. ``tuned`` has ``pooling`` and ``difference``, too.
         - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
         - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
         - ``sentence-transformer``: ``fingerprint``.
@@ -382,5 +383,5 @@ def _unit_tensors(*several: Any) -> Iterator[Tensor]:
     import torch
 
     for vectors in several:
-        there = torch.atleast_2d(torch.as_tensor(vectors)).cpu()
-        yield torch.nn.functional.normalize(there.float(), dim=1)
+        tensors = torch.atleast_2d(torch.as_tensor(vectors)).cpu()
+        yield torch.nn.functional.normalize(tensors.float(), dim=1)

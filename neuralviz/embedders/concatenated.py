@@ -55,7 +55,7 @@ class ConcatenatedEmbedder(Embedder):
         return list(zip(*(part._read(texts) for part in self.parts), strict=True))
 
     def _length(self, read: tuple[Any, ...]) -> int:
-        return max(part._length(own) for part, own in zip(self.parts, read, strict=True))
+        return max(part._length(of_part) for part, of_part in zip(self.parts, read, strict=True))
 
     def _embed(
         self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop

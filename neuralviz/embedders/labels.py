@@ -22,8 +22,9 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
         label = method_label(spec)
         values = [value for part in spec.parts or (spec,) for value in _settings(part)]
         if values and names.count(spec.method) > 1:
-            told = ", ".join(values)
-            label = f"{label[:-1]}, {told})" if label.endswith(")") else f"{label} ({told})"
+            differences = ", ".join(values)
+            begun = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
+            label = f"{begun}{differences})"
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
 
@@ -35,8 +36,8 @@ def method_label(spec: EmbedderSpec) -> str:
 
 def _settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec differs from the method's defaults, in words."""
-    said = ("precision", "tolerance")
-    values = [f"{name} {_in_words(value)}" for name, value in spec.options if name not in said]
+    in_label = ("precision", "tolerance")
+    values = [f"{name} {_in_words(value)}" for name, value in spec.options if name not in in_label]
     default = METHODS[spec.method].model_id
     return values + [spec.model_id.rstrip("/").rpartition("/")[2]] * (spec.model_id != default)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from neuralviz.embedders.methods import METHODS, Option
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.micro_tuning.settings import check_numbers, is_fast
+from neuralviz.models.shared import ModelRef
 
 JOIN = "+"
 
@@ -47,8 +48,8 @@ class EmbedderSpec:
             if METHODS[part.method].kind == "masked":
                 options = dict(part.options)
                 tolerance = options.get("tolerance")
-                told = "" if tolerance is None else f" (tolerance {tolerance:g})"
-                found.append(options.get("precision", "exact") + told)
+                detail = "" if tolerance is None else f" (tolerance {tolerance:g})"
+                found.append(options.get("precision", "exact") + detail)
         return tuple(dict.fromkeys(found))
 
     @property
@@ -59,8 +60,8 @@ class EmbedderSpec:
         for option in METHODS[self.method].options:
             value = given.get(option.name, option.default)
             if option.name != "tolerance" or is_fast(str(found.get("precision", ""))):
-                known = isinstance(value, str | int | float | bool | None)
-                found[option.name] = value if known else str(value)
+                is_plain = isinstance(value, str | int | float | bool | None)
+                found[option.name] = value if is_plain else str(value)
         return found
 
     def to_json(self) -> str:
@@ -92,6 +93,12 @@ class EmbedderSpec:
         method, model_id, options, parts = entry
         read = tuple((str(name), _as_tuple(value)) for name, value in options)
         return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
+
+
+def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
+    """The models that some methods need, each once, as their files are now."""
+    singles = [part for spec in specs for part in spec.parts or (spec,)]
+    return tuple(ModelRef.now(one) for one in dict.fromkeys(part.model_id for part in singles))
 
 
 def _as_tuple(value: Any) -> Any:

@@ -84,6 +84,30 @@ class DataSet(ABC):
         """All that a measure depends on besides the texts."""
 
 
+@dataclass(frozen=True)
+class Thresholds:
+    """Which scored pairs are similar and which dissimilar.
+
+    Attributes:
+        similar, dissimilar: scores of at least, and of at most, this; None stands for 4 and 2, and
+            for 0.8 and 0.4 where all scores lie within 0 … 1.
+    """
+
+    similar: float | None = None
+    dissimilar: float | None = None
+
+    def of_scores(self, scores: np.ndarray) -> tuple[float, float]:
+        """Both, those that are None by the range of the scores."""
+        scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
+        return (
+            SIMILAR / scale if self.similar is None else self.similar,
+            DISSIMILAR / scale if self.dissimilar is None else self.dissimilar,
+        )
+
+
+BY_RANGE = Thresholds()
+
+
 @dataclass(frozen=True, eq=False)
 class ScoredData(DataSet):
     """Pairs of texts with a score by people.
@@ -266,34 +290,24 @@ def scored_data(
     second: Sequence[str],
     scores: np.ndarray,
     *,
-    similar: float | None = None,
-    dissimilar: float | None = None,
+    thresholds: Thresholds = BY_RANGE,
     notes: tuple[str, ...] = (),
 ) -> ScoredData:
     """Scored pairs from columns.
 
     Raises:
         TextError: there are fewer than three.
-        SettingsError: ``similar`` is not above ``dissimilar``.
+        SettingsError: the thresholds are the wrong way round.
     """
     if len(scores) < FEWEST_PAIRS:
         raise TextError(
             f"{name} has only {many(len(scores), 'pair')} with two texts and a score; at "
             f"least {FEWEST_PAIRS} are needed.{with_notes(notes)}"
         )
-    scale = 5.0 if scores.max() <= 1 and scores.min() >= 0 else 1.0
     texts, at = distinct([*first, *second])
     n = len(scores)
-    return ScoredData(
-        name,
-        texts,
-        at[:n],
-        at[n:],
-        scores,
-        SIMILAR / scale if similar is None else similar,
-        DISSIMILAR / scale if dissimilar is None else dissimilar,
-        notes=notes,
-    )
+    bounds = thresholds.of_scores(scores)
+    return ScoredData(name, texts, at[:n], at[n:], scores, *bounds, notes=notes)
 
 
 def grouped_data(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import DataSet, GroupedData, grouped_data
+from neuralviz.evaluation.data import BY_RANGE, DataSet, GroupedData, Thresholds, grouped_data
 from neuralviz.evaluation.tables import MAX_ROWS, data_of
 from neuralviz.models.hub import NETWORK_SECONDS, ask_hub
 from neuralviz.reading.cells import cell_text
@@ -49,16 +49,14 @@ def load_hub_data(
     name: str,
     roles: Mapping[str, str] | None = None,
     *,
-    similar: float | None = None,
-    dissimilar: float | None = None,
+    thresholds: Thresholds = BY_RANGE,
     max_rows: int = MAX_ROWS,
 ) -> DataSet:
     """Load a data set from the hub, or from a folder in its format.
 
     Args:
         name: ``ID[:CONFIG[:SPLIT]]``, with or without ``hf:`` before it.
-        roles: as of `read_data`.
-        similar, dissimilar: as of `read_data`.
+        roles, thresholds: as of `read_data`.
         max_rows: those behind are left out, with a note.
 
     Raises:
@@ -85,7 +83,7 @@ def load_hub_data(
         scores = [one for one in _SCORES if one in columns]
         if {"sentence1", "sentence2"} <= columns.keys() and scores:
             roles.setdefault("score", scores[0])
-        data = data_of(label, _as_table(columns), roles, similar=similar, dissimilar=dissimilar)
+        data = data_of(label, _as_table(columns), roles, thresholds=thresholds)
     return replace(data, notes=notes + data.notes, benchmark=benchmark or data.benchmark)
 
 
@@ -93,11 +91,11 @@ def _parts(name: str) -> tuple[str, str | None, str, str]:
     """Id, config and split, and the benchmark that they are, if it is one that was published."""
     repo, _, rest = name.partition(":")
     config, _, split = rest.partition(":")
-    known = KNOWN.get(repo.lower())
-    if known is not None:
-        is_published = config in ("", known.config) and split in ("", known.split)
+    published = KNOWN.get(repo.lower())
+    if published is not None:
+        is_published = config in ("", published.config) and split in ("", published.split)
         benchmark = repo.lower() if is_published else ""
-        return known.repo, config or known.config, split or known.split, benchmark
+        return published.repo, config or published.config, split or published.split, benchmark
     return repo, config or None, split or "test", ""
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz.errors import TextError
 from neuralviz.evaluation.data import (
+    BY_RANGE,
     ParaphraseData,
     distinct,
     grouped_data,
@@ -24,7 +25,7 @@ from neuralviz.reading.tables import read_table
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ScoredData
+    from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ScoredData, Thresholds
 
 MAX_ROWS = 2_000_000
 ANCHORS = ("anchor", "document")  # roles of texts that are compared with the others
@@ -35,8 +36,7 @@ def read_data(
     source: Source,
     roles: Mapping[str, str] | None = None,
     *,
-    similar: float | None = None,
-    dissimilar: float | None = None,
+    thresholds: Thresholds = BY_RANGE,
     max_rows: int = MAX_ROWS,
 ) -> DataSet:
     """Read a table of one of the kinds.
@@ -44,8 +44,7 @@ def read_data(
     Args:
         source: the file.
         roles: role to column, for those that are not called as in `ROLES`.
-        similar, dissimilar: bounds of the scores; by default 4 and 2, and 0.8 and 0.4 where all
-            scores lie within 0 … 1.
+        thresholds: of the scores.
         max_rows: rows behind are left out, with a note.
 
     Raises:
@@ -53,7 +52,7 @@ def read_data(
         SettingsError: a role that there is not, or whose column there is not.
     """
     table = read_table(source, max_rows=max_rows)
-    return data_of(source.name, table, roles, similar=similar, dissimilar=dissimilar)
+    return data_of(source.name, table, roles, thresholds=thresholds)
 
 
 def data_of(
@@ -61,13 +60,12 @@ def data_of(
     table: Table,
     roles: Mapping[str, str] | None = None,
     *,
-    similar: float | None = None,
-    dissimilar: float | None = None,
+    thresholds: Thresholds = BY_RANGE,
 ) -> DataSet:
     """`read_data` for a table that is read already."""
     kind, columns = find_roles(name, table.columns, roles or {})
     if kind == "pairs":
-        data: DataSet = _scored(name, table, columns, similar, dissimilar)
+        data: DataSet = _scored(name, table, columns, thresholds)
         if data.digest_of_texts == STS_TEST:
             data = replace(data, benchmark="stsb")
     elif kind == "groups":
@@ -76,25 +74,19 @@ def data_of(
         data = _labelled(name, table, columns)
     else:
         data = _paraphrases(name, table, columns)
-    if kind != "pairs" and (similar is not None or dissimilar is not None):
+    if kind != "pairs" and thresholds != BY_RANGE:
         note = f"{name} has no scores; --similar and --dissimilar have no effect."
         data = replace(data, notes=(*data.notes, note))
     return replace(data, columns=columns)
 
 
 def _scored(
-    name: str,
-    table: Table,
-    columns: Mapping[str, str],
-    similar: float | None,
-    dissimilar: float | None,
+    name: str, table: Table, columns: Mapping[str, str], thresholds: Thresholds
 ) -> ScoredData:
     rows = usable_rows(table, (columns["text1"], columns["text2"]), (columns["score"],))
     first, second = rows.texts
     (scores,) = rows.numbers
-    return scored_data(
-        name, first, second, scores, similar=similar, dissimilar=dissimilar, notes=rows.notes
-    )
+    return scored_data(name, first, second, scores, thresholds=thresholds, notes=rows.notes)
 
 
 def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData:

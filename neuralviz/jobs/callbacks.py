@@ -31,25 +31,25 @@ def events_of(
     Raises:
         What ``work`` raises.
     """
-    told: queue.SimpleQueue[tuple[str, object]] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[tuple[str, object]] = queue.SimpleQueue()
     is_closed = threading.Event()
 
     def run() -> None:
         try:
             result = work(
-                lambda event: told.put(("event", event)),
+                lambda event: messages.put(("event", event)),
                 lambda: is_closed.is_set() or should_stop(),
             )
         except BaseException as error:
-            told.put(("error", error))
+            messages.put(("error", error))
         else:
-            told.put(("result", result))
+            messages.put(("result", result))
 
     thread = threading.Thread(target=run, name="neuralviz-callbacks", daemon=True)
     thread.start()
     try:
         while True:
-            kind, value = told.get()
+            kind, value = messages.get()
             if kind == "event":
                 yield value  # type: ignore[misc]
             elif kind == "error":

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import NeuralvizError, Stopped, unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.jobs.task import LatestTask, Progress, Task
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders import NeuralEmbedder
     from neuralviz.errors import ShouldStop
+    from neuralviz.models.shared import ModelRef
 
 BATCH_SIZE = 8  # texts: after so many, cells appear
 MAX_FOLLOWED_TOKENS = 120  # of a pair
@@ -95,10 +96,22 @@ Comparison = tuple[Embedded, ...]
 
 @dataclass(frozen=True)
 class Compare(Task[Step, Comparison]):
-    """Embed the same texts by several methods, a batch at a time."""
+    """Embed the same texts by several methods, a batch at a time.
+
+    Attributes:
+        specs: the methods.
+        texts: at least one.
+        models: of the methods; a comparison by other files of a model is another one.
+    """
 
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]
+    models: tuple[ModelRef, ...]
+
+    @classmethod
+    def now(cls, specs: Sequence[EmbedderSpec], texts: Sequence[str]) -> Compare:
+        """The task for the models as they are now."""
+        return cls(tuple(specs), tuple(texts), models_now(specs))
 
     @property
     def label(self) -> str:
@@ -190,7 +203,7 @@ class FollowPair(LatestTask[NeuralPair]):
     Attributes:
         spec: the neural method.
         texts: two.
-        vectors: their float32 embeddings, as bytes.
+        vectors: their float32 embeddings, as bytes. Other files of the model make other ones.
     """
 
     is_short: ClassVar[bool] = True

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from neuralviz.embedders.specs import models_now
 from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.plan import EvaluationPlan
+    from neuralviz.models.shared import ModelRef
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +45,20 @@ class Filling:
 
 @dataclass(frozen=True)
 class Evaluate(Task[Event, Filling]):
-    """Evaluate a plan with one data set; embeddings are saved, and found the next time."""
+    """Evaluate a plan with one data set; embeddings are saved, and found the next time.
+
+    Attributes:
+        plan: one data set, and ways to embed.
+        models: of the plan's rows; results by other files of a model are others.
+    """
 
     plan: EvaluationPlan
+    models: tuple[ModelRef, ...]
+
+    @classmethod
+    def now(cls, plan: EvaluationPlan) -> Evaluate:
+        """The task for the models as they are now."""
+        return cls(plan, models_now(row.spec for row in plan.rows))
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
@@ -25,6 +25,7 @@ from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from pathlib import Path
 
     import numpy as np
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.models.shared import ModelRef
     from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
@@ -54,8 +56,13 @@ class MapChoice:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What has been done of one of the maps."""
+class MapEvent:
+    """What has been done of one of the maps.
+
+    Attributes:
+        place: number of the map.
+        event: of its embedding or its projection.
+    """
 
     place: int
     event: EmbeddingEvent | ProjectionEvent
@@ -77,11 +84,23 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class MakeMaps(Task[Told, Mapped]):
-    """Embed a corpus and make maps of it; what is kept already is not computed again."""
+class MakeMaps(Task[MapEvent, Mapped]):
+    """Embed a corpus and make maps of it; what is kept already is not computed again.
+
+    Attributes:
+        corpus_id: of a kept corpus.
+        choices: the maps.
+        models: of the choices; maps by other files of a model are others.
+    """
 
     corpus_id: str
     choices: tuple[MapChoice, ...]
+    models: tuple[ModelRef, ...]
+
+    @classmethod
+    def now(cls, corpus_id: str, choices: Sequence[MapChoice]) -> MakeMaps:
+        """The task for the models as they are now."""
+        return cls(corpus_id, tuple(choices), models_now(choice.spec for choice in choices))
 
     @property
     def label(self) -> str:
@@ -95,7 +114,7 @@ class MakeMaps(Task[Told, Mapped]):
     def start(self) -> Mapped:
         return Mapped()
 
-    def events(self, should_stop: ShouldStop) -> Generator[Told, None, None]:
+    def events(self, should_stop: ShouldStop) -> Generator[MapEvent, None, None]:
         store = CorpusStore()
         corpus = store.corpus(self.corpus_id)
         check_enough_texts(corpus)
@@ -104,20 +123,20 @@ class MakeMaps(Task[Told, Mapped]):
             for embedded in embed_corpus(
                 store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
             ):
-                yield Told(place, embedded)
+                yield MapEvent(place, embedded)
             assert embedded is not None, "there is an event even when all texts are embedded"
             project = partial(_project, store, self.corpus_id, embedded.embedder, choice.settings)
             for event in events_of(project, should_stop):
-                yield Told(place, event)
+                yield MapEvent(place, event)
 
-    def fold(self, result: Mapped, events: Sequence[Told]) -> Mapped:
-        for told in events:
-            if told.place != result.place:
-                result = Mapped(told.place)
-            if isinstance(told.event, EmbeddingEvent):
-                result = replace(result, embedding=told.event)
+    def fold(self, result: Mapped, events: Sequence[MapEvent]) -> Mapped:
+        for done in events:
+            if done.place != result.place:
+                result = Mapped(done.place)
+            if isinstance(done.event, EmbeddingEvent):
+                result = replace(result, embedding=done.event)
             else:
-                result = replace(result, projecting=told.event)
+                result = replace(result, projecting=done.event)
         return result
 
     def progress(self, result: Mapped) -> Progress:
@@ -174,6 +193,8 @@ class PlaceSentence(LatestTask[Placed]):
 
     Attributes:
         spec: how the map's texts were embedded.
+        sentence: to be placed.
+        models: of the spec: with other files the sentence may land elsewhere, or cannot be placed.
         wait: seconds for another map to be done; after that the run fails, and what is near is
             known.
     """
@@ -184,6 +205,7 @@ class PlaceSentence(LatestTask[Placed]):
     map_id: str
     spec: EmbedderSpec
     sentence: str
+    models: tuple[ModelRef, ...]
     wait: float = 90.0
 
     @property
@@ -191,7 +213,7 @@ class PlaceSentence(LatestTask[Placed]):
         return "A sentence on a map"
 
     def events(self, should_stop: ShouldStop) -> Generator[Placed, None, None]:
-        placer = _placer(str(CorpusStore().folder), self.corpus_id, self.map_id)
+        placer = _placer(CorpusStore().folder, self.corpus_id, self.map_id)
         embedder = make_embedder(self.spec, LOADERS)
         if placer.kept.embedder not in embedder_ids(embedder):
             raise ModelError(
@@ -214,9 +236,9 @@ class PlaceSentence(LatestTask[Placed]):
 
 
 @lru_cache(maxsize=PLACERS)
-def _placer(folder: str, corpus_id: str, map_id: str) -> Placer:
-    """All vectors of a map."""
-    store = CorpusStore()
+def _placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
+    """All vectors of a map of the store in a folder."""
+    store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:

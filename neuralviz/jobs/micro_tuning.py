@@ -79,8 +79,8 @@ class Marks:
     @property
     def loss_rose(self) -> bool:
         """Whether the last known loss is above the first, or no number."""
-        known = self.loss[: self.epochs_known]
-        return len(known) > 1 and not known[-1] <= known[0]
+        losses = self.loss[: self.epochs_known]
+        return len(losses) > 1 and not losses[-1] <= losses[0]
 
 
 @dataclass(frozen=True)

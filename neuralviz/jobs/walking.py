@@ -34,4 +34,4 @@ class WalkThrough(LatestTask["Walkthrough"]):
         from neuralviz.micro_tuning import walkthrough
 
         model = shared_model(self.model.id)
-        yield walkthrough.walk_through(model, self.first, self.second)
+        yield walkthrough.walk_through(model, self.first, self.second, should_stop=should_stop)

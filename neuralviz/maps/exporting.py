@@ -51,8 +51,8 @@ def corpus_table(
         values = store.labels(corpus, column.name)
         kind = pa.string()
         if column.kind == "number":
-            known = values[np.isfinite(values)]
-            kind = pa.int64() if (known % 1 == 0).all() else pa.float64()
+            finite = values[np.isfinite(values)]
+            kind = pa.int64() if (finite % 1 == 0).all() else pa.float64()
         columns[free_name(column.name, (*OURS, *columns), "label")] = pa.array(
             values, kind, from_pandas=True
         )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 VERSION = 1  # of how maps are made: another one makes another map of the same settings
+_ID_LENGTH = 24
 _ABOUT = ("id", "corpus", "embedder", "created", "about")
 
 
@@ -41,7 +42,7 @@ class KeptMap:
     """A kept map; its points stay on disk.
 
     Attributes:
-        id: hash of the corpus, the embedder and the settings.
+        id: hash of its `cache_key`, or what versions before had in its place.
         corpus, embedder: their ids.
         table: of its points.
         created: ISO 8601, UTC.
@@ -81,8 +82,8 @@ class KeptMaps:
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
     ) -> KeptMap | None:
         """The map that was made of a corpus in just this way, if there is one."""
-        wanted = map_id(corpus, embedder, settings)
-        return next((one for one in self.of(corpus) if one.id == wanted), None)
+        kept = {one.id: one for one in self.of(corpus)}
+        return next((kept[one] for one in map_ids(corpus, embedder, settings) if one in kept), None)
 
     def put(
         self,
@@ -100,10 +101,10 @@ class KeptMaps:
         Raises:
             StoreError: it cannot be written; nothing of it is kept then.
         """
-        its_id = map_id(corpus, embedder, projection.settings)
+        new_id, _ = map_ids(corpus, embedder, projection.settings)
         kept = KeptMap(
-            id=its_id,
-            table=f"map-{its_id}-{secrets.token_hex(4)}",
+            id=new_id,
+            table=f"map-{new_id}-{secrets.token_hex(4)}",
             corpus=corpus.id,
             embedder=embedder.id,
             created=now(),
@@ -177,10 +178,27 @@ class KeptMaps:
             return table.sort_by("row")
 
 
-def map_id(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
-    """Hash of all that a map depends on."""
-    whole = (VERSION, corpus.id, embedder.id, sorted(settings.relevant().items()))
-    return hashlib.sha256(repr(whole).encode()).hexdigest()[:24]
+def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
+    """All that a map depends on, equal for equal maps.
+
+    ``neuralviz-map/1:`` and canonical JSON of ``corpus`` and ``embedder`` (their ids) and
+    ``settings`` (those that matter for the reducer). The ``1`` is `VERSION`.
+    """
+    depends_on = {"corpus": corpus.id, "embedder": embedder.id, "settings": settings.relevant()}
+    document = json.dumps(depends_on, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return f"neuralviz-map/{VERSION}:{document}"
+
+
+def map_ids(
+    corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
+) -> tuple[str, str]:
+    """Ids of a map: that of its cache key, and the one of versions before, which hashed a tuple."""
+    before = repr((VERSION, corpus.id, embedder.id, sorted(settings.relevant().items())))
+    return _id(cache_key(corpus, embedder, settings)), _id(before)
+
+
+def _id(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:_ID_LENGTH]
 
 
 def _map(row: Mapping[str, Any]) -> KeptMap:
@@ -207,8 +225,8 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "notes": kept.notes,
         "metric": metric,
     }
-    own = {name: getattr(kept, name) for name in _ABOUT[:-1]}
-    return own | {"about": json.dumps(about)}
+    columns = {name: getattr(kept, name) for name in _ABOUT[:-1]}
+    return columns | {"about": json.dumps(about)}
 
 
 def _lists(column: pa.ChunkedArray) -> np.ndarray:

@@ -95,11 +95,11 @@ class Placer:
     """
 
     def __init__(self, store: CorpusStore, corpus: Corpus, kept: KeptMap) -> None:
-        known = {one.id: one for one in store.vectors.embedders()}
-        if kept.embedder not in known:
+        embedders = {one.id: one for one in store.vectors.embedders()}
+        if kept.embedder not in embedders:
             raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
         self.kept = kept
-        self.embedder = known[kept.embedder]
+        self.embedder = embedders[kept.embedder]
         self.vectors: np.ndarray = store.vectors.get(self.embedder, store.keys(corpus))
         self.projection: Projection = KeptMaps(store).projection(kept)
 

@@ -121,12 +121,13 @@ def neighbours_of_points(coordinates: np.ndarray, k: int) -> Neighbours:
     n = len(coordinates)
     k = min(k, n - 1)
     distances, indices = KDTree(coordinates).query(coordinates, k + 1)
-    own = indices == np.arange(n)[:, None]
-    own[~own.any(axis=1), -1] = True  # among many points at one place it may not find itself
+    is_itself = indices == np.arange(n)[:, None]
+    # among many points at one place it may not find itself
+    is_itself[~is_itself.any(axis=1), -1] = True
     shape = (n, k)
     return Neighbours(
-        indices[~own].reshape(shape).astype(np.int32),
-        distances[~own].reshape(shape).astype(np.float32),
+        indices[~is_itself].reshape(shape).astype(np.int32),
+        distances[~is_itself].reshape(shape).astype(np.float32),
         "euclidean",
     )
 
@@ -217,11 +218,11 @@ def descend(
         if should_stop():
             raise Stopped
         rows = slice(start, start + step)
-        there = graph[rows]
+        near = graph[rows]
         distances = pair_distances(
-            vectors[rows].astype(np.float64), vectors[there].astype(np.float64), metric
+            vectors[rows].astype(np.float64), vectors[near].astype(np.float64), metric
         )
-        keys[rows] = sort_keys(distances, there.astype(np.int64) & 0xFFFFFFFF)
+        keys[rows] = sort_keys(distances, near.astype(np.int64) & 0xFFFFFFFF)
     itself = np.arange(n)[:, None]
     keys[(graph == itself) | (graph < 0)] = np.iinfo(np.int64).max
     found = np.sort(keys, axis=1)[:, :k]
@@ -253,12 +254,12 @@ def _with_itself(neighbours: Neighbours) -> Neighbours:
 
 def _without(neighbours: Neighbours, texts: np.ndarray) -> Neighbours:
     """[text, k - 1]: each row without its own text, or without the last if that is not in it."""
-    own = neighbours.indices == texts[:, None]
-    own[~own.any(axis=1), -1] = True
+    is_itself = neighbours.indices == texts[:, None]
+    is_itself[~is_itself.any(axis=1), -1] = True
     shape = (len(texts), neighbours.k - 1)
     return Neighbours(
-        neighbours.indices[~own].reshape(shape),
-        neighbours.distances[~own].reshape(shape),
+        neighbours.indices[~is_itself].reshape(shape),
+        neighbours.distances[~is_itself].reshape(shape),
         neighbours.metric,
     )
 
@@ -286,15 +287,15 @@ def _for_all(found: Neighbours, group: np.ndarray, k: int) -> Neighbours:
         each = np.arange(n_groups)
         for slot in range(k + 1):  # the place-th member of the column-th group fills it
             column = (ends <= slot).sum(axis=1)
-            there = near[each, column]
-            place = slot - (ends[each, column] - sizes[there])
-            slots[:, slot] = members[starts[there] + place]
+            groups = near[each, column]
+            place = slot - (ends[each, column] - sizes[groups])
+            slots[:, slot] = members[starts[groups] + place]
             apart[:, slot] = far[each, column]
         # equally near groups: their members in the order of the texts
         keys = np.sort(sort_keys(apart, slots.astype(np.int64)), axis=1)
         slots, apart = from_keys(keys)
         texts = members[starts[first] : (starts[first] + sizes[first : first + n_groups].sum())]
         rows = group[texts] - first
-        own = _without(Neighbours(slots[rows], apart[rows], found.metric), texts)
-        indices[texts], distances[texts] = own.indices, own.distances
+        others = _without(Neighbours(slots[rows], apart[rows], found.metric), texts)
+        indices[texts], distances[texts] = others.indices, others.distances
     return Neighbours(indices, distances, found.metric)

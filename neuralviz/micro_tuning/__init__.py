@@ -5,8 +5,9 @@ Names are resolved when they are first used: blueprints need no torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from neuralviz.lazy_names import lazy_names
 from neuralviz.micro_tuning.blueprints import (
     DEFAULT_BLUEPRINTS,
     Blueprint,
@@ -46,16 +47,11 @@ __all__ = [
     "predict_masked",
 ]
 
-_NEEDS_TORCH = {
-    "MaskedPredictions": "neuralviz.micro_tuning.predictions",
-    "micro_tune": "neuralviz.micro_tuning.loop",
-    "predict_masked": "neuralviz.micro_tuning.predictions",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NEEDS_TORCH:
-        raise AttributeError(f"module 'neuralviz.micro_tuning' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_NEEDS_TORCH[name]), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "MaskedPredictions": "neuralviz.micro_tuning.predictions",
+        "micro_tune": "neuralviz.micro_tuning.loop",
+        "predict_masked": "neuralviz.micro_tuning.predictions",
+    },
+)

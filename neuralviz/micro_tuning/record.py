@@ -18,7 +18,7 @@ HISTORY_BYTES = 1 << 26  # deltas kept epoch by epoch; of texts beyond it only t
 
 
 class RunRecord:
-    """What is known so far of a run over ``texts``.
+    """What is known so far of a run over ``texts``; `having` makes another one of more events.
 
     Attributes:
         model_id, settings, texts: what is run.
@@ -49,8 +49,8 @@ class RunRecord:
     def n_layers(self) -> int:
         return len(self.settings.layers)
 
-    def add(self, watched: WatchedEvent) -> None:
-        """Take in one event."""
+    def _add(self, watched: WatchedEvent) -> None:
+        """Take in one event; of a copy that nobody has read yet."""
         if watched.report is not None:
             self.reports[watched.report.index] = watched.report
         event, first = watched.event, watched.first
@@ -80,7 +80,7 @@ class RunRecord:
         grown.history = [kept.copy() for kept in self.history]
         grown.reports, grown.diverged = dict(self.reports), set(self.diverged)
         for event in events:
-            grown.add(event)
+            grown._add(event)
         return grown
 
     def _make_room(self, dims: Sequence[int]) -> None:

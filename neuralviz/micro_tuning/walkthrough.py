@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import TextError
+from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, finished
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
@@ -19,6 +19,7 @@ from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
     from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64
@@ -111,11 +112,26 @@ class AdamWStep:
     result: float
 
 
-def walk_through(model: LanguageModel, first: str, second: str, epochs: int = 10) -> Walkthrough:
+def walk_through(
+    model: LanguageModel,
+    first: str,
+    second: str,
+    epochs: int = 10,
+    *,
+    should_stop: ShouldStop = never,
+) -> Walkthrough:
     """Micro-tune on two short texts, as the paper does by default, and keep every number.
+
+    Args:
+        model: to be tuned.
+        first: the text that is followed.
+        second: the one that its embedding is compared with.
+        epochs: of the tuning.
+        should_stop: asked before every pass through the network.
 
     Raises:
         TextError: a text is empty or has more than 64 tokens.
+        Stopped: ``should_stop`` said so.
     """
     for number, text in enumerate(tokenize(model, [first, second]), 1):
         if len(text) > MAX_TOKENS:
@@ -123,11 +139,16 @@ def walk_through(model: LanguageModel, first: str, second: str, epochs: int = 10
                 f"Text {number} has {len(text):,} tokens. This page accepts texts of up to "
                 f"{MAX_TOKENS} tokens; use the Micro-tuning page for longer ones."
             )
-    events = list(micro_tune(model, [first, second], epochs=epochs, with_deltas=True))
+    events = list(
+        micro_tune(model, [first, second], epochs=epochs, with_deltas=True, should_stop=should_stop)
+    )
     tuning = finished(events)
     text, settings = tuning.texts[0], tuning.settings
-    before = predict_masked(model, text, settings, None)
-    after = predict_masked(model, text, settings, [delta[0] for delta in tuning.deltas])
+    deltas = [delta[0] for delta in tuning.deltas]
+    before = predict_masked(model, text, settings, None, should_stop=should_stop)
+    after = predict_masked(model, text, settings, deltas, should_stop=should_stop)
+    if should_stop():
+        raise Stopped
     parameters = dict(model.network.named_parameters())
     return Walkthrough(
         tuning=tuning,

@@ -6,9 +6,9 @@ imported when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from neuralviz.lazy_names import lazy_names
 from neuralviz.models.language_model import LanguageModel, Layer, TextModel
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.tokens import TokenizedText, tokenize
@@ -31,15 +31,12 @@ __all__ = [
     "tokenize",
 ]
 
-_LOADERS = {
-    "export_model": "neuralviz.models.loading",
-    "load_model": "neuralviz.models.loading",
-    "load_sentence_transformer": "neuralviz.models.sentence_transformer",
-    "load_text_model": "neuralviz.models.loading",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LOADERS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LOADERS[name]), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "export_model": "neuralviz.models.loading",
+        "load_model": "neuralviz.models.loading",
+        "load_sentence_transformer": "neuralviz.models.sentence_transformer",
+        "load_text_model": "neuralviz.models.loading",
+    },
+)

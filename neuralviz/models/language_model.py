@@ -204,8 +204,8 @@ class LanguageModel(TextModel):
             chosen = self.last_block_layers
         else:
             chosen = (names,) if isinstance(names, str) else tuple(names)
-        known = {layer.name for layer in self.layers}
-        unknown = [name for name in chosen if name not in known]
+        names_of_all = {layer.name for layer in self.layers}
+        unknown = [name for name in chosen if name not in names_of_all]
         if unknown:
             raise SettingsError(
                 f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model {self.id}. "

@@ -42,16 +42,32 @@ def drawn_rows(n: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(n, MOST_DRAWN, replace=False))
 
 
+@dataclass(frozen=True, eq=False)
+class Standout:
+    """What stands out on a map.
+
+    Attributes:
+        selected: row numbers; the other points fade. None where nothing is selected.
+        highlighted: row number of the point with a ring.
+        placed: new sentences and their [2 or 3] coordinates.
+    """
+
+    selected: np.ndarray | None = None
+    highlighted: int | None = None
+    placed: Sequence[tuple[str, np.ndarray]] = ()
+
+
+NO_STANDOUT = Standout()
+
+
 def map_figure(
     coordinates: np.ndarray,
     rows: np.ndarray,
     colour: PointColour | None = None,
     *,
     title: str,
-    selected: np.ndarray | None = None,
+    standout: Standout = NO_STANDOUT,
     texts: Sequence[str] | None = None,
-    placed: Sequence[tuple[str, np.ndarray]] = (),
-    highlighted: int | None = None,
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,
 ) -> go.Figure:
@@ -64,16 +80,15 @@ def map_figure(
         rows: [text] numbers that say which texts they are.
         colour: what the points are coloured by; one colour if None.
         title: of the figure; escaped here.
-        selected: row numbers; the other points fade. None where nothing is selected.
+        standout: what is selected, highlighted and placed.
         texts: [text] shown where one points at them; for corpora small enough to be sent whole.
-        placed: new sentences and their [2 or 3] coordinates.
-        highlighted: row number of the point with a ring.
         axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     points = np.asarray(coordinates, dtype=np.float32)
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
+    selected, highlighted, placed = standout.selected, standout.highlighted, standout.placed
     chosen = None if selected is None else np.isin(rows, selected)
     figure = go.Figure()
     for group in _groups(colour, len(rows), flat, bool(axes)):
@@ -133,22 +148,22 @@ def _groups(colour: PointColour | None, n: int, flat: bool, axes: bool) -> Itera
 
 def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[_Group]:
     name = _in_template(shorten(colour.name, _HOVERED_NAME))
-    known = np.isfinite(values)
-    if not known.all():
+    is_finite = np.isfinite(values)
+    if not is_finite.all():
         trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
-        yield _Group(np.flatnonzero(~known), trace, {"color": GREY})
+        yield _Group(np.flatnonzero(~is_finite), trace, {"color": GREY})
     says = f"{name}: %{{marker.color:{colour.number_format}}}"
     trace = {"hovertemplate": says, "showlegend": False}
     marker = {"showscale": True, **_scale_of(colour, values, axes)}
-    yield _Group(np.flatnonzero(known), trace, marker, values)
+    yield _Group(np.flatnonzero(is_finite), trace, marker, values)
 
 
 def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
     """Range, colours and colour bar of numbers, for a marker."""
-    known = values[np.isfinite(values)]
-    low, high = np.quantile(known, (0.01, 0.99)).tolist() if len(known) else (0.0, 1.0)
-    if low == high and len(known):
-        low, high = float(known.min()), float(known.max())
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
+    if low == high and len(finite):
+        low, high = float(finite.min()), float(finite.max())
     signed = low < 0 < high
     if signed:
         low, high = symmetric_range([low, high])

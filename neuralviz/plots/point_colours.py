@@ -79,12 +79,12 @@ def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:
         values: [text].
     """
     numbers = np.asarray(values, dtype=np.float64)
-    known = numbers[np.isfinite(numbers)]
-    if np.abs(known).max(initial=0) < EXACT_IN_FLOAT32:
+    finite = numbers[np.isfinite(numbers)]
+    if np.abs(finite).max(initial=0) < EXACT_IN_FLOAT32:
         numbers = numbers.astype(np.float32)
     number_format = ".3~g"
-    if len(known) and (known == np.round(known)).all():
-        number_format = ",.0f" if np.abs(known).max() >= 10_000 else ".0f"
+    if len(finite) and (finite == np.round(finite)).all():
+        number_format = ",.0f" if np.abs(finite).max() >= 10_000 else ".0f"
     return PointColour(
         name, values=np.where(np.isfinite(numbers), numbers, np.nan), number_format=number_format
     )

@@ -170,10 +170,10 @@ def _put_together(found: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]
     labels[free_name("file", columns)] = files
     if any(folders):
         labels[free_name("folder", columns)] = folders
-    unique, said = unique_ids(ids)
+    unique, id_notes = unique_ids(ids)
     return ReadTexts(
         texts=tuple(text for _, read in found for text in read.texts),
-        notes=notes + said,
+        notes=notes + id_notes,
         ids=unique,
         column=next((read.column for _, read in found if read.column is not None), None),
         columns=columns,

@@ -54,10 +54,10 @@ class Objects:
         """All rows; ``why`` is what is said of those that were left out."""
         if self.wrong:
             where = name_lines(self.wrong, self.unit)
-            said = f"Skipped {many(len(self.wrong), self.unit)}: {why} ({where})."
+            sentence = f"Skipped {many(len(self.wrong), self.unit)}: {why} ({where})."
             if not self.lines:
-                raise TextError(f"Could not read {self.name} as a table. {said}")
-            notes += (said,)
+                raise TextError(f"Could not read {self.name} as a table. {sentence}")
+            notes += (sentence,)
         notes += tuple(left_out(column, "lists of numbers") for column in sorted(self.vectors))
         return Table(
             tuple(self.columns), tuple(self.columns.values()), self.lines, notes, self.unit

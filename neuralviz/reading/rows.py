@@ -42,7 +42,7 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
         texts: columns that may not be blank, and not too long.
         numbers: columns that have to hold numbers.
     """
-    said = [table.column(name) for name in texts]
+    written = [table.column(name) for name in texts]
     typed = [_with_points(table.column(name)) for name in numbers]
     used: list[int] = []
     values: list[list[float]] = []
@@ -50,9 +50,9 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
     for place, line in enumerate(table.lines):
         row = [finite_number(column[place]) for column in typed]
         finite = [value for value in row if value is not None]
-        if not all(tidy(column[place]) for column in said):
+        if not all(tidy(column[place]) for column in written):
             without_text.append(line)
-        elif max(len(column[place]) for column in said) > MAX_CHARACTERS:
+        elif max(len(column[place]) for column in written) > MAX_CHARACTERS:
             too_long.append(line)
         elif len(finite) < len(row):
             without_number.append(line)
@@ -70,7 +70,7 @@ def usable_rows(table: Table, texts: Sequence[str], numbers: Sequence[str] = ())
             notes += (f"Skipped {many(len(lines), 'row')}: {why} ({where}).",)
     return UsableRows(
         places=tuple(used),
-        texts=tuple(tuple(tidy(column[place]) for place in used) for column in said),
+        texts=tuple(tuple(tidy(column[place]) for place in used) for column in written),
         numbers=tuple(np.array(values, dtype=np.float64).reshape(len(used), len(numbers)).T),
         notes=notes,
     )

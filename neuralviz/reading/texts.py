@@ -114,8 +114,8 @@ def _plain_texts(source: Source, mode: Mode, most: int) -> ReadTexts:
                 starts.append(start)
                 n_texts += not blank
         notes = lines.notes
-    texts, said, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
-    return ReadTexts(texts, notes + said + more)
+    texts, cut_notes, _ = clean_texts(parts, starts, blanks="line" if mode == "line" else "")
+    return ReadTexts(texts, notes + cut_notes + more)
 
 
 def _parts(lines: Iterator[tuple[int, str]], mode: Mode) -> Iterator[tuple[int, str]]:
@@ -165,8 +165,8 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
         id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
     ids: tuple[str, ...] | None = None
     if id_column is not None:
-        ids, said = unique_ids(texts if id_column == column else labels[id_column])
-        notes += said
+        ids, id_notes = unique_ids(texts if id_column == column else labels[id_column])
+        notes += id_notes
     return ReadTexts(texts, notes + table.notes, ids, column, columns, labels)
 
 

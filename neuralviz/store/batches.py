@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import Stopped, UnreadableTextError
+from neuralviz.errors import Stopped, StoreError, UnreadableTextError
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
@@ -109,12 +109,21 @@ class Keeper:
 
 @contextmanager
 def keeping(keepers: Sequence[Keeper]) -> Iterator[None]:
-    """Whatever ends the work, what is finished is kept."""
+    """Whatever ends the work, what is finished is kept, by each keeper that can.
+
+    Raises:
+        StoreError: one cannot, and the work did not fail itself: why it did comes first.
+    """
+    failed = False
     try:
         yield
+    except Exception as error:
+        failed = not isinstance(error, Stopped)
+        raise
     finally:
-        for keeper in keepers:
-            keeper.keep()
+        with suppress(StoreError) if failed else nullcontext(), ExitStack() as stack:
+            for keeper in keepers:
+                stack.callback(keeper.keep)
 
 
 class Part:

@@ -252,10 +252,10 @@ class CorpusStore:
             if rows is not None and len(rows) <= _ASKED_ONE_BY_ONE:
                 query = query.where(f"row IN ({', '.join(str(int(row)) for row in rows) or -1})")
             table = query.to_arrow()
-            there = table["row"].to_numpy()
-            order = np.argsort(there)
+            stored = table["row"].to_numpy()
+            order = np.argsort(stored)
             if rows is not None:
-                order = order[np.searchsorted(there[order], np.asarray(rows, dtype=np.int64))]
+                order = order[np.searchsorted(stored[order], np.asarray(rows, dtype=np.int64))]
             column = table[name].take(pa.array(order))
             return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
 
@@ -280,8 +280,8 @@ def _entry(corpus: Corpus) -> dict[str, str]:
         "n_distinct": corpus.n_distinct,
         "columns": [[column.name, column.kind] for column in corpus.columns],
     }
-    own = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
-    return own | {"about": json.dumps(about)}
+    columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
+    return columns | {"about": json.dumps(about)}
 
 
 def _tidy(name: str) -> str:

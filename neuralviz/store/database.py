@@ -148,19 +148,21 @@ class Database:
         except (OSError, RuntimeError, ValueError) as error:
             raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
 
-    def _refusal(self, said: str) -> str:
+    def _refusal(self, message: str) -> str:
         """Why something was not written, in a sentence."""
-        if any(sign in said for sign in _DISK_FULL):
+        if any(sign in message for sign in _DISK_FULL):
             return (
                 f"The disk with {self.folder} is full. Free some space and try again. "
                 "Nothing saved earlier was lost."
             )
-        if any(sign in said for sign in _FORBIDDEN):
+        if any(sign in message for sign in _FORBIDDEN):
             return (
                 f"Cannot write to {self.folder}. Change its permissions, or set "
                 "NEURALVIZ_HOME to another folder."
             )
-        return f"Could not save to {self.folder} ({_reason(said)}). Nothing saved earlier was lost."
+        return (
+            f"Could not save to {self.folder} ({_reason(message)}). Nothing saved earlier was lost."
+        )
 
     def _connect(self) -> DBConnection:
         os.environ.setdefault("LANCEDB_LOG", "error")  # else it tells of every new table
@@ -218,6 +220,6 @@ def rows_of(lists: pa.Array) -> np.ndarray:
     return values.reshape(-1, lists.type.list_size)
 
 
-def _reason(said: str) -> str:
+def _reason(message: str) -> str:
     """What the database says, without the places in its source."""
-    return _SOURCE.sub("", " ".join(said.split())).strip(" ,.")[:200]
+    return _SOURCE.sub("", " ".join(message.split())).strip(" ,.")[:200]

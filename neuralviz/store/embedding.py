@@ -125,9 +125,9 @@ def embed(
     kept = store.register(embedder)
     missing = ~store.has(kept, different.keys)
     tally = _Tally(kept, different, with_vectors)
-    known = np.flatnonzero(~missing)
-    for start in range(0, max(len(known), 1), BLOCK):
-        some = known[start : start + BLOCK]
+    has_vector = np.flatnonzero(~missing)
+    for start in range(0, max(len(has_vector), 1), BLOCK):
+        some = has_vector[start : start + BLOCK]
         found = store.find(kept, different.keys[some], with_vectors=with_vectors)
         missing[some[~found.mask]] = True  # forgotten meanwhile
         tally.found += int(found.mask.sum())

@@ -94,8 +94,8 @@ class KeptVectors:
 
     def of(self, embedder: Embedder) -> KeptEmbedder | None:
         """The place of an embedder's vectors, also one that a version before made; None without."""
-        known = {kept.id: kept for kept in self.embedders()}
-        return next((known[one] for one in embedder_ids(embedder) if one in known), None)
+        by_id = {kept.id: kept for kept in self.embedders()}
+        return next((by_id[one] for one in embedder_ids(embedder) if one in by_id), None)
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         """Make a place for an embedder's vectors, if there is none yet."""
@@ -108,7 +108,7 @@ class KeptVectors:
     def restore(self, embedder_id: str, spec: str, dim: int) -> KeptEmbedder:
         """`register` for vectors that were computed elsewhere, by an embedder of this id."""
         kept = KeptEmbedder(embedder_id, spec, dim)
-        if kept.id in {known.id for known in self.embedders()}:
+        if kept.id in {one.id for one in self.embedders()}:
             return kept
         schema = pa.schema(
             [
@@ -170,8 +170,8 @@ class KeptVectors:
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.empty((len(distinct), embedder.dim), dtype=np.float32)
         found = np.zeros(len(distinct), dtype=bool)
-        for at, batch, known in self._matches(embedder, distinct, ["vector"]):
-            out[at] = rows_of(batch["vector"])[known]
+        for at, batch, matched in self._matches(embedder, distinct, ["vector"]):
+            out[at] = rows_of(batch["vector"])[matched]
             found[at] = True
         if not found.all():
             raise StoreError(
@@ -184,8 +184,8 @@ class KeptVectors:
         """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.full((len(distinct), 2), np.nan)
-        for at, batch, known in self._matches(embedder, distinct, _LOSSES):
-            out[at] = _losses_of(batch)[known]
+        for at, batch, matched in self._matches(embedder, distinct, _LOSSES):
+            out[at] = _losses_of(batch)[matched]
         return out[places]
 
     def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
@@ -195,11 +195,11 @@ class KeptVectors:
         loss = np.full((len(distinct), 2), np.nan)
         vectors = np.empty((len(distinct) * with_vectors, embedder.dim), dtype=np.float32)
         columns = [*_LOSSES, *["vector"] * with_vectors]
-        for at, batch, known in self._matches(embedder, distinct, columns):
+        for at, batch, matched in self._matches(embedder, distinct, columns):
             mask[at] = True
-            loss[at] = _losses_of(batch)[known]
+            loss[at] = _losses_of(batch)[matched]
             if with_vectors:
-                vectors[at] = rows_of(batch["vector"])[known]
+                vectors[at] = rows_of(batch["vector"])[matched]
         found = places[mask[places]]
         return Found(mask[places], vectors[found] if with_vectors else None, loss[found])
 
@@ -208,8 +208,8 @@ class KeptVectors:
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray]]:
         """Piece by piece: places among the keys, some columns, and which of their rows it is."""
         for batch in self._database.batches(_table(embedder), ["key", *columns]):
-            at, known = _match(distinct, keys_of(batch["key"]))
-            yield at, batch, known
+            at, matched = _match(distinct, keys_of(batch["key"]))
+            yield at, batch, matched
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
@@ -226,11 +226,11 @@ class KeptVectors:
     def forget(self, keys: np.ndarray) -> None:
         """Delete the vectors of some texts, whoever made them."""
         for embedder in self.embedders():
-            known = keys[np.isin(keys, self._keys(embedder))]
-            if not len(known):
+            kept_keys = keys[np.isin(keys, self._keys(embedder))]
+            if not len(kept_keys):
                 continue
-            for start in range(0, len(known), _DELETED_AT_ONCE):
-                part = known[start : start + _DELETED_AT_ONCE]
+            for start in range(0, len(kept_keys), _DELETED_AT_ONCE):
+                part = kept_keys[start : start + _DELETED_AT_ONCE]
                 self._database.write(partial(self._delete, embedder, part))
             self.compact(embedder)
 
@@ -283,10 +283,10 @@ def _literal(key: bytes) -> str:
     return f"X'{key.ljust(KEY_BYTES, bytes(1)).hex()}'"  # numpy leaves out zeros at the end
 
 
-def _match(wanted: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places in ``wanted``, sorted, of what is ``there``, and a mask of what was found."""
+def _match(wanted: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in ``wanted``, sorted, of what is ``stored``, and a mask of what was found."""
     if not len(wanted):
-        return np.zeros(0, dtype=np.int64), np.zeros(len(there), dtype=bool)
-    at = np.minimum(np.searchsorted(wanted, there), len(wanted) - 1)
-    known = wanted[at] == there
-    return at[known], known
+        return np.zeros(0, dtype=np.int64), np.zeros(len(stored), dtype=bool)
+    at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
+    matched = wanted[at] == stored
+    return at[matched], matched

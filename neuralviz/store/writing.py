@@ -124,13 +124,13 @@ def check_folder(path: Path) -> None:
         NeuralvizError: it is a file, or it, or what it would be created in, is not ours to write
             to.
     """
-    there = path.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise NeuralvizError(f"{there} is a file. Enter the name of a folder.")
-    if not os.access(there, os.W_OK):
-        raise NeuralvizError(f"Cannot write to the folder {there}.")
+    folder = path.absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NeuralvizError(f"{folder} is a file. Enter the name of a folder.")
+    if not os.access(folder, os.W_OK):
+        raise NeuralvizError(f"Cannot write to the folder {folder}.")
 
 
 def write_text(path: Path, text: str) -> None:

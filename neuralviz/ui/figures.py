@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from neuralviz.plots.theme import standalone_html
 from neuralviz.store.writing import frame_csv
-from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, live_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,9 +36,7 @@ def show_figure(
     name: str,
     height: int = 420,
     alt: str = "",
-    on_click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore",
-    on_select: Literal["ignore"] | Callable[[list[int]], None] = "ignore",
-    on_hover: Literal["ignore"] | Callable[[int], None] = "ignore",
+    handlers: Handlers = NO_HANDLERS,
     page: Callable[[], str] | None = None,
     more: Sequence[Download] = (),
 ) -> dict[str, Any] | None:
@@ -52,7 +50,7 @@ def show_figure(
         name: file name of everything that is downloaded, without ending.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
-        on_click, on_select, on_hover: as of `live_figure`.
+        handlers: as of `live_figure`.
         page: makes the standalone page; by default it is the figure on white.
         more: files that are offered beside these.
 
@@ -63,9 +61,7 @@ def show_figure(
         figure,
         key=key,
         height=height,
-        on_click=on_click,
-        on_select=on_select,
-        on_hover=on_hover,
+        handlers=handlers,
         alt=alt,
         name=name,
     )

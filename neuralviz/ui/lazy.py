@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import fields, is_dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -17,7 +19,7 @@ T = TypeVar("T")
 class Lazy:
     """Named values, each made once whichever threads ask for it, and shared by all of them.
 
-    Arrays are made read-only. A value whose making fails is made anew the next time.
+    They are made read-only (`frozen`). A value whose making fails is made anew the next time.
 
     Args:
         kept: so many are held; the one that was used longest ago goes first.
@@ -50,8 +52,22 @@ class Lazy:
 
 
 def frozen(value: T) -> T:
-    """``value`` itself; an array in it, or in an attribute of it, is made read-only."""
-    for one in (value, *getattr(value, "__dict__", {}).values()):
-        if isinstance(one, np.ndarray):
-            one.flags.writeable = False
+    """``value`` itself, every array in it read-only: in tuples, mappings and dataclasses, too.
+
+    Raises:
+        TypeError: a list, a dict, a set or a dataclass that is not frozen is in it.
+    """
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, list | dict | set):
+        raise TypeError(f"A {type(value).__name__} can be changed by whoever shares it.")
+    elif isinstance(value, tuple | MappingProxyType):
+        for one in value.values() if isinstance(value, MappingProxyType) else value:
+            if not isinstance(one, str):
+                frozen(one)
+    elif is_dataclass(value) and not isinstance(value, type):
+        if not value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise TypeError(f"A {type(value).__name__} can be changed by whoever shares it.")
+        for field in fields(value):
+            frozen(getattr(value, field.name))
     return value

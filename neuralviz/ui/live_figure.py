@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,14 +35,34 @@ _component = streamlit.components.v2.component(
 )
 
 
+@dataclass(frozen=True)
+class Handlers:
+    """What is called when somebody points at a figure, before the script (or fragment) runs again.
+
+    Attributes:
+        click: called with the click on a point or a cell; ``"rerun"`` runs the script alone.
+        select: called with the ``customdata`` of all points within a lasso or a box, which are
+            whole numbers; with none after a double click. Drawing with the mouse is then a lasso,
+            unless ``layout.dragmode`` says otherwise. When the figure changes, what it says is
+            selected takes the lasso's place.
+        hover: called with the ``customdata``, a whole number, of the point on which the pointer
+            rests; the next one waits until that is done.
+    """
+
+    click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore"
+    select: Literal["ignore"] | Callable[[list[int]], None] = "ignore"
+    hover: Literal["ignore"] | Callable[[int], None] = "ignore"
+
+
+NO_HANDLERS = Handlers()
+
+
 def live_figure(
     figure: go.Figure,
     *,
     key: str,
     height: int = 360,
-    on_click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore",
-    on_select: Literal["ignore"] | Callable[[list[int]], None] = "ignore",
-    on_hover: Literal["ignore"] | Callable[[int], None] = "ignore",
+    handlers: Handlers = NO_HANDLERS,
     alt: str = "",
     name: str = "",
 ) -> dict[str, Any] | None:
@@ -54,14 +75,7 @@ def live_figure(
     Args:
         key: names the figure on the page; neither empty nor with two underscores in a row.
         height: px, kept from the first moment.
-        on_click: ``"rerun"`` runs the script (or fragment) again when a point or a cell is
-            clicked; a function is called with the click before that.
-        on_select: called with the ``customdata`` of all points within a lasso or a box, which are
-            whole numbers, before the script runs again; with none after a double click. Drawing
-            with the mouse is then a lasso, unless ``layout.dragmode`` says otherwise. When the
-            figure changes, what it says is selected takes the lasso's place.
-        on_hover: called with the ``customdata``, a whole number, of the point on which the pointer
-            rests, before the script runs again; the next one waits until that is done.
+        handlers: of clicks, selections and hovering.
         alt: what a screen reader says; the figure's title if empty.
         name: file name of the pictures, without ending; ``key`` if empty.
 
@@ -82,9 +96,9 @@ def live_figure(
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={version('plotly')}",
         "alt": alt or figure.layout.title.text or key,
         "name": name or key,
-        "clicks": on_click != "ignore",
-        "selects": on_select != "ignore",
-        "hovers": on_hover != "ignore",
+        "clicks": handlers.click != "ignore",
+        "selects": handlers.select != "ignore",
+        "hovers": handlers.hover != "ignore",
     }
 
     def hand_over(event: str, handle: object) -> None:
@@ -95,8 +109,8 @@ def live_figure(
         key=key,
         data=json.dumps(spec).encode() + b"\n" + drawn,
         height=height,
-        on_click_change=lambda: hand_over("click", on_click),
-        on_select_change=lambda: hand_over("select", on_select),
-        on_hover_change=lambda: hand_over("hover", on_hover),
+        on_click_change=lambda: hand_over("click", handlers.click),
+        on_select_change=lambda: hand_over("select", handlers.select),
+        on_hover_change=lambda: hand_over("hover", handlers.hover),
     )
     return result.get("click")

@@ -8,10 +8,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.plots.corpus_map import map_figure
+from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.plots.point_colours import by_category
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.live_figure import Handlers, live_figure
 
 
 @st.fragment(run_every=0.3)
@@ -44,16 +44,14 @@ def maps(flat: bool) -> None:
     colour = by_category("parity", ["odd" if row % 2 else "even" for row in rows])
     chosen = st.session_state.get("selected")
     for column, name in zip(st.columns(2 if flat else 1), ("one", "other"), strict=False):
-        figure = map_figure(points, rows, colour, title=name, selected=chosen)
+        figure = map_figure(points, rows, colour, title=name, standout=Standout(selected=chosen))
         with column:
             live_figure(
                 figure,
                 key=f"map-{name}",
                 height=420,
                 alt=f"map {name}",
-                on_select=note("selected"),
-                on_hover=note("hovered"),
-                on_click=note("clicked"),
+                handlers=Handlers(note("clicked"), note("selected"), note("hovered")),
             )
 
 
@@ -76,7 +74,7 @@ heatmap = go.Figure(
         customdata=[[f"{row}-{column}" for column in range(4)] for row in range(3)],
     )
 )
-clicked = live_figure(heatmap, key="heat", on_click="rerun")
+clicked = live_figure(heatmap, key="heat", handlers=Handlers("rerun"))
 st.text(f"clicked {clicked}")
 show_figure(
     go.Figure(go.Bar(x=["one", "two"], y=[1, 2])),

@@ -195,8 +195,7 @@ def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:
 
     settings = check_settings(bundled, learning_rate=1e20, epochs=3)
     record = RunRecord("bundled", settings, ["A text."])
-    for event in watch(bundled, record.texts, settings):
-        record.add(event)
+    record = record.having(list(watch(bundled, record.texts, settings)))
     assert record.diverged == {0}
     assert record.loss_rose(0)
     assert not (record.loss == 0).any()
@@ -209,8 +208,7 @@ def test_a_long_text_does_not_take_the_shares_from_a_short_one(bundled) -> None:
 
     settings = check_settings(bundled, layers="last_block", epochs=1)
     record = RunRecord("bundled", settings, ["The dog barks.", "many words here " * 30, "Bye now."])
-    for event in watch(bundled, record.texts, settings):
-        record.add(event)
+    record = record.having(list(watch(bundled, record.texts, settings)))
     assert [record.reports[i].shares is None for i in range(3)] == [False, True, False]
     assert record.progress == 1
 
@@ -221,8 +219,7 @@ def test_history_beyond_the_limit_is_the_last_delta_only(bundled, monkeypatch) -
     settings = check_settings(bundled, epochs=3)
     monkeypatch.setattr(record, "HISTORY_BYTES", 4 * 3 * 1152)  # one text
     kept = record.RunRecord("bundled", settings, ["One text.", "Another."])
-    for event in watching.watch(bundled, kept.texts, settings):
-        kept.add(event)
+    kept = kept.having(list(watching.watch(bundled, kept.texts, settings)))
     assert not np.isnan(kept.delta(0, 0)).any()
     assert np.isnan(kept.delta(0, 1)[:2]).all()
     assert kept.delta(0, 1)[2] == pytest.approx(kept.last[0][1])

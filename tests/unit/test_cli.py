@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -526,3 +527,13 @@ def test_a_command_that_there_is_not(run: Callable[..., Result]):
     result = run("emed", "texts.txt")
     assert result.exit_code == 2
     assert "Did you mean 'embed'" in result.output
+
+
+def test_a_text_of_900_000_words_is_refused_in_seconds(run: Callable[..., Result]):
+    Path("texts.txt").write_text(" ".join(f"word{number % 977}" for number in range(900_000)))
+    start = time.monotonic()
+    result = run("embed", "texts.txt", "-o", "out.csv")
+    assert time.monotonic() - start < 20
+    assert result.exit_code != 0
+    assert "1 text with more than 1,000,000 characters" in " ".join(result.stderr.split())
+    assert not Path("out.csv").exists()

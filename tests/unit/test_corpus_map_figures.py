@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from neuralviz.plots.corpus_map import FADED, map_figure, marker_look
+from neuralviz.plots.corpus_map import FADED, Standout, map_figure, marker_look
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, by_category, by_number
 from neuralviz.plots.theme import SIGNED_POINTS, method_colour, standalone_html, style
@@ -93,7 +93,7 @@ def test_what_is_not_selected_fades(dimensions: int) -> None:
     coordinates, rows = points(40, dimensions), np.arange(40) + 100
     colour = by_category("topic", ["a"] * 20 + ["b"] * 20)
     selected = np.array([100, 105, 120, 999])
-    figure = map_figure(coordinates, rows, colour, title="map", selected=selected)
+    figure = map_figure(coordinates, rows, colour, title="map", standout=Standout(selected))
     bright = []
     for trace in figure.data:
         if dimensions == 2:
@@ -104,7 +104,8 @@ def test_what_is_not_selected_fades(dimensions: int) -> None:
     assert sorted(bright) == [100, 105, 120]
     assert sum(len(trace.x) for trace in figure.data) == 40
     assert [trace.name for trace in figure.data if trace.showlegend] == ["a", "b"]
-    nothing = map_figure(coordinates, rows, colour, title="map", selected=np.array([], dtype=int))
+    none = Standout(np.array([], dtype=int))
+    nothing = map_figure(coordinates, rows, colour, title="map", standout=none)
     if dimensions == 2:
         assert [trace.selectedpoints for trace in nothing.data] == [(), ()]
     else:
@@ -119,7 +120,7 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
         by_category(evil, [evil, "b"]),
         title=evil,
         texts=[f"{evil} {'word ' * 60}", "short"],
-        placed=[(evil, np.zeros(2))],
+        standout=Standout(placed=[(evil, np.zeros(2))]),
         axes=(evil, "second"),
     )
     assert "<b>" not in figure.layout.title.text + figure.layout.xaxis.title.text
@@ -135,14 +136,15 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
 
 def test_new_sentences_and_the_highlighted_row_lie_on_top() -> None:
     coordinates = points(5)
-    figure = map_figure(coordinates, np.arange(5) * 2, title="map", highlighted=4,
-                        placed=[("new", coordinates[0] + 1)])  # fmt: skip
+    standout = Standout(highlighted=4, placed=[("new", coordinates[0] + 1)])
+    figure = map_figure(coordinates, np.arange(5) * 2, title="map", standout=standout)
     _, ring, star = figure.data
     np.testing.assert_array_equal(ring.x, [coordinates[2, 0]] * 2)
     assert star.marker.symbol == "star"
     assert ring.customdata is star.customdata is None  # never part of a lasso's rows
     assert figure.layout.annotations[0].text == "<b>new</b>"
-    assert len(map_figure(coordinates, np.arange(5), title="map", highlighted=77).data) == 1
+    absent = map_figure(coordinates, np.arange(5), title="map", standout=Standout(highlighted=77))
+    assert len(absent.data) == 1
 
 
 def test_few_points_are_large_and_many_can_be_seen_through() -> None:
@@ -201,8 +203,7 @@ def test_nothing_and_one_point_can_be_drawn(n: int, dimensions: int) -> None:
             np.arange(n),
             colour,
             title="",
-            selected=np.arange(n),
-            placed=[("new", np.zeros(dimensions))],
+            standout=Standout(np.arange(n), placed=[("new", np.zeros(dimensions))]),
             axes=["first", "second", "third"][:dimensions],
         )
         assert sum(len(trace.x) for trace in figure.data) == n + 1

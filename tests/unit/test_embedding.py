@@ -284,6 +284,35 @@ def test_threads_share_a_small_store() -> None:
     assert store._bytes == sum(vector.nbytes for vector, _ in store._vectors.values())
 
 
+class Full:
+    """Keeps nothing; notes that it was asked to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def keep(self) -> None:
+        self.asked += 1
+        raise StoreError("The disk is full.")
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "raised"),
+    [
+        (None, StoreError),
+        (Stopped(), StoreError),  # which promises that what is finished is kept
+        (ModelError("The model is broken."), ModelError),
+    ],
+)
+def test_every_keeper_is_asked_and_the_first_reason_is_raised(
+    ended_by: Exception | None, raised: type[Exception]
+) -> None:
+    keepers = [Full(), Full()]
+    with pytest.raises(raised), batches.keeping(keepers):
+        if ended_by is not None:
+            raise ended_by
+    assert [keeper.asked for keeper in keepers] == [1, 1]
+
+
 def test_disk_full_is_said_at_the_end_too(tmp_path: Path) -> None:
     store = KeptVectors(Database(tmp_path / "kept"))
 

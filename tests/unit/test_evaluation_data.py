@@ -11,6 +11,7 @@ from neuralviz.evaluation.data import (
     LabelledData,
     ParaphraseData,
     ScoredData,
+    Thresholds,
     scored_data,
 )
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
@@ -47,10 +48,10 @@ def test_pairs_have_their_texts_once() -> None:
 def test_bounds_fit_scores_within_0_and_1() -> None:
     data = read("a,b,score\nx,y,1\nx,z,0\nz,y,1\n")
     assert (data.similar, data.dissimilar) == (0.8, 0.4)
-    data = read(PAIRS, similar=4.6, dissimilar=0.5)
+    data = read(PAIRS, thresholds=Thresholds(4.6, 0.5))
     assert (data.is_similar.sum(), data.is_dissimilar.sum()) == (1, 1)
     with pytest.raises(SettingsError, match="must be above the one for dissimilar pairs"):
-        read(PAIRS, similar=1, dissimilar=2)
+        read(PAIRS, thresholds=Thresholds(1, 2))
 
 
 def test_groups_and_anchors() -> None:
@@ -118,7 +119,7 @@ def test_rows_without_a_score_are_left_out_with_a_note() -> None:
 
 def test_the_digest_is_of_everything_that_counts() -> None:
     texts = [PAIRS, PAIRS.replace("4.5", "4.4"), GROUPS, GROUPS.replace("b2,b", "b2,a"), LABELS]
-    digests = [read(text).digest for text in texts] + [read(PAIRS, similar=3).digest]
+    digests = [read(text).digest for text in texts] + [read(PAIRS, thresholds=Thresholds(3)).digest]
     assert len(set(digests)) == len(digests)
     assert read(PAIRS).digest == digests[0]
 

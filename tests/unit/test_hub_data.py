@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import constants
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
+from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData, Thresholds
 from neuralviz.evaluation.hub_data import KNOWN, HubData, load_hub_data
 
 pytest.importorskip("datasets")
@@ -42,7 +42,7 @@ def test_the_sts_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert data.texts[data.second[5]] == "b5"
     assert (data.is_similar.sum(), data.is_dissimilar.sum()) == (2, 3)
     assert len(load_hub_data("hf:stsb", max_rows=4).scores) == 4
-    assert load_hub_data("hf:stsb", similar=5).is_similar.sum() == 1
+    assert load_hub_data("hf:stsb", thresholds=Thresholds(5)).is_similar.sum() == 1
 
 
 def test_mrpc_has_similar_pairs_where_the_label_is_1(tmp_path, monkeypatch) -> None:

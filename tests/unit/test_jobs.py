@@ -7,13 +7,23 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+from neuralviz.embedders.specs import embedder_spec, models_now
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
+from neuralviz.evaluation.data import scored_data
+from neuralviz.evaluation.experiments import Row
+from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import run as runs
 from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.comparing import Compare
+from neuralviz.jobs.evaluating import Evaluate
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence
+from neuralviz.maps.settings import ProjectionSettings
 
 
 def here() -> bool:
@@ -388,6 +398,28 @@ def test_equal_settings_are_the_same_task_and_can_be_sent_elsewhere() -> None:
     run = RunQueue().submit(task, here)
     assert run.wait(5)
     assert (run.result, run.progress.share) == (3, 1.0)
+
+
+@pytest.mark.parametrize("method", ["mean", "neural+mean"])
+def test_a_folder_model_whose_files_have_changed_is_other_work(method: str, tmp_path: Path) -> None:
+    spec = embedder_spec(method, model_id=str(tmp_path))
+    data = scored_data("pairs", ["a", "b", "c"], ["d", "e", "f"], np.array([1.0, 3.0, 5.0]))
+    plan = EvaluationPlan((data,), (Row("row", spec, "row"),))
+    choice = MapChoice(spec, ProjectionSettings())
+    (tmp_path / "model.safetensors").write_bytes(b"old")
+
+    def tasks() -> list[Task]:
+        return [
+            Compare.now((spec,), ("a", "b")),
+            MakeMaps.now("corpus", (choice,)),
+            PlaceSentence("corpus", "map", spec, "a", models_now((spec,))),
+            Evaluate.now(plan),
+        ]
+
+    before = tasks()
+    assert before == tasks()
+    (tmp_path / "model.safetensors").write_bytes(b"newer")
+    assert not [old for old, new in zip(before, tasks(), strict=True) if old == new]
 
 
 # --- how long ----------------------------------------------------------------------------------

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.plots.point_colours import by_category, by_number
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.corpus.kept import OpenCorpus
-from neuralviz.ui.lazy import Lazy
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+from neuralviz.ui.lazy import Lazy, frozen
+from tests.support.embedders import HashEmbedder
 
 
 def test_a_value_is_made_once_whoever_asks() -> None:
@@ -82,3 +88,55 @@ def test_an_open_corpus_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
         assert isinstance(array, np.ndarray)
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
+
+
+def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    texts = tuple(f"Text {i}." for i in range(20))
+    corpus = CorpusStore().add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
+    *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
+    settings = ProjectionSettings("pca")
+    shown = OpenMap(corpus, make_map(CorpusStore(), corpus, embedded.embedder, settings))
+    with pytest.raises(FrozenInstanceError):
+        shown.kept = None
+    numbers = shown.colour("number", lambda: by_number("number", range(20)))
+    categories = shown.colour("category", lambda: by_category("category", "ab" * 10))
+    arrays = [
+        shown.coordinates, shown.clusters.labels, shown.losses, numbers.values, categories.codes,
+        shown.neighbours.indices, shown.neighbours.distances,
+        shown.neighbours_on_map.indices, shown.neighbours_on_map.distances,
+    ]  # fmt: skip
+    for array in arrays:
+        assert isinstance(array, np.ndarray)
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[1]
+    with pytest.raises(FrozenInstanceError):
+        shown.clusters.labels = None
+    assert isinstance(shown.axes, tuple)
+    topics = np.array(list("ab" * 10))
+    assert shown.accuracy("topic", topics, 3) is shown.accuracy("topic", topics, 3)
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: object
+    second: object
+
+
+@dataclass
+class Loose:
+    array: np.ndarray
+
+
+def test_all_that_is_in_a_value_is_frozen() -> None:
+    arrays = [np.zeros(2) for _ in range(3)]
+    frozen(Pair((arrays[0], "a"), MappingProxyType({"b": Pair(arrays[1], (arrays[2],))})))
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, Loose(np.zeros(2))])
+def test_what_can_be_changed_is_not_shared(value: object) -> None:
+    with pytest.raises(TypeError, match="can be changed"):
+        Lazy().get("it", lambda: (1, Pair(value, None)))

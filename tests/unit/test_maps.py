@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,16 @@ def test_the_same_request_finds_the_map_and_computes_nothing(
         assert make_map(CorpusStore(store.folder), corpus, embedder, other_seed) == kept
     monkeypatch.setattr(maps, "VERSION", maps.VERSION + 1)
     assert KeptMaps(store).find(corpus, embedder, PCA) is None
+
+
+def test_what_a_map_depends_on_is_written_down(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    key = maps.cache_key(corpus, embedder, PCA)
+    assert key == (
+        f'neuralviz-map/1:{{"corpus":"{corpus.id}","embedder":"{embedder.id}",'
+        '"settings":{"dimensions":3,"metric":"cosine","reducer":"pca"}}'
+    )
+    assert make_map(store, corpus, embedder, PCA).id == sha256(key.encode()).hexdigest()[:24]
 
 
 def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.embedders import EmbedderSpec, embedder_spec, make_embedder
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMaps, map_ids
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.store.corpora import CorpusStore
@@ -112,3 +112,5 @@ def test_vectors_and_maps_of_a_version_before_are_used(old_store: CorpusStore) -
     (kept_map,) = KeptMaps(old_store).of(corpus)
     found = make_map(old_store, corpus, before[0], ProjectionSettings("pca"))
     assert found == kept_map
+    cache_key_id, old_map_id = map_ids(corpus, before[0], ProjectionSettings("pca"))
+    assert kept_map.id == old_map_id != cache_key_id

@@ -419,6 +419,19 @@ def test_a_long_text_in_every_row_of_a_small_parquet_file_is_refused(as_dictiona
     assert time.monotonic() - start < 10
 
 
+def test_a_very_long_dictionary_of_a_parquet_file_is_refused() -> None:
+    texts = pa.array([f"{number:06} " + "a " * 500 for number in range(20_000)])
+    column = pa.array(range(20_000), pa.int32())
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"text": pa.DictionaryArray.from_arrays(column, texts)}), file)
+    start = time.monotonic()
+    with pytest.raises(
+        TextError, match=r"more than 10,000,000 characters in its first [\d,]+ rows"
+    ):
+        read_parquet("t.parquet", file, None, max_characters=10_000_000)
+    assert time.monotonic() - start < 10
+
+
 @pytest.mark.parametrize("as_dictionary", [True, False])
 def test_a_text_of_many_rows_is_in_memory_once(as_dictionary: bool) -> None:
     content = repeated_text(500_000, 1_000, as_dictionary=as_dictionary)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuralviz.errors import TextError
+from neuralviz.errors import Stopped, TextError
 from neuralviz.micro_tuning.walkthrough import walk_through
 
 
@@ -48,3 +48,19 @@ def test_long_and_empty_texts_are_refused(model):
         walk_through(model, "A cat.", "cat " * 100)
     with pytest.raises(TextError, match="Text 1 is empty"):
         walk_through(model, " ", "A cat.")
+
+
+def test_it_can_be_stopped_before_every_pass(model):
+    passes = 0
+
+    def count() -> bool:
+        nonlocal passes
+        passes += 1
+        return False
+
+    walk_through(model, "A cat.", "A dog.", epochs=2, should_stop=count)
+    assert passes >= 4
+    for last in range(1, passes + 1):
+        answers = iter([False] * (last - 1) + [True])
+        with pytest.raises(Stopped):
+            walk_through(model, "A cat.", "A dog.", epochs=2, should_stop=answers.__next__)

@@ -21,10 +21,7 @@ EPOCHS = 3
 
 def watched(model: LanguageModel, **options) -> RunRecord:
     settings = check_settings(model, epochs=EPOCHS, **options)
-    kept = RunRecord(model.id, settings, TEXTS)
-    for event in watch(model, TEXTS, settings):
-        kept.add(event)
-    return kept
+    return RunRecord(model.id, settings, TEXTS).having(list(watch(model, TEXTS, settings)))
 
 
 def saved_and_loaded(kept: RunRecord, tmp_path: Path) -> RunRecord:

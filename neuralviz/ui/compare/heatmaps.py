@@ -11,7 +11,7 @@ import streamlit as st
 from neuralviz.plots.compare import colour_range, similarity_heatmap, text_names
 from neuralviz.ui.compare.looking import as_table, choose_cell, chosen_pair, labels_of, order_of
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.live_figure import Handlers, live_figure
 from neuralviz.ui.page import plain
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def show_heatmaps(
                     numbers=partial(as_table, found),
                     name=name,
                     height=height,
-                    on_click=choose_cell,
+                    handlers=Handlers(choose_cell),
                 )
     if not live:
         st.caption("Click a cell to see its pair of texts below.")

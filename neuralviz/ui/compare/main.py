@@ -100,7 +100,7 @@ def show() -> None:
 def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) -> None:
     """Start a comparison where it was asked for; that of an example starts by itself."""
     last: Run[Comparison] | None = RUNS.last()
-    task = Compare(specs, tuple(read.texts))
+    task = Compare.now(specs, read.texts)
     is_new = last is None or last.task != task
     is_example = st.session_state.get("compare-source") == "Example"
     if is_new and (pressed or (is_example and not needs_asking(specs))):

@@ -20,6 +20,7 @@ from neuralviz.ui.compare.looking import (
     chosen_pair,
 )
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
 from neuralviz.words import many, number
 
@@ -155,7 +156,7 @@ def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: n
             numbers=lambda: _differences(a, b),
             name="difference",
             height=480,
-            on_click=choose_cell,
+            handlers=Handlers(choose_cell),
         )
         st.caption(
             f"Orange: {plain(a.method)} gives the pair a higher cosine similarity; "
@@ -168,7 +169,7 @@ def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: n
             numbers=lambda: all_pairs((a, b)),
             name="products",
             height=480,
-            on_click=choose_point,
+            handlers=Handlers(choose_point),
         )
         st.caption(_correlation_in_words(a, b))
 

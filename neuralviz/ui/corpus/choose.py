@@ -89,19 +89,19 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     return corpus
 
 
-def _follow_address(known: Collection[str]) -> None:
+def _follow_address(names: Collection[str]) -> None:
     """Choose the corpus of an address that has just been opened."""
     asked = st.query_params.get(CORPUS)
     if asked and asked != st.session_state.get(_IN_ADDRESS):
-        if asked in known:
+        if asked in names:
             st.session_state[CORPUS] = asked
         else:
             st.toast("The corpus in this link is not on this machine. Showing another one.")
     renamed = st.session_state.pop(_RENAMED, None)
-    if renamed in known:
+    if renamed in names:
         st.session_state[CORPUS] = renamed  # chosen anew, the box takes up the new name
-    if st.session_state.get(CORPUS) not in known:
-        st.session_state[CORPUS] = next(iter(known), None)
+    if st.session_state.get(CORPUS) not in names:
+        st.session_state[CORPUS] = next(iter(names), None)
 
 
 @st.dialog("Add a corpus", width="large")

@@ -12,16 +12,19 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.lazy import Lazy, frozen
+from neuralviz.ui.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
+    from neuralviz.evaluation.neighbourhoods import KnnAccuracy
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
@@ -80,14 +83,14 @@ class OpenCorpus:
                 continue
             values = self.labels(column.name)
             if column.kind == "number":
-                known = values[np.isfinite(values)]
-                n = len(np.unique(known))
-                if n > FEW_NUMBERS or (known % 1 != 0).any() or len(known) < TEXTS_A_NUMBER * n:
+                finite = values[np.isfinite(values)]
+                n = len(np.unique(finite))
+                if n > FEW_NUMBERS or (finite % 1 != 0).any() or len(finite) < TEXTS_A_NUMBER * n:
                     continue
                 values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
             n = len(set(values) - {""})
             if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-                found[column.name] = frozen(values)
+                found[column.name] = values
         return found
 
     @property
@@ -117,11 +120,7 @@ class OpenMap:
 
     @property
     def _points(self) -> tuple[np.ndarray, Clusters]:
-        def read() -> tuple[np.ndarray, Clusters]:
-            coordinates, clusters = KeptMaps(CorpusStore()).points(self.kept)
-            return frozen(coordinates), frozen(clusters)
-
-        return self._parts.get("points", read)
+        return self._parts.get("points", lambda: KeptMaps(CorpusStore()).points(self.kept))
 
     @property
     def neighbours(self) -> Neighbours:
@@ -181,19 +180,25 @@ class OpenMap:
 
         return self._parts.get("losses", read)
 
+    def accuracy(self, name: str, labels: np.ndarray, k: int) -> KnnAccuracy:
+        """How often ``k`` neighbours vote for a text's own label, of a column of the corpus."""
+        return self._parts.get(
+            ("accuracy", name, k), lambda: knn_accuracy(self.neighbours, labels.tolist(), k)
+        )
+
     def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
         """The colours of a name, made when they are first asked for; the last few are held."""
         return self._colours.get(name, make)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _open_corpus(folder: str, corpus_id: str) -> OpenCorpus:
-    return OpenCorpus(CorpusStore().corpus(corpus_id))
+def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
+    return OpenCorpus(CorpusStore(folder).corpus(corpus_id))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _open_map(folder: str, corpus_id: str, map_id: str) -> OpenMap:
-    store = CorpusStore()
+def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
+    store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
@@ -205,7 +210,7 @@ def _open_map(folder: str, corpus_id: str, map_id: str) -> OpenMap:
 
 def open_corpus(corpus: Corpus) -> OpenCorpus:
     """A corpus to look into."""
-    return _open_corpus(str(CorpusStore().folder), corpus.id)
+    return _open_corpus(CorpusStore().folder, corpus.id)
 
 
 def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
@@ -214,7 +219,7 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
     Raises:
         StoreError: it is gone.
     """
-    return _open_map(str(CorpusStore().folder), corpus.id, kept.id)
+    return _open_map(CorpusStore().folder, corpus.id, kept.id)
 
 
 def find_map(corpus: Corpus, choice: MapChoice) -> KeptMap | None:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.point_colours import cluster_names
@@ -320,17 +319,17 @@ def _accuracy(corpus: OpenCorpus) -> None:
         )
         return
     names = list(corpus.categories)[:MOST_LABELS]
-    near = {
-        method: open_map(corpus.corpus, kept).neighbours
+    by_method = {
+        method: open_map(corpus.corpus, kept)
         for method, kept in maps_by_method(corpus.corpus).items()
     }
     found = {
-        name: [knn_accuracy(one, list(corpus.categories[name]), K) for one in near.values()]
+        name: [one.accuracy(name, corpus.categories[name], K) for one in by_method.values()]
         for name in names
     }
     show_figure(
         accuracy_figure(
-            list(near),
+            list(by_method),
             {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names},
             {name: found[name][0].baseline for name in names},
             title=f"{K}-NN accuracy",
@@ -348,7 +347,7 @@ def _accuracy(corpus: OpenCorpus) -> None:
                 "majority baseline": one.baseline,
             }
             for name in names
-            for method, one in zip(near, found[name], strict=True)
+            for method, one in zip(by_method, found[name], strict=True)
         ),
         name="knn-accuracy",
         height=400,

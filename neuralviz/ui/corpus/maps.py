@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from neuralviz.embedders.specs import models_now
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
-from neuralviz.plots.corpus_map import drawn_rows, map_figure, map_page
+from neuralviz.plots.corpus_map import Standout, drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import table_bytes
@@ -18,6 +19,7 @@ from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.choose import file_name
 from neuralviz.ui.corpus.colours import colour_of, colours_of
 from neuralviz.ui.figures import Download, show_figure
+from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 
@@ -118,7 +120,9 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
-        task = PlaceSentence(shown.corpus.id, shown.kept.id, shown.spec, sentence, WAIT)
+        task = PlaceSentence(
+            shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
+        )
         if runs.of(task) is None and needs_asking((shown.spec,)):
             st.info(plain(f"The model of “{shown.label}” is not loaded."))
             if not st.button("Load the model", key=f"corpus-load-{shown.kept.id}"):
@@ -189,10 +193,8 @@ def _show_map(
         drawn,
         of_drawn,
         title=title,
-        selected=selected_rows(n),
+        standout=Standout(selected_rows(n), row if row is not None and row < n else None, lands),
         texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
-        placed=lands,
-        highlighted=row if row is not None and row < n else None,
         axes=shown.axes,
         uirevision=shown.kept.id,
     )
@@ -218,9 +220,11 @@ def _show_map(
         name=f"{file_name(corpus.corpus)} {shown.label}",
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
-        on_click=clicked,
-        on_select=lambda rows: select(rows, "selected"),
-        on_hover=hovered if n > MOST_SENT else "ignore",
+        handlers=Handlers(
+            clicked,
+            lambda rows: select(rows, "selected"),
+            hovered if n > MOST_SENT else "ignore",
+        ),
         page=lambda: map_page(
             shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title
         ),

@@ -25,7 +25,7 @@ WARM_UP_AFTER = 4.0  # seconds: the page is drawn before that takes a core
 
 def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     """Make the maps that are missing, in place of the session's last ones under way."""
-    RUNS.start(MakeMaps(corpus.id, tuple(choices)), again=True)
+    RUNS.start(MakeMaps.now(corpus.id, choices), again=True)
 
 
 def current_run(corpus: Corpus) -> Run[Mapped] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.embedders import METHODS, split_options
+from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.data import SIMILAR, DataSet, Kind, LabelledData, ScoredData
 from neuralviz.evaluation.experiments import EXPERIMENTS, Row, experiment_rows, method_rows
@@ -90,9 +91,9 @@ class Chosen:
         return self.plan.rows
 
     @property
-    def identity(self) -> str:
-        """Of all that the results depend on."""
-        return self.plan.cache_key()
+    def identity(self) -> tuple[object, ...]:
+        """Of all that the results depend on, files of models included."""
+        return self.plan.cache_key(), models_now(row.spec for row in self.rows)
 
 
 def choose() -> Chosen | None:

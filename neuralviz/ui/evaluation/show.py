@@ -33,7 +33,7 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
         chosen: what is measured.
         again: have what failed or was stopped done again; what is embedded is found.
     """
-    task = Evaluate(chosen.plan)
+    task = Evaluate.now(chosen.plan)
     last: Run[Filling] | None = RUNS.of(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed)

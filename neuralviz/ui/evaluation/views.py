@@ -57,8 +57,8 @@ def draw_view(view: str, results: Results) -> None:
 
 
 def _has(results: Results, view: str) -> bool:
-    known = [results.measured(0, at) for at in range(len(results.rows))]
-    found = [one for one in known if one is not None]
+    measured = [results.measured(0, at) for at in range(len(results.rows))]
+    found = [one for one in measured if one is not None]
     return {
         "Correlations": any(one.correlations is not None for one in found),
         "Errors": any(one.pairs or one.triplets for one in found),
@@ -91,13 +91,13 @@ def _correlations(results: Results) -> None:
 
 
 def _intervals(results: Results, name: str) -> pd.DataFrame:
-    known = [(label, one) for _, label, one in results.finished(0) if one.correlations]
+    measured = [(label, one) for _, label, one in results.finished(0) if one.correlations]
     nowhere = (np.nan, np.nan)
-    bounds = [getattr(one.intervals, name) if one.intervals else nowhere for _, one in known]
+    bounds = [getattr(one.intervals, name) if one.intervals else nowhere for _, one in measured]
     return pd.DataFrame(
         {
-            "method": [label for label, _ in known],
-            NAMES[name]: [getattr(one.correlations, name) for _, one in known],
+            "method": [label for label, _ in measured],
+            NAMES[name]: [getattr(one.correlations, name) for _, one in measured],
             "low": [low for low, _ in bounds],
             "high": [high for _, high in bounds],
         }
@@ -121,8 +121,8 @@ def _errors(results: Results) -> None:
 
 
 def _worst_triplets(results: Results) -> None:
-    known = [(label, one.worst_triplets) for _, label, one in results.finished(0)]
-    of = {label: worst for label, worst in known if worst}
+    broken = [(label, one.worst_triplets) for _, label, one in results.finished(0)]
+    of = {label: worst for label, worst in broken if worst}
     if not of:
         return
     st.markdown("**Worst broken triplets, one per anchor**")
