@@ -234,7 +234,9 @@ def _stopped(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.done:
         return "Stopped before the first result."
-    return f"Stopped after {progress.doing}. The result so far is shown."
+    counted = f"{progress.done:,.0f} of {progress.total:,.0f} {progress.unit}"
+    where = counted if progress.unit else progress.doing
+    return f"Stopped after {where}. The result so far is shown."
 
 
 def time_left(run: Run[Any]) -> str:

@@ -49,27 +49,26 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path],
 
 
 @pytest.fixture(scope="session")
-def address(serve: Callable[[Path], str], browser: Browser) -> str:
-    """The app, once the bundled model is loaded: no test waits for that, and one server does."""
-    address = serve(APP)
-    page = browser.new_page()
-    page.set_default_timeout(60_000)
-    for _ in range(60):
-        page.goto(f"{address}/blueprints")
-        page.get_by_text(re.compile("Runs on|Loaded on first use")).wait_for()
-        if page.get_by_text("Runs on").is_visible():
-            break
-        page.wait_for_timeout(1000)
-    page.close()
-    return address
-
-
-@pytest.fixture(scope="session")
 def tab(browser: Browser) -> Iterator[Page]:
     """One for all tests: the app's scripts are loaded and compiled once."""
     context = browser.new_context(accept_downloads=True)
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture(scope="session")
+def address(serve: Callable[[Path], str], tab: Page) -> str:
+    """The app, once the bundled model is loaded: no test waits for that, and one server does."""
+    address = serve(APP)
+    tab.set_default_timeout(60_000)
+    tab.goto(f"{address}/blueprints")
+    for _ in range(60):
+        tab.get_by_text(re.compile("Runs on|Loaded on first use")).wait_for()
+        if tab.get_by_text("Runs on").is_visible():
+            break
+        tab.wait_for_timeout(1000)
+        tab.reload()
+    return address
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) 
 
 
 def test_cells_appear_while_texts_are_learnt(page: Page, address: str) -> None:
-    page.goto(f"{address}/compare?m2=neural&m3=none")
+    page.goto(f"{address}/compare?m2=neural&m3=none&m2-neural-epochs=2")
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     lines = [f"The {n}th boat of the harbour left with {n + 3} men on board." for n in range(60)]
     paste(page, "\n".join(lines))
@@ -114,7 +114,8 @@ def test_cells_appear_while_texts_are_learnt(page: Page, address: str) -> None:
         timeout=2 * MINUTE,
     )
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
-    expect(page.get_by_text("Embedded so far")).to_be_visible()
+    stopped = re.compile(r"Stopped\. neural, exact: \d+ of 60 texts embedded\.")
+    expect(page.get_by_text(stopped)).to_be_visible()
     assert 0 < neural.evaluate(count) < 3600
     expect(page.get_by_text("A pair of texts", exact=True)).to_be_visible()
 

@@ -116,7 +116,7 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     assert stops.count() == 1
     expect(page.get_by_text("Figures appear when all methods are finished")).to_be_visible()
     stops.click()
-    said = page.get_by_text(re.compile(r"Stopped after \d+ of 120 texts embedded"))
+    said = page.get_by_text(re.compile(r"Stopped after \d+ of 120 embeddings\. The"))
     said.wait_for()
     n = int(re.search(r"after (\d+) of", said.inner_text())[1])
     assert 60 <= n < 120

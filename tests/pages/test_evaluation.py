@@ -757,7 +757,7 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     page.button(key=f"evaluation-stop-{run.id}").click().run()
     finish(page)
     assert run.status == "stopped"
-    assert "Stopped after 72 of 80 embeddings, now embedding by cls" in said(page)
+    assert "Stopped after 72 of 80 embeddings. The result so far is shown." in said(page)
     assert titles(page, "Errors") == ["Broken triplets (of 5,600)"]
     (bars,) = drawn(page)
     assert bars["data"][0]["y"] == ["mean"]
