@@ -12,6 +12,8 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.example import NAME
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
@@ -189,12 +191,24 @@ def test_words_select_and_colours_change(kept: CorpusStore):
     assert "corpus-selected" not in page.session_state
 
 
+@pytest.fixture
+def mapped(kept: CorpusStore, bundled) -> AppTest:
+    """The page with a map of texts by PCA: placing on it has nothing to compile."""
+    corpus = kept.add("mine", ReadTexts(TEXTS))
+    for event in embed_corpus(kept, corpus, embedder_spec("mean", defaults=FOR_CORPORA)):
+        embedder = event.embedder
+    make_map(kept, corpus, embedder, ProjectionSettings("pca"))
+    page = with_pca(opened())
+    assert not [one for one in page.button if one.label == "Make the map"]
+    return page
+
+
 def place(page: AppTest, sentence: str) -> list:
     """Search by meaning, and wait until the sentence is on the map; its runs."""
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value(sentence).run()
-    (example,) = CorpusStore().corpora()
-    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(example)]
+    (corpus,) = (one for one in CorpusStore().corpora() if one.name == "mine")
+    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(corpus)]
     (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
     assert runs[-1].wait(120)
     page.run()
@@ -202,19 +216,19 @@ def place(page: AppTest, sentence: str) -> list:
     return runs
 
 
-def test_a_sentence_is_placed_beside_the_page(kept: CorpusStore, bundled):
-    page = opened()
-    (run,) = place(page, "The telescope showed a distant planet.")
+def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
+    page = mapped
+    (run,) = place(page, "The garden was full of people.")
     assert run.status == "done"
     assert run.result.at.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
-    assert any("Neighbours of “The telescope" in caption.value for caption in page.caption)
+    assert any("Neighbours of “The garden" in caption.value for caption in page.caption)
     near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
     assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
     assert place(page, run.task.sentence) == [run]  # not placed again
 
 
-def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled, monkeypatch):
+def test_a_sentence_waits_for_another_map_and_says_so(mapped: AppTest, monkeypatch):
     from neuralviz.errors import Stopped
     from neuralviz.maps.mapping import Placer
 
@@ -225,16 +239,16 @@ def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled
 
     monkeypatch.setattr(Placer, "land", never_its_turn)
     monkeypatch.setattr("neuralviz.ui.corpus.maps.WAIT", 0.1)
-    page = opened()
+    page = mapped
     (run,) = place(page, "A sentence that nobody has placed.")
     assert run.status == "failed"
     assert "The sentence can be placed when the map in progress is finished" in said(page)
     assert run.result.near.indices.shape == (1, 15)  # what is near is known all the same
 
 
-def test_a_model_that_is_not_loaded_waits_for_a_button(kept: CorpusStore, bundled, monkeypatch):
+def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypatch):
     monkeypatch.setattr("neuralviz.ui.corpus.maps.needs_asking", lambda _: True)
-    page = opened()
+    page = mapped
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()
     assert "The model of “mean” is not loaded." in said(page)

@@ -33,7 +33,7 @@ def paste(page: AppTest, text: str) -> AppTest:
     return page.text_area(key="micro-tuning-pasted").set_value(text).run()
 
 
-def pasted(text: str, **address: str) -> AppTest:
+def pasted(text: str, **address: str | list[str]) -> AppTest:
     """The page of an address, opened with a pasted text."""
     page = at(**address)
     page.session_state["micro-tuning-source"] = "Paste"
@@ -62,7 +62,8 @@ def test_the_first_page_has_figures(page: AppTest) -> None:
     assert len(page.get("bidi_component")) >= 5
 
 
-def test_tuning_leaves_losses_shares_predictions_and_products(page: AppTest) -> None:
+def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
+    page = pasted("The dog barks.\nA cat sleeps.")
     tune(page)
     assert not page.exception
     run = last_run(page)
@@ -222,7 +223,7 @@ def test_a_long_text_does_not_take_the_shares_from_a_short_one(bundled) -> None:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.micro_tuning.watching import watch
 
-    settings = check_settings(bundled, layers="last_block", epochs=1)
+    settings = check_settings(bundled, layers="last_block", epochs=1, blueprints=[(1, 1)])
     record = RunRecord("bundled", settings, ["The dog barks.", "many words here " * 30, "Bye now."])
     for event in watch(bundled, record.texts, settings):
         record.add(event)
@@ -254,11 +255,8 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
 
 
 def test_an_address_with_chosen_layers(bundled) -> None:
-    page = AppTest.from_file(PAGE, default_timeout=60)
-    page.query_params["layers"] = "Choose"
-    page.query_params["chosen-layers"] = ["block 2 · output.dense.bias (384)", "no such layer"]
-    page.query_params["epochs"] = "1"
-    page.run()
+    layers = ["block 2 · output.dense.bias (384)", "no such layer"]
+    page = pasted("The dog barks.", layers="Choose", chosen_layers=layers, epochs="1")
     assert not page.exception
     tune(page)
     assert last_run(page).result.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
@@ -368,10 +366,10 @@ def respell(path: Path, change: Callable[[dict], object]) -> None:
     np.savez(path, **arrays)
 
 
-def at(**address: str) -> AppTest:
+def at(**address: str | list[str]) -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=60)
     for name, value in address.items():
-        page.query_params[name] = value
+        page.query_params[name.replace("_", "-")] = value
     return page
 
 
