@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
+from neuralviz.ui.evaluation import choose
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +48,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled) -> Path:
     """Vectors of each test lie in a folder of its own; the model is there before the clock runs."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the usual bootstrap samples: else they take most of the time of these tests."""
+    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=200))
 
 
 @pytest.fixture
@@ -151,7 +159,7 @@ def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
 
 
 def test_the_example_is_measured_and_has_its_views(opened) -> None:
-    page = opened(example="Texts in groups", options="epochs=1")
+    page = opened(example="Texts in groups", options="epochs=1, blueprints=(1,1)")
     assert not runs(page)  # nobody asked for these options
     evaluate(page)
     assert not page.exception
