@@ -31,12 +31,16 @@ def home(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
 
 
-def opened(**address: str) -> AppTest:
-    """``opened(m2="cls")``: the page at an address, with its comparison under way."""
+def at(**address: str) -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=90)
     for name, value in address.items():
         page.query_params[name.replace("_", "-")] = value
-    return page.run()
+    return page
+
+
+def opened(**address: str) -> AppTest:
+    """``opened(m2="cls")``: the page at an address, with its comparison under way."""
+    return at(**address).run()
 
 
 @pytest.fixture
@@ -51,12 +55,18 @@ def quick() -> AppTest:
     return finish(opened(m2="cls", m3="none"))
 
 
-def paste(page: AppTest, text: str, *methods: str) -> AppTest:
+def pasted(text: str, **address: str) -> AppTest:
+    """The page at an address with pasted texts, which wait for *Compare*: no example runs."""
+    page = at(**address)
+    page.session_state["compare-source"] = "Paste"
+    page.session_state["compare-pasted"] = text
+    return page.run()
+
+
+def paste(page: AppTest, text: str) -> AppTest:
     """Paste texts and press *Compare*."""
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value(text).run()
-    for number, method in enumerate(methods, 1):
-        page.selectbox(key=f"m{number}").set_value(method).run()
     press(page)
     return finish(page)
 
@@ -152,8 +162,8 @@ def test_one_text_is_refused_with_a_sentence(quick: AppTest) -> None:
     assert next(button for button in page.button if button.label == "Compare").disabled
 
 
-def test_identical_texts_and_single_tokens(page: AppTest) -> None:
-    paste(page, "a\na\na")
+def test_identical_texts_and_single_tokens() -> None:
+    page = finish(press(pasted("a\na\na", m2_neural_epochs="1")))
     assert not page.exception
     done = comparison(page)
     assert done.status == "done"
@@ -163,22 +173,23 @@ def test_identical_texts_and_single_tokens(page: AppTest) -> None:
     assert "Too few distinct cosine similarities" in said(page)
 
 
-def test_more_texts_than_are_drawn(quick: AppTest) -> None:
-    page = quick
-    paste(page, "\n".join(f"Number {number}" for number in range(5000)))
+def test_more_texts_than_are_drawn() -> None:
+    lines = "\n".join(f"Number {number}" for number in range(5000))
+    page = finish(press(pasted(lines, m2="cls", m3="none")))
     assert "Using the first 300 of 5,000 texts." in said(page)
     assert len(comparison(page).task.texts) == 300
     assert not page.exception
 
 
-def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
+def test_the_same_method_twice_with_other_settings() -> None:
+    page = opened(m2="cls")
     page.selectbox(key="m1").set_value("sbert-wk").run()
     assert "selected twice" in said(page)
     page.selectbox(key="m1-sbert-wk-variant").set_value("paper").run()
     finish(page)
     assert comparison(page).task.methods == (
         "sbert-wk (variant paper)",
-        "neural, exact",
+        "cls",
         "sbert-wk",
     )
     a, b = (
@@ -253,14 +264,8 @@ def test_nan_from_a_broken_model_is_said(quick: AppTest, tmp_path: Path) -> None
 
 
 def test_stopping_keeps_what_is_done() -> None:
-    page = finish(opened(m2="cls", m3="none"))
-    page.selectbox(key="m2").set_value("neural").run()
-    page.text_input(key="m2-neural-epochs").set_value("1").run()
-    comparison(page).stop()  # the example's, which nobody waits for
     lines = "\n".join(f"{n}. {sentence}" for n in range(12) for sentence in SENTENCES)
-    page.segmented_control(key="compare-source").set_value("Paste").run()
-    page.text_area(key="compare-pasted").set_value(lines).run()
-    press(page)
+    page = press(pasted(lines, m2_neural_epochs="1", m3="none"))
     running = comparison(page)
     wait_until(lambda: running.result[1].n_done > 0)
     page.run()
@@ -273,13 +278,10 @@ def test_stopping_keeps_what_is_done() -> None:
     assert titles(page)
 
 
-def test_stop_acts_within_a_batch_of_long_texts(page: AppTest) -> None:
+def test_stop_acts_within_a_batch_of_long_texts() -> None:
     text = " ".join(SENTENCES)
-    page.text_input(key="m2-neural-epochs").set_value("500").run()
-    page.segmented_control(key="compare-source").set_value("Paste").run()
     lines = "\n".join(f"{number} {text}" for number in range(8))
-    page.text_area(key="compare-pasted").set_value(lines).run()
-    press(page)
+    page = press(pasted(lines, m2_neural_epochs="500"))
     running = comparison(page)
     wait_until(lambda: running.result[2].n_done == 8)
     running.stop()
@@ -302,13 +304,14 @@ def test_labels_say_what_sets_namesakes_apart() -> None:
     )
 
 
-def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest) -> None:
+def test_methods_learn_exactly_unless_another_precision_is_chosen() -> None:
+    page = pasted("A cat.\nA dog.\nRain again.", m2_neural_epochs="1")
     choice = page.selectbox(key="m2-neural-precision")
     assert choice.value == "exact"
     assert not [one for one in page.text_input if one.key == "m2-neural-tolerance"]
     choice.set_value("fast").run()
     page.text_input(key="m2-neural-tolerance").set_value("0.01").run()
-    paste(page, "A cat.\nA dog.\nRain again.")
+    finish(press(page))
     assert not page.exception
     done = comparison(page)
     assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
@@ -319,11 +322,11 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
 
 
 def test_exact_and_fast_beside_each_other() -> None:
-    page = opened(m1="neural", m1_neural_epochs="4", m2_neural_epochs="4", m3="none")
+    four = {"m1_neural_epochs": "4", "m2_neural_epochs": "4"}
+    page = pasted("\n".join(SENTENCES[:2]), m1="neural", m3="none", **four)
     assert "selected twice" in said(page)
-    page.segmented_control(key="compare-source").set_value("Paste").run()
     page.selectbox(key="m1-neural-precision").set_value("fast").run()
-    paste(page, "\n".join(SENTENCES[:2]))
+    finish(press(page))
     done = comparison(page)
     assert done.task.methods == ("neural, fast (epochs 4)", "neural, exact (epochs 4)")
     fast, exact = (one.vectors for one in done.result[:2])
@@ -359,9 +362,9 @@ def test_an_error_names_the_text_whatever_is_kept(quick: AppTest) -> None:
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
-    page = opened(m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
-    comparison(page).stop()
-    paste(page, "<b>bold</b> claims\nquiet words\nsome more")
+    text = "<b>bold</b> claims\nquiet words\nsome more"
+    page = pasted(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
+    finish(press(page))
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception

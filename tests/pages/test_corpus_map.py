@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
-from neuralviz.maps.example import NAME
+from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
@@ -24,6 +25,7 @@ from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "corpus_map.py")
+MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
 TEXTS = tuple(
     f"The {kind} {thing} was {state}."
     for kind in ("old", "new", "red")
@@ -32,12 +34,40 @@ TEXTS = tuple(
 )
 
 
+@pytest.fixture(scope="module")
+def homes(bundled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders to copy: ``example`` after a first visit; ``mapped`` with a map by PCA as well.
+
+    Placing texts on that map has nothing to compile.
+    """
+    folder = tmp_path_factory.mktemp("homes")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("example", "mapped"):
+            patch.setenv("NEURALVIZ_HOME", str(folder / name))
+            store = CorpusStore()
+            if name == "mapped":
+                corpus = store.add("mine", ReadTexts(TEXTS))
+                for event in embed_corpus(store, corpus, MEAN):
+                    embedder = event.embedder
+                make_map(store, corpus, embedder, ProjectionSettings("pca"))
+            add_example_once(store)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
+    """An empty store, as before the first visit."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     _open_corpus.clear()
     _open_map.clear()
     return CorpusStore()
+
+
+@pytest.fixture
+def visited(homes: Path, kept: CorpusStore, tmp_path: Path) -> CorpusStore:
+    """The store after a first visit."""
+    shutil.copytree(homes / "example", tmp_path, dirs_exist_ok=True)
+    return kept
 
 
 def opened() -> AppTest:
@@ -117,7 +147,7 @@ def test_too_few_texts_get_a_sentence(kept: CorpusStore, texts, sentence: str):
     assert {one.name for one in kept.corpora()} == {"few", NAME}
 
 
-def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
+def test_settings_that_make_no_sense_are_refused(visited: CorpusStore):
     page = opened()
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
@@ -125,7 +155,7 @@ def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
     assert "The option epochs must be a whole number" in said(page).replace("\\", "")
 
 
-def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: CorpusStore):
+def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: CorpusStore):
     page = AppTest.from_file(PAGE, default_timeout=90).run()
     assert not page.exception
     assert not [one for one in page.button if one.label == "Make the map"]
@@ -135,8 +165,8 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: Cor
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
     assert "neural, exact: 480 different texts" in said(page).replace("\\", "")
     assert [one for one in page.button if one.label == "Make the map"]
-    (example,) = kept.corpora()
-    assert len(KeptMaps(kept).of(example)) == 2  # nothing was computed
+    (example,) = visited.corpora()
+    assert len(KeptMaps(visited).of(example)) == 2  # nothing was computed
 
 
 def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):
@@ -151,7 +181,7 @@ def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore
 
 
 @pytest.mark.parametrize(("typed", "chosen"), [("exact", "exact"), ("rough", "fast")])
-def test_an_address_with_a_precision(kept: CorpusStore, typed: str, chosen: str):
+def test_an_address_with_a_precision(visited: CorpusStore, typed: str, chosen: str):
     page = AppTest.from_file(PAGE, default_timeout=90)
     page.query_params["map-b-neural-precision"] = typed
     page.run()
@@ -159,7 +189,7 @@ def test_an_address_with_a_precision(kept: CorpusStore, typed: str, chosen: str)
     assert page.selectbox(key="map-b-neural-precision").value == chosen
 
 
-def test_bf16_is_offered_where_the_machine_has_it(kept: CorpusStore, monkeypatch):
+def test_bf16_is_offered_where_the_machine_has_it(visited: CorpusStore, monkeypatch):
     monkeypatch.setattr(shared, "is_loaded", lambda _: True)
     for native in (True, False):
         monkeypatch.setattr(precision, "_native_bf16", lambda native=native: native)
@@ -178,7 +208,7 @@ def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):
     assert "a newer version of neuralviz" in said(page)
 
 
-def test_words_select_and_colours_change(kept: CorpusStore):
+def test_words_select_and_colours_change(visited: CorpusStore):
     page = opened()
     page.text_input(key="corpus-search").set_value("telescope").run()
     assert "containing “telescope”" in said(page)
@@ -192,12 +222,9 @@ def test_words_select_and_colours_change(kept: CorpusStore):
 
 
 @pytest.fixture
-def mapped(kept: CorpusStore, bundled) -> AppTest:
-    """The page with a map of texts by PCA: placing on it has nothing to compile."""
-    corpus = kept.add("mine", ReadTexts(TEXTS))
-    for event in embed_corpus(kept, corpus, embedder_spec("mean", defaults=FOR_CORPORA)):
-        embedder = event.embedder
-    make_map(kept, corpus, embedder, ProjectionSettings("pca"))
+def mapped(homes: Path, kept: CorpusStore, tmp_path: Path) -> AppTest:
+    """The page with a map of texts by PCA."""
+    shutil.copytree(homes / "mapped", tmp_path, dirs_exist_ok=True)
     page = with_pca(opened())
     assert not [one for one in page.button if one.label == "Make the map"]
     return page

@@ -640,7 +640,7 @@ def test_an_experiment_is_a_table_that_fills(page: AppTest) -> None:
 
 
 def test_layers_left_out_one_by_one(opened) -> None:
-    page = opened(experiment="layers")
+    page = opened(experiment="layers", options="blueprints=(1,1)")
     evaluate(upload(page, GROUPS))
     assert not page.exception
     labels = ["neural, 5 epochs", "neural-L0", "neural-L1", "neural-L2"]
@@ -897,7 +897,8 @@ def test_the_kind_of_data_is_guessed_by_what_is_there(page: AppTest) -> None:
     assert column(page, "The table contains").value == "groups"
 
 
-def test_many_methods_are_looked_at_one_by_one(opened) -> None:
+def test_many_methods_are_looked_at_one_by_one(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=0))
     page = opened(experiment="sbert-wk-sweep")
     evaluate(upload(page, SCORED))
     assert len(drawn(page, "Similar and dissimilar")) == 1

@@ -66,13 +66,19 @@ def figures(page: AppTest) -> int:
     return len(page.get("bidi_component"))
 
 
-def test_opens_with_the_example_measured(bundled):
+def test_opens_with_the_example_measured(bundled, monkeypatch):
+    from neuralviz.ui.layers import pairs
+
+    page = opened()
+    assert len(runs(page)[-1].task.pairs) == 300  # all of them
+    assert "300 pairs written for neuralviz" in captions(page)
+    runs(page)[-1].stop()
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 20)
     page = finish(opened())
     assert not page.exception
     assert not page.error
     assert figures(page) == FIGURES
-    assert "300 pairs written for neuralviz" in captions(page)
-    assert "300 pairs in " in captions(page)
+    assert "20 pairs in " in captions(page)
     assert "Highest: " in captions(page)
     assert runs(page)[-1].status == "done"
 
@@ -161,23 +167,23 @@ def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
     def held(model, pairs, *, should_stop):
         for number, result in enumerate(measure(model, pairs, should_stop=should_stop)):
             yield result
-            if number == 1:
+            if number == 0:
                 wait_until(should_stop)
 
-    monkeypatch.setattr(pairs, "MAX_PAIRS", 70)
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 40)
     monkeypatch.setattr(layer_pairs, "measure_layers", held)
     page = opened()
     run = runs(page)[-1]
-    wait_until(lambda: run.result is not None and len(run.result.pairs) >= 64)
+    wait_until(lambda: run.result is not None and len(run.result.pairs) >= 32)
     page.run()
     assert figures(page) == FIGURES - 1
     page.button(key=f"layers-pairs-stop-{run.id}").click().run()
     finish(page)
     assert runs(page)[-1].status == "stopped"
-    assert "Stopped after 64 of 70 pairs" in page.info[0].value
+    assert "Stopped after 32 of 40 pairs" in page.info[0].value
     assert figures(page) == FIGURES
     monkeypatch.setattr(layer_pairs, "measure_layers", measure)
     page.button(key=f"layers-pairs-again-{run.id}").click().run()
     finish(page)
     assert not page.info
-    assert len(runs(page)[-1].result.pairs) == 70
+    assert len(runs(page)[-1].result.pairs) == 40

@@ -147,9 +147,9 @@ def test_settings_that_make_no_sense_are_refused_and_kept(page, field, refused) 
         assert getattr(page, kind)(key=field).value == value
 
 
-def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(page: AppTest) -> None:
+def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(bundled) -> None:
+    page = pasted("The dog barks.", epochs="2")
     page.number_input(key="learning_rate").set_value(1e6).run()
-    page.number_input(key="epochs").set_value(2).run()
     tune(page)
     assert not page.exception
     assert "Lower the learning rate" in messages(page)
