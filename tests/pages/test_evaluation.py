@@ -51,9 +51,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fifth of the usual bootstrap samples: else they take most of the time of these tests."""
-    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=200))
+def _no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bootstrap intervals would take most of the time of these tests; few ask about them."""
+    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=0))
+
+
+@pytest.fixture
+def intervals(monkeypatch: pytest.MonkeyPatch, _no_intervals: None) -> None:
+    """Intervals as they are usually drawn."""
+    monkeypatch.setattr(choose, "MeasureSettings", MeasureSettings)
 
 
 @pytest.fixture
@@ -184,7 +190,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     ]  # fmt: skip
 
 
-def test_another_example_waits_for_the_button(opened) -> None:
+def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
     page = opened(methods=["mean"])
     assert not runs(page)
     assert not drawn(page)
@@ -245,7 +251,7 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
     ids=["scored pairs", "groups", "anchors", "labels", "paraphrases"],
 )  # fmt: skip
 def test_a_table_of_ones_own(
-    page: AppTest, content: str, about: str, column: str, found: list[str]
+    page: AppTest, intervals: None, content: str, about: str, column: str, found: list[str]
 ) -> None:
     upload(page, content)
     assert f"own.csv: {about}." in said(page)
@@ -897,8 +903,7 @@ def test_the_kind_of_data_is_guessed_by_what_is_there(page: AppTest) -> None:
     assert column(page, "The table contains").value == "groups"
 
 
-def test_many_methods_are_looked_at_one_by_one(opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=0))
+def test_many_methods_are_looked_at_one_by_one(opened) -> None:
     page = opened(experiment="sbert-wk-sweep")
     evaluate(upload(page, SCORED))
     assert len(drawn(page, "Similar and dissimilar")) == 1
