@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -131,6 +132,23 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     """Give ``figure`` the colours and fonts of a light or dark page, in place, and return it."""
     figure.layout.template = "neuralviz_dark" if dark else "neuralviz_light"
     return figure
+
+
+def styled_json(figure: go.Figure, dark: bool) -> str:
+    """The JSON of ``figure`` in the colours and fonts of `style`; the figure stays as it is.
+
+    Much faster than `style`, with which plotly copies and checks the whole template anew.
+    """
+    spec = figure.to_dict()
+    spec["layout"]["template"] = _templates_as_json()[dark]
+    return pio.to_json(spec, validate=False)
+
+
+@cache
+def _templates_as_json() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The light one and the dark one."""
+    light, dark = (_TEMPLATES[f"neuralviz_{name}"].to_plotly_json() for name in ("light", "dark"))
+    return light, dark
 
 
 def method_colour(label: str) -> str:

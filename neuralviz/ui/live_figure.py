@@ -14,7 +14,7 @@ import streamlit as st
 import streamlit.components.v1
 import streamlit.components.v2
 
-from neuralviz.plots.theme import style
+from neuralviz.plots.theme import styled_json
 from neuralviz.ui.session import is_dark
 
 if TYPE_CHECKING:
@@ -83,13 +83,12 @@ def live_figure(
         The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
         else None. Of a heatmap, ``point`` is ``[row, column]``.
     """
-    style(figure, is_dark())
     layout = {
         "autosize": True,
         "height": height,
         "uirevision": figure.layout.uirevision or key,
     }
-    drawn = figure.to_json(validate=False).encode()  # megabytes, when there are many points
+    drawn = styled_json(figure, is_dark()).encode()  # megabytes, when there are many points
     spec = {
         "layout": layout,
         "digest": f"{hashlib.blake2b(drawn, digest_size=16).hexdigest()} {height}",

@@ -25,21 +25,48 @@ def finish(page: AppTest, wait: float = 240) -> AppTest:
     return page.run()
 
 
-@pytest.fixture
-def page(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """The example's comparison, with one epoch in place of ten: most tests ask about the page."""
+@pytest.fixture(autouse=True)
+def home(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of each test lie in a folder of its own; the model is there before the clock runs."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+
+
+def at(**address: str) -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params["m2-neural-epochs"] = "1"
-    return finish(page.run())
+    for name, value in address.items():
+        page.query_params[name.replace("_", "-")] = value
+    return page
 
 
-def paste(page: AppTest, text: str, *methods: str) -> AppTest:
+def opened(**address: str) -> AppTest:
+    """``opened(m2="cls")``: the page at an address, with its comparison under way."""
+    return at(**address).run()
+
+
+@pytest.fixture
+def page() -> AppTest:
+    """The example's comparison, by one epoch in place of ten: most tests ask about the page."""
+    return finish(opened(m2_neural_epochs="1"))
+
+
+@pytest.fixture
+def quick() -> AppTest:
+    """The example's comparison by two methods that learn nothing."""
+    return finish(opened(m2="cls", m3="none"))
+
+
+def pasted(text: str, **address: str) -> AppTest:
+    """The page at an address with pasted texts, which wait for *Compare*: no example runs."""
+    page = at(**address)
+    page.session_state["compare-source"] = "Paste"
+    page.session_state["compare-pasted"] = text
+    return page.run()
+
+
+def paste(page: AppTest, text: str) -> AppTest:
     """Paste texts and press *Compare*."""
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value(text).run()
-    for number, method in enumerate(methods, 1):
-        page.selectbox(key=f"m{number}").set_value(method).run()
     press(page)
     return finish(page)
 
@@ -61,12 +88,17 @@ def titles(page: AppTest) -> list[str]:
     return [element.value for element in page.subheader]
 
 
-def test_opens_with_an_example_compared_by_three_methods(bundled) -> None:
-    page = finish(AppTest.from_file(PAGE, default_timeout=90).run())
+def test_opens_with_an_example_compared_by_three_methods() -> None:
+    page = opened()
+    assert not page.exception
+    by_itself = comparison(page)
+    assert by_itself.task.specs[1] == embedder_spec("neural", {"precision": "exact"})
+    by_itself.stop()
+    page.text_input(key="m2-neural-epochs").set_value("1").run()
+    finish(page)
     assert not page.exception
     done = comparison(page)
     assert done.status == "done"
-    assert done.task.specs[1] == embedder_spec("neural", {"precision": "exact"})
     assert done.task.methods == ("mean", "neural, exact", "sbert-wk")
     assert titles(page) == [
         "Where the methods disagree",
@@ -83,13 +115,14 @@ def test_opens_with_an_example_compared_by_three_methods(bundled) -> None:
     assert spread[first.value, second.value] == np.nanmax(spread)
 
 
-def test_an_order_by_label_and_by_cluster(page: AppTest) -> None:
+def test_an_order_by_label_and_by_cluster(quick: AppTest) -> None:
     for order in ("By group", "Clustered by the first method", "Original"):
-        page.selectbox(key="order").set_value(order).run()
-        assert not page.exception
+        quick.selectbox(key="order").set_value(order).run()
+        assert not quick.exception
 
 
-def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
+def test_pasted_texts_wait_for_the_button(quick: AppTest) -> None:
+    page = quick
     before = comparison(page)
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value("A cat.\nA dog.\nRain again.").run()
@@ -100,9 +133,8 @@ def test_pasted_texts_wait_for_the_button(page: AppTest) -> None:
     assert "view" in page.query_params
 
 
-def test_a_new_comparison_begins_with_the_pair_of_most_disagreement(page: AppTest) -> None:
-    page.text_input(key="m2-neural-epochs").set_value("1").run()  # one is enough to disagree
-    finish(page)
+def test_a_new_comparison_begins_with_the_pair_of_most_disagreement() -> None:
+    page = finish(opened(m2="cls"))
     page.selectbox(key="compare-first").set_value(3).run()
     page.selectbox(key="compare-second").set_value(4).run()
     page.pills(key="compare-example").set_value("Topics").run()
@@ -114,22 +146,24 @@ def test_a_new_comparison_begins_with_the_pair_of_most_disagreement(page: AppTes
     assert spread[first.value, second.value] == np.nanmax(spread)
 
 
-def test_pressing_twice_is_one_comparison(page: AppTest) -> None:
+def test_pressing_twice_is_one_comparison(quick: AppTest) -> None:
+    page = quick
     paste(page, "A cat.\nA dog.\nRain again.")
     first = comparison(page)
     press(page)
     assert comparison(page) is first
 
 
-def test_one_text_is_refused_with_a_sentence(page: AppTest) -> None:
+def test_one_text_is_refused_with_a_sentence(quick: AppTest) -> None:
+    page = quick
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value("Only one.").run()
     assert "at least two" in said(page)
     assert next(button for button in page.button if button.label == "Compare").disabled
 
 
-def test_identical_texts_and_single_tokens(page: AppTest) -> None:
-    paste(page, "a\na\na")
+def test_identical_texts_and_single_tokens() -> None:
+    page = finish(press(pasted("a\na\na", m2_neural_epochs="1")))
     assert not page.exception
     done = comparison(page)
     assert done.status == "done"
@@ -139,22 +173,23 @@ def test_identical_texts_and_single_tokens(page: AppTest) -> None:
     assert "Too few distinct cosine similarities" in said(page)
 
 
-def test_more_texts_than_are_drawn(page: AppTest) -> None:
-    lines = "\n".join(f"Sentence number {number}." for number in range(5000))
-    paste(page, lines, "mean", "cls", "last")
+def test_more_texts_than_are_drawn() -> None:
+    lines = "\n".join(f"Number {number}" for number in range(5000))
+    page = finish(press(pasted(lines, m2="cls", m3="none")))
     assert "Using the first 300 of 5,000 texts." in said(page)
     assert len(comparison(page).task.texts) == 300
     assert not page.exception
 
 
-def test_the_same_method_twice_with_other_settings(page: AppTest) -> None:
+def test_the_same_method_twice_with_other_settings() -> None:
+    page = opened(m2="cls")
     page.selectbox(key="m1").set_value("sbert-wk").run()
     assert "selected twice" in said(page)
     page.selectbox(key="m1-sbert-wk-variant").set_value("paper").run()
     finish(page)
     assert comparison(page).task.methods == (
         "sbert-wk (variant paper)",
-        "neural, exact",
+        "cls",
         "sbert-wk",
     )
     a, b = (
@@ -173,30 +208,27 @@ def test_joined_methods(page: AppTest) -> None:
     np.testing.assert_allclose(joined, (mean + neural) / 2, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "sentence"),
-    [
+def test_settings_that_make_no_sense(page: AppTest) -> None:
+    for key, value, sentence in (
         ("m2-neural-epochs", "0", "a whole number from 1 to 1000"),
         ("m2-neural-epochs", "many", "epochs must be a whole number"),
         ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
-    ],
-)
-def test_settings_that_make_no_sense(page: AppTest, key: str, value: str, sentence: str) -> None:
-    page.text_input(key=key).set_value(value).run()
-    assert not page.exception
-    assert sentence in said(page)
-    assert titles(page), "what was compared before stays"
+    ):
+        page.text_input(key=key).set_value(value).run()
+        assert not page.exception
+        assert sentence in said(page)
+        assert titles(page), "what was compared before stays"
+        page.text_input(key=key).set_value("")
 
 
-def test_an_address_with_a_method_that_there_is_not(bundled) -> None:
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params["m1"] = "magic"
-    page.run()
+def test_an_address_with_a_method_that_there_is_not() -> None:
+    page = opened(m1="magic")
     assert not page.exception
     assert "Unknown method “magic”" in said(page)
 
 
-def test_a_method_that_fails_leaves_the_others(page: AppTest) -> None:
+def test_a_method_that_fails_leaves_the_others() -> None:
+    page = opened(m2="cls")
     page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
     finish(page)
     assert "the first layer cannot be 40" in said(page)
@@ -204,7 +236,8 @@ def test_a_method_that_fails_leaves_the_others(page: AppTest) -> None:
     assert comparison(page).result[2].similarity is None
 
 
-def test_a_model_that_nobody_asked_for_is_not_loaded(page: AppTest, tmp_path: Path) -> None:
+def test_a_model_that_nobody_asked_for_is_not_loaded(quick: AppTest, tmp_path: Path) -> None:
+    page = quick
     folder = save_family("bert", tmp_path / "bert")
     before = comparison(page)
     page.text_input(key="m1-mean-model").set_value(str(folder)).run()
@@ -215,7 +248,8 @@ def test_a_model_that_nobody_asked_for_is_not_loaded(page: AppTest, tmp_path: Pa
     assert not any(one.error for one in done.result)
 
 
-def test_nan_from_a_broken_model_is_said(page: AppTest, tmp_path: Path) -> None:
+def test_nan_from_a_broken_model_is_said(quick: AppTest, tmp_path: Path) -> None:
+    page = quick
     from safetensors.torch import load_file, save_file
 
     folder = save_family("bert", tmp_path / "broken")
@@ -229,31 +263,25 @@ def test_nan_from_a_broken_model_is_said(page: AppTest, tmp_path: Path) -> None:
     assert "infinite or NaN values" in said(page)
 
 
-def test_stopping_keeps_what_is_done(page: AppTest) -> None:
-    lines = "\n".join(f"{sentence} Number {n}." for n in range(20) for sentence in SENTENCES)
-    page.text_input(key="m2-neural-epochs").set_value("2").run()
-    page.segmented_control(key="compare-source").set_value("Paste").run()
-    page.text_area(key="compare-pasted").set_value(lines).run()
-    press(page)
+def test_stopping_keeps_what_is_done() -> None:
+    lines = "\n".join(f"{n}. {sentence}" for n in range(12) for sentence in SENTENCES)
+    page = press(pasted(lines, m2_neural_epochs="1", m3="none"))
     running = comparison(page)
     wait_until(lambda: running.result[1].n_done > 0)
     page.run()
     page.button(key=f"compare-stop-{running.id}").click().run()
     finish(page)
     assert running.status == "stopped"
-    assert 0 < running.result[1].n_done < 160
-    assert running.result[0].n_done == 160
+    assert 0 < running.result[1].n_done < 96
+    assert running.result[0].n_done == 96
     assert not page.exception
     assert titles(page)
 
 
-def test_stop_acts_within_a_batch_of_long_texts(page: AppTest) -> None:
+def test_stop_acts_within_a_batch_of_long_texts() -> None:
     text = " ".join(SENTENCES)
-    page.text_input(key="m2-neural-epochs").set_value("500").run()
-    page.segmented_control(key="compare-source").set_value("Paste").run()
     lines = "\n".join(f"{number} {text}" for number in range(8))
-    page.text_area(key="compare-pasted").set_value(lines).run()
-    press(page)
+    page = press(pasted(lines, m2_neural_epochs="500"))
     running = comparison(page)
     wait_until(lambda: running.result[2].n_done == 8)
     running.stop()
@@ -276,13 +304,14 @@ def test_labels_say_what_sets_namesakes_apart() -> None:
     )
 
 
-def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest) -> None:
+def test_methods_learn_exactly_unless_another_precision_is_chosen() -> None:
+    page = pasted("A cat.\nA dog.\nRain again.", m2_neural_epochs="1")
     choice = page.selectbox(key="m2-neural-precision")
     assert choice.value == "exact"
     assert not [one for one in page.text_input if one.key == "m2-neural-tolerance"]
     choice.set_value("fast").run()
     page.text_input(key="m2-neural-tolerance").set_value("0.01").run()
-    paste(page, "A cat.\nA dog.\nRain again.")
+    finish(press(page))
     assert not page.exception
     done = comparison(page)
     assert done.task.methods == ("mean", "neural, fast (tolerance 0.01)", "sbert-wk")
@@ -292,31 +321,30 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen(page: AppTest)
     assert "tolerance must be a number above 0 and below 1" in said(page).replace("\\", "")
 
 
-def test_exact_and_fast_beside_each_other(page: AppTest) -> None:
-    page.text_input(key="m2-neural-epochs").set_value("").run()
-    page.selectbox(key="m1").set_value("neural").run()
+def test_exact_and_fast_beside_each_other() -> None:
+    four = {"m1_neural_epochs": "4", "m2_neural_epochs": "4"}
+    page = pasted("\n".join(SENTENCES[:2]), m1="neural", m3="none", **four)
     assert "selected twice" in said(page)
     page.selectbox(key="m1-neural-precision").set_value("fast").run()
-    paste(page, "\n".join(SENTENCES[:3]))
+    finish(press(page))
     done = comparison(page)
-    assert done.task.methods == ("neural, fast", "neural, exact", "sbert-wk")
+    assert done.task.methods == ("neural, fast (epochs 4)", "neural, exact (epochs 4)")
     fast, exact = (one.vectors for one in done.result[:2])
     assert 0.997 < (fast * exact).sum(axis=1).min() < 1
 
 
 @pytest.mark.parametrize(("typed", "chosen"), [("fast", "fast"), ("rough", "exact")])
-def test_an_address_with_a_precision(bundled, typed: str, chosen: str) -> None:
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    page.query_params["m2-neural-precision"] = typed
-    page.query_params["m3"] = "none"
-    page.run()
+def test_an_address_with_a_precision(typed: str, chosen: str) -> None:
+    page = opened(m2_neural_precision=typed, m3="none")
     assert not page.exception
     assert page.selectbox(key="m2-neural-precision").value == chosen
     assert comparison(page).task.methods == ("mean", f"neural, {chosen}")
     comparison(page).stop()
 
 
-def test_bf16_is_offered_where_the_machine_has_it(page: AppTest, monkeypatch) -> None:
+def test_bf16_is_offered_where_the_machine_has_it(monkeypatch) -> None:
+    page = opened(m2_neural_epochs="1", m3="none")
+    comparison(page).stop()
     for native in (True, False):
         monkeypatch.setattr(precision, "_native_bf16", lambda native=native: native)
         monkeypatch.setattr(shared, "is_loaded", lambda _: True)
@@ -325,15 +353,18 @@ def test_bf16_is_offered_where_the_machine_has_it(page: AppTest, monkeypatch) ->
         assert options == ["exact", "fast", *["bf16", "fast+bf16"] * native]
 
 
-def test_an_error_names_the_text_whatever_is_kept(page: AppTest) -> None:
+def test_an_error_names_the_text_whatever_is_kept(quick: AppTest) -> None:
+    page = quick
     lines = ["A cat.", "A dog.", "Rain again."]
     paste(page, "\n".join(lines))
-    paste(page, "\n".join([*lines, "\ufffd"]), "cls", "mean")
+    paste(page, "\n".join([*lines, "\ufffd"]))
     assert "Text 4 has no character that the model can read" in said(page)
 
 
-def test_words_of_a_pair_stand_for_the_chosen_texts(page: AppTest) -> None:
-    paste(page, "<b>bold</b> claims\nquiet words\nsome more", "neural", "mean")
+def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
+    text = "<b>bold</b> claims\nquiet words\nsome more"
+    page = pasted(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
+    finish(press(page))
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
-from neuralviz.maps.example import NAME
+from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
@@ -22,6 +25,7 @@ from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PAGE = str(ROOT / "pages" / "corpus_map.py")
+MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
 TEXTS = tuple(
     f"The {kind} {thing} was {state}."
     for kind in ("old", "new", "red")
@@ -30,12 +34,40 @@ TEXTS = tuple(
 )
 
 
+@pytest.fixture(scope="module")
+def homes(bundled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders to copy: ``example`` after a first visit; ``mapped`` with a map by PCA as well.
+
+    Placing texts on that map has nothing to compile.
+    """
+    folder = tmp_path_factory.mktemp("homes")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("example", "mapped"):
+            patch.setenv("NEURALVIZ_HOME", str(folder / name))
+            store = CorpusStore()
+            if name == "mapped":
+                corpus = store.add("mine", ReadTexts(TEXTS))
+                for event in embed_corpus(store, corpus, MEAN):
+                    embedder = event.embedder
+                make_map(store, corpus, embedder, ProjectionSettings("pca"))
+            add_example_once(store)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
+    """An empty store, as before the first visit."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     _open_corpus.clear()
     _open_map.clear()
     return CorpusStore()
+
+
+@pytest.fixture
+def visited(homes: Path, kept: CorpusStore, tmp_path: Path) -> CorpusStore:
+    """The store after a first visit."""
+    shutil.copytree(homes / "example", tmp_path, dirs_exist_ok=True)
+    return kept
 
 
 def opened() -> AppTest:
@@ -115,7 +147,7 @@ def test_too_few_texts_get_a_sentence(kept: CorpusStore, texts, sentence: str):
     assert {one.name for one in kept.corpora()} == {"few", NAME}
 
 
-def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
+def test_settings_that_make_no_sense_are_refused(visited: CorpusStore):
     page = opened()
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
@@ -123,7 +155,7 @@ def test_settings_that_make_no_sense_are_refused(kept: CorpusStore):
     assert "The option epochs must be a whole number" in said(page).replace("\\", "")
 
 
-def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: CorpusStore):
+def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: CorpusStore):
     page = AppTest.from_file(PAGE, default_timeout=90).run()
     assert not page.exception
     assert not [one for one in page.button if one.label.startswith("Make the")]
@@ -133,8 +165,8 @@ def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(kept: Cor
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
     assert "neural, exact: 480 different texts" in said(page).replace("\\", "")
     assert [one for one in page.button if one.label == "Make the second map"]
-    (example,) = kept.corpora()
-    assert len(KeptMaps(kept).of(example)) == 2  # nothing was computed
+    (example,) = visited.corpora()
+    assert len(KeptMaps(visited).of(example)) == 2  # nothing was computed
 
 
 def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore, bundled):
@@ -149,7 +181,7 @@ def test_what_was_embedded_by_the_command_is_found_by_the_page(kept: CorpusStore
 
 
 @pytest.mark.parametrize(("typed", "chosen"), [("exact", "exact"), ("rough", "fast")])
-def test_an_address_with_a_precision(kept: CorpusStore, typed: str, chosen: str):
+def test_an_address_with_a_precision(visited: CorpusStore, typed: str, chosen: str):
     page = AppTest.from_file(PAGE, default_timeout=90)
     page.query_params["map-b-neural-precision"] = typed
     page.run()
@@ -157,7 +189,7 @@ def test_an_address_with_a_precision(kept: CorpusStore, typed: str, chosen: str)
     assert page.selectbox(key="map-b-neural-precision").value == chosen
 
 
-def test_bf16_is_offered_where_the_machine_has_it(kept: CorpusStore, monkeypatch):
+def test_bf16_is_offered_where_the_machine_has_it(visited: CorpusStore, monkeypatch):
     monkeypatch.setattr(shared, "is_loaded", lambda _: True)
     for native in (True, False):
         monkeypatch.setattr(precision, "_native_bf16", lambda native=native: native)
@@ -176,7 +208,7 @@ def test_a_store_of_a_newer_version_is_said(kept: CorpusStore):
     assert "a newer version of neuralviz" in said(page)
 
 
-def test_words_select_and_colours_change(kept: CorpusStore):
+def test_words_select_and_colours_change(visited: CorpusStore):
     page = opened()
     page.text_input(key="corpus-search").set_value("telescope").run()
     assert "containing “telescope”" in said(page)
@@ -189,12 +221,21 @@ def test_words_select_and_colours_change(kept: CorpusStore):
     assert "corpus-selected" not in page.session_state
 
 
+@pytest.fixture
+def mapped(homes: Path, kept: CorpusStore, tmp_path: Path) -> AppTest:
+    """The page with a map of texts by PCA."""
+    shutil.copytree(homes / "mapped", tmp_path, dirs_exist_ok=True)
+    page = with_pca(opened())
+    assert not [one for one in page.button if one.label == "Make the map"]
+    return page
+
+
 def place(page: AppTest, sentence: str) -> list:
     """Search by meaning, and wait until the sentence is on the map; its runs."""
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value(sentence).run()
-    (example,) = CorpusStore().corpora()
-    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(example)]
+    (corpus,) = (one for one in CorpusStore().corpora() if one.name == "mine")
+    keys = [f"corpus-placing-{one.id}-runs" for one in KeptMaps(CorpusStore()).of(corpus)]
     (runs,) = (page.session_state[key] for key in keys if key in page.session_state)
     assert runs[-1].wait(120)
     page.run()
@@ -202,19 +243,19 @@ def place(page: AppTest, sentence: str) -> list:
     return runs
 
 
-def test_a_sentence_is_placed_beside_the_page(kept: CorpusStore, bundled):
-    page = opened()
-    (run,) = place(page, "The telescope showed a distant planet.")
+def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
+    page = mapped
+    (run,) = place(page, "The garden was full of people.")
     assert run.status == "done"
     assert run.result.at.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
-    assert any("Neighbours of “The telescope" in caption.value for caption in page.caption)
+    assert any("Neighbours of “The garden" in caption.value for caption in page.caption)
     near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
     assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
     assert place(page, run.task.sentence) == [run]  # not placed again
 
 
-def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled, monkeypatch):
+def test_a_sentence_waits_for_another_map_and_says_so(mapped: AppTest, monkeypatch):
     from neuralviz.errors import Stopped
     from neuralviz.maps.mapping import Placer
 
@@ -225,16 +266,16 @@ def test_a_sentence_waits_for_another_map_and_says_so(kept: CorpusStore, bundled
 
     monkeypatch.setattr(Placer, "land", never_its_turn)
     monkeypatch.setattr("neuralviz.ui.corpus.maps.WAIT", 0.1)
-    page = opened()
+    page = mapped
     (run,) = place(page, "A sentence that nobody has placed.")
     assert run.status == "failed"
     assert "The sentence can be placed when the map in progress is finished" in said(page)
     assert run.result.near.indices.shape == (1, 15)  # what is near is known all the same
 
 
-def test_a_model_that_is_not_loaded_waits_for_a_button(kept: CorpusStore, bundled, monkeypatch):
+def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypatch):
     monkeypatch.setattr("neuralviz.ui.corpus.maps.needs_asking", lambda _: True)
-    page = opened()
+    page = mapped
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     page.text_input(key="corpus-search").set_value("The telescope showed a planet.").run()
     assert "The model of “mean” is not loaded." in said(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
+from neuralviz.ui.evaluation import choose
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +48,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled) -> Path:
     """Vectors of each test lie in a folder of its own; the model is there before the clock runs."""
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _no_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bootstrap intervals would take most of the time of these tests; few ask about them."""
+    monkeypatch.setattr(choose, "MeasureSettings", partial(MeasureSettings, resamples=0))
+
+
+@pytest.fixture
+def intervals(monkeypatch: pytest.MonkeyPatch, _no_intervals: None) -> None:
+    """Intervals as they are usually drawn."""
+    monkeypatch.setattr(choose, "MeasureSettings", MeasureSettings)
 
 
 @pytest.fixture
@@ -151,7 +165,7 @@ def test_begins_to_measure_the_example_by_three_methods_at_once(opened) -> None:
 
 
 def test_the_example_is_measured_and_has_its_views(opened) -> None:
-    page = opened(example="Texts in groups", options="epochs=1")
+    page = opened(example="Texts in groups", options="epochs=1, blueprints=(1,1)")
     assert not runs(page)  # nobody asked for these options
     evaluate(page)
     assert not page.exception
@@ -176,7 +190,7 @@ def test_the_example_is_measured_and_has_its_views(opened) -> None:
     ]  # fmt: skip
 
 
-def test_another_example_waits_for_the_button(opened) -> None:
+def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
     page = opened(methods=["mean"])
     assert not runs(page)
     assert not drawn(page)
@@ -238,7 +252,7 @@ def test_examples_with_labels_can_be_chosen(opened) -> None:
     ids=["scored pairs", "groups", "anchors", "labels", "paraphrases"],
 )  # fmt: skip
 def test_a_table_of_ones_own(
-    page: AppTest, content: str, about: str, column: str, found: list[str]
+    page: AppTest, intervals: None, content: str, about: str, column: str, found: list[str]
 ) -> None:
     upload(page, content)
     assert f"own.csv: {about}." in said(page)
@@ -633,7 +647,7 @@ def test_an_experiment_is_a_table_that_fills(page: AppTest) -> None:
 
 
 def test_layers_left_out_one_by_one(opened) -> None:
-    page = opened(experiment="layers")
+    page = opened(experiment="layers", options="blueprints=(1,1)")
     evaluate(upload(page, GROUPS))
     assert not page.exception
     labels = ["neural, 5 epochs", "neural-L0", "neural-L1", "neural-L2"]

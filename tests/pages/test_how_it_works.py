@@ -1,10 +1,12 @@
 """The way from two texts to their cosine similarity, without a browser."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.micro_tuning import walkthrough
 from neuralviz.ui.how_it_works import main
 from neuralviz.ui.page import WORD_JOINER
 
@@ -14,6 +16,13 @@ PAGE = Path(__file__).parents[2] / "pages" / "how_it_works.py"
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     monkeypatch.setattr(main, "PATIENCE", 120)  # each walk is over before the page is looked at
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_pair_is_walked_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walkthrough, "walk_through", cache(walkthrough.walk_through))
+        yield
 
 
 @pytest.fixture
@@ -84,7 +93,6 @@ def test_a_text_that_cannot_be_walked_gets_a_sentence_and_is_kept(page, text, sa
 
 def test_an_error_is_shown_as_it_is(page, monkeypatch):
     from neuralviz.errors import TextError
-    from neuralviz.micro_tuning import walkthrough
 
     def refuse(*_args):
         raise TextError("![a](http://e.co/x.png) cannot be walked.")

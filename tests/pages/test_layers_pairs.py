@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -67,20 +66,26 @@ def figures(page: AppTest) -> int:
     return len(page.get("bidi_component"))
 
 
-def test_opens_with_the_example_measured(bundled):
+def test_opens_with_the_example_measured(bundled, monkeypatch):
+    from neuralviz.ui.layers import pairs
+
+    page = opened()
+    assert len(runs(page)[-1].task.pairs) == 300  # all of them
+    assert "300 pairs written for neuralviz" in captions(page)
+    runs(page)[-1].stop()
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 20)
     page = finish(opened())
     assert not page.exception
     assert not page.error
     assert figures(page) == FIGURES
-    assert "300 pairs written for neuralviz" in captions(page)
-    assert "300 pairs in " in captions(page)
+    assert "20 pairs in " in captions(page)
     assert "Highest: " in captions(page)
     assert runs(page)[-1].status == "done"
 
 
 def test_what_is_known_is_not_computed_again(page):
     run = runs(page)[-1]
-    page.segmented_control(key="layers-view").set_value("A corpus").run()
+    page.segmented_control(key="layers-view").set_value("A text").run()
     page.segmented_control(key="layers-view").set_value("Scored pairs").run()
     page.segmented_control(key="layers-coefficient").set_value("Pearson").run()
     page.segmented_control(key="layers-pairs-variant").set_value("paper").run()
@@ -125,21 +130,19 @@ def test_more_than_the_page_uses(bundled, monkeypatch):
     assert len(runs(page)[-1].result.pairs) == 4
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_a_file_that_cannot_be_used_gets_a_sentence(page):
+    for content, says in (
         (b"text,score\nA,1\n", "needs the columns"),
         (b'a,b,score\nA,B,1\n"C,D,2\n', "unmatched quotation mark \\(line 3"),
         (b"a,b,score\nA,B,x\n", "0 pairs"),
         (bytes(range(256)) * 4, "not a text file"),
-    ],
-)
-def test_a_file_that_cannot_be_used_gets_a_sentence(page, content, says):
-    upload(page, content)
-    assert not page.exception
-    assert says in page.error[0].value
-    page.segmented_control(key="layers-pairs-source").set_value("Example").run()
-    assert figures(page) == FIGURES
+    ):
+        upload(page, content)
+        assert not page.exception
+        assert says in page.error[0].value
+        page.segmented_control(key="layers-pairs-source").set_value("Example").run()
+        assert not page.error
+        assert figures(page) == FIGURES
 
 
 def test_scores_that_are_all_the_same_are_said(bundled):
@@ -157,28 +160,30 @@ def test_a_sentence_the_model_cannot_read_is_named(bundled):
 
 def test_what_was_finished_before_stop_is_kept(bundled, monkeypatch):
     from neuralviz.evaluation import layer_pairs
+    from neuralviz.ui.layers import pairs
 
     measure = layer_pairs.measure_layers
 
-    def slowly(model, pairs, *, should_stop):
+    def held(model, pairs, *, should_stop):
         for number, result in enumerate(measure(model, pairs, should_stop=should_stop)):
             yield result
-            if number == 1:
-                time.sleep(3)
+            if number == 0:
+                wait_until(should_stop)
 
-    monkeypatch.setattr(layer_pairs, "measure_layers", slowly)
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 40)
+    monkeypatch.setattr(layer_pairs, "measure_layers", held)
     page = opened()
     run = runs(page)[-1]
-    wait_until(lambda: run.result is not None and len(run.result.pairs) >= 64)
+    wait_until(lambda: run.result is not None and len(run.result.pairs) >= 32)
     page.run()
     assert figures(page) == FIGURES - 1
     page.button(key=f"layers-pairs-stop-{run.id}").click().run()
     finish(page)
     assert runs(page)[-1].status == "stopped"
-    assert "Stopped after 64 of 300 pairs" in page.info[0].value
+    assert "Stopped after 32 of 40 pairs" in page.info[0].value
     assert figures(page) == FIGURES
-    monkeypatch.undo()
+    monkeypatch.setattr(layer_pairs, "measure_layers", measure)
     page.button(key=f"layers-pairs-again-{run.id}").click().run()
     finish(page)
     assert not page.info
-    assert len(runs(page)[-1].result.pairs) == 300
+    assert len(runs(page)[-1].result.pairs) == 40

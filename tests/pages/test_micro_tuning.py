@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +33,14 @@ def paste(page: AppTest, text: str) -> AppTest:
     return page.text_area(key="micro-tuning-pasted").set_value(text).run()
 
 
+def pasted(text: str, **address: str | list[str]) -> AppTest:
+    """The page of an address, opened with a pasted text."""
+    page = at(**address)
+    page.session_state["micro-tuning-source"] = "Paste"
+    page.session_state["micro-tuning-pasted"] = text
+    return page.run()
+
+
 def tune(page: AppTest, *, wait: float = 60) -> AppTest:
     next(button for button in page.button if button.label == "Tune").click().run()
     wait_until(
@@ -54,7 +62,8 @@ def test_the_first_page_has_figures(page: AppTest) -> None:
     assert len(page.get("bidi_component")) >= 5
 
 
-def test_tuning_leaves_losses_shares_predictions_and_products(page: AppTest) -> None:
+def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
+    page = pasted("The dog barks.\nA cat sleeps.")
     tune(page)
     assert not page.exception
     run = last_run(page)
@@ -95,43 +104,51 @@ def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
         "one\ntwo\nthree",
     ],
 )
-def test_odd_texts_give_a_result(page: AppTest, text: str) -> None:
-    tune(paste(page, text))
+def test_odd_texts_give_a_result(bundled, text: str) -> None:
+    page = pasted(text, epochs="1")
+    tune(page)
     assert not page.exception
     assert last_run(page).status == "done"
     if "Привет" in text:
         assert "another language" in messages(page)
 
 
-@pytest.mark.parametrize("text", ["", "   \n \n"])
-def test_without_a_text_nothing_can_be_tuned(page: AppTest, text: str) -> None:
-    paste(page, text)
-    assert not page.exception
-    assert next(b for b in page.button if b.label == "Tune").disabled
+def test_without_a_text_nothing_can_be_tuned(page: AppTest) -> None:
+    for text in ("", "   \n \n"):
+        paste(page, text)
+        assert not page.exception
+        assert next(b for b in page.button if b.label == "Tune").disabled, text
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "refused"),
     [
-        ("blueprints", "(0,3)", "keep at least 1"),
-        ("blueprints", "(3,0)", "mask at least 1"),
-        ("blueprints", "(-1,2)", "keep at least 1"),
-        ("blueprints", "rubbish", "Write pairs such as"),
-        ("blueprints", "", "at least one blueprint"),
-        ("epochs", 0, "1 to 1000"),
-        ("learning_rate", 0.0, "above 0"),
+        (
+            "blueprints",
+            {
+                "(0,3)": "keep at least 1",
+                "(3,0)": "mask at least 1",
+                "(-1,2)": "keep at least 1",
+                "rubbish": "Write pairs such as",
+                "": "at least one blueprint",
+            },
+        ),
+        ("epochs", {0: "1 to 1000"}),
+        ("learning_rate", {0.0: "above 0"}),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_and_kept(page, field, value, said) -> None:
-    widget = page.text_input if field == "blueprints" else page.number_input
-    widget(key=field).set_value(value).run()
-    assert not page.exception
-    assert said in messages(page).replace("\\", "")
-    assert next(b for b in page.button if b.label == "Tune").disabled
-    assert widget(key=field).value == value
+def test_settings_that_make_no_sense_are_refused_and_kept(page, field, refused) -> None:
+    for value, said in refused.items():
+        kind = "text_input" if field == "blueprints" else "number_input"
+        getattr(page, kind)(key=field).set_value(value).run()
+        assert not page.exception
+        assert said in messages(page).replace("\\", "")
+        assert next(b for b in page.button if b.label == "Tune").disabled
+        assert getattr(page, kind)(key=field).value == value
 
 
-def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(page: AppTest) -> None:
+def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(bundled) -> None:
+    page = pasted("The dog barks.", epochs="2")
     page.number_input(key="learning_rate").set_value(1e6).run()
     tune(page)
     assert not page.exception
@@ -139,9 +156,8 @@ def test_a_learning_rate_too_high_is_said_and_what_there_is_is_kept(page: AppTes
     assert last_run(page).result.embeddings().shape[1] == 1152
 
 
-def test_every_block_shows_which_depth_moves(page: AppTest) -> None:
-    page.button_group(key="layers").set_value("Every block").run()
-    page.number_input(key="epochs").set_value(2).run()
+def test_every_block_shows_which_depth_moves(bundled) -> None:
+    page = pasted("The dog barks.", layers="Every block", epochs="1")
     tune(page)
     assert not page.exception
     record = last_run(page).result
@@ -180,8 +196,8 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert any("Stopped" in element.proto.text for element in page.get("progress"))
 
 
-def test_a_second_run_stands_beside_the_first(page: AppTest) -> None:
-    page.number_input(key="epochs").set_value(2).run()
+def test_a_second_run_stands_beside_the_first(bundled) -> None:
+    page = pasted("The dog barks.", epochs="2")
     tune(page)
     tune(page)
     assert not page.exception
@@ -206,7 +222,7 @@ def test_a_long_text_does_not_take_the_shares_from_a_short_one(bundled) -> None:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.micro_tuning.watching import watch
 
-    settings = check_settings(bundled, layers="last_block", epochs=1)
+    settings = check_settings(bundled, layers="last_block", epochs=1, blueprints=[(1, 1)])
     record = RunRecord("bundled", settings, ["The dog barks.", "many words here " * 30, "Bye now."])
     record = record.having(list(watch(bundled, record.texts, settings)))
     assert [record.reports[i].shares is None for i in range(3)] == [False, True, False]
@@ -236,17 +252,15 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
 
 
 def test_an_address_with_chosen_layers(bundled) -> None:
-    page = AppTest.from_file(PAGE, default_timeout=60)
-    page.query_params["layers"] = "Choose"
-    page.query_params["chosen-layers"] = ["block 2 · output.dense.bias (384)", "no such layer"]
-    page.run()
+    layers = ["block 2 · output.dense.bias (384)", "no such layer"]
+    page = pasted("The dog barks.", layers="Choose", chosen_layers=layers, epochs="1")
     assert not page.exception
-    page.number_input(key="epochs").set_value(1).run()
     tune(page)
     assert last_run(page).result.settings.layers == ("bert.encoder.layer.2.output.dense.bias",)
 
 
-def test_the_precision_is_exact_at_first_and_said_of_every_run(page: AppTest) -> None:
+def test_the_precision_is_exact_at_first_and_said_of_every_run(bundled) -> None:
+    page = pasted("The dog barks.", epochs="2")
     assert page.selectbox(key="precision").value == "exact"
     assert not [one for one in page.number_input if one.key == "tolerance"]
     tune(page)
@@ -278,7 +292,7 @@ def test_an_address_brings_the_precision_back(bundled) -> None:
 def test_bf16_is_offered_where_the_machine_has_it(bundled, monkeypatch, native: bool) -> None:
     monkeypatch.setattr(precision, "_native_bf16", lambda: native)
     monkeypatch.setattr(shared, "is_loaded", lambda _: True)
-    page = opened(precision="bf16")
+    page = pasted("The dog barks.", precision="bf16", epochs="1")
     choice = page.selectbox(key="precision")
     assert choice.options == ["exact", "fast", *["bf16", "fast+bf16"] * native]
     assert choice.value == ("bf16" if native else "exact")
@@ -290,23 +304,21 @@ def test_bf16_is_offered_where_the_machine_has_it(bundled, monkeypatch, native: 
 
 
 @pytest.mark.parametrize("native", [True, False])
-def test_an_address_with_bf16_before_a_model_is_loaded(native: bool) -> None:
+def test_an_address_with_bf16_before_a_model_is_loaded(monkeypatch, native: bool) -> None:
     chosen, kept = ("bf16", True) if native else ("exact", False)
-    script = (
-        "from streamlit.testing.v1 import AppTest\n"
-        "from neuralviz.models import bfloat16\n"
-        "from neuralviz.models.shared import shared_model\n"
-        f"bfloat16.has_native_bf16 = lambda _: {native}\n"
-        f"page = AppTest.from_file({PAGE!r}, default_timeout=60)\n"
-        "page.query_params['precision'] = 'bf16'\n"
-        "for load in (False, True, False):\n"
-        "    load and shared_model('bundled')\n"
-        "    page.run()\n"
-        "    assert not page.exception, page.exception\n"
-        f"    assert page.selectbox(key='precision').value == {chosen!r}\n"
-        f"    assert ('precision' in page.query_params) == {kept}\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, timeout=120)
+    imported: dict[str, object] = {}  # what the widget takes for the modules that are imported
+    monkeypatch.setattr(precision, "sys", SimpleNamespace(modules=imported))
+    monkeypatch.setattr(precision, "_native_bf16", lambda: native)
+    monkeypatch.setattr(shared, "_models", {})
+    page = at(precision="bf16")
+    for load in (False, True, False):
+        if load:
+            shared.shared_model("bundled")
+            imported["torch"] = sys.modules["torch"]
+        page.run()
+        assert not page.exception
+        assert page.selectbox(key="precision").value == chosen
+        assert ("precision" in page.query_params) == kept
 
 
 def test_the_choice_stays_when_bf16_begins_to_be_offered(monkeypatch) -> None:
@@ -351,11 +363,15 @@ def respell(path: Path, change: Callable[[dict], object]) -> None:
     np.savez(path, **arrays)
 
 
-def opened(**address: str) -> AppTest:
+def at(**address: str | list[str]) -> AppTest:
     page = AppTest.from_file(PAGE, default_timeout=60)
     for name, value in address.items():
-        page.query_params[name] = value
-    return page.run()
+        page.query_params[name.replace("_", "-")] = value
+    return page
+
+
+def opened(**address: str) -> AppTest:
+    return at(**address).run()
 
 
 def captions(page: AppTest) -> str:

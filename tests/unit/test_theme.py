@@ -6,7 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from neuralviz.plots.theme import escape, shorten, standalone_html, style, symmetric_range
+from neuralviz.plots.theme import (
+    escape,
+    shorten,
+    standalone_html,
+    style,
+    styled_json,
+    symmetric_range,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +31,14 @@ def test_figures_take_the_template_of_the_page(dark: bool) -> None:
     assert figure.layout.template.layout.font.size >= 14
     light = figure.layout.template.layout.font.color > "#8"
     assert light == dark
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_figure_as_json_is_that_of_the_styled_one(dark: bool) -> None:
+    figure = go.Figure(go.Heatmap(z=np.eye(3)), layout={"title": "<b>&", "xaxis": {"title": "x"}})
+    drawn = styled_json(figure, dark)
+    assert drawn == style(figure, dark).to_json(validate=False)
+    assert styled_json(figure, not dark) != drawn
 
 
 def test_what_users_typed_is_escaped_and_shortened() -> None:

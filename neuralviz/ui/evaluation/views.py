@@ -48,18 +48,9 @@ MANY = 6  # methods: more are looked at one by one
 
 def views_of(results: Results) -> list[str]:
     """Names of the views that have something to show."""
-    return [view for view in _DRAW if _has(results, view)]
-
-
-def draw_view(view: str, results: Results) -> None:
-    """Draw one of `views_of`."""
-    _DRAW[view](results)
-
-
-def _has(results: Results, view: str) -> bool:
     measured = [results.measured(0, at) for at in range(len(results.rows))]
     found = [one for one in measured if one is not None]
-    return {
+    has = {
         "Correlations": any(one.correlations is not None for one in found),
         "Errors": any(one.pairs or one.triplets for one in found),
         "k-NN accuracy": any(one.neighbours for one in found),
@@ -67,7 +58,13 @@ def _has(results: Results, view: str) -> bool:
         "Similar and dissimilar": any(len(one.same) and len(one.diff) for one in found),
         "Shared errors": any(True for _ in common_figures(results, 0)),
         "Controlled paraphrases": any(one.paraphrases for one in found),
-    }[view]
+    }
+    return [view for view in _DRAW if has[view]]
+
+
+def draw_view(view: str, results: Results) -> None:
+    """Draw one of `views_of`."""
+    _DRAW[view](results)
 
 
 def _correlations(results: Results) -> None:
