@@ -51,7 +51,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path],
 @pytest.fixture(scope="session")
 def tab(browser: Browser) -> Iterator[Page]:
     """One for all tests: the app's scripts are loaded and compiled once."""
-    context = browser.new_context(accept_downloads=True)
+    context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
     yield context.new_page()
     context.close()
 

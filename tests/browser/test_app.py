@@ -157,9 +157,9 @@ def test_figures_stay_where_they_are_while_a_run_goes_on(
     page = context.new_page()
     page.goto(address)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    set_number(page, "Epochs", "20")
+    set_number(page, "Epochs", "12")
     tune(page)
-    page.get_by_text(re.compile(r"[Ss]tep \d+ of 20")).first.wait_for(timeout=2 * MINUTE)
+    page.get_by_text(re.compile(r"[Ss]tep \d+ of 12")).first.wait_for(timeout=2 * MINUTE)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     tops = """() => {
         const top = document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top

@@ -137,7 +137,7 @@ def test_texts_are_never_run_as_html(page: Page, address: str) -> None:
 
 
 def test_nothing_is_clipped(page: Page, address: str) -> None:
-    page.goto(f"{address}/compare")
+    page.goto(f"{address}/compare?m2-neural-epochs=1")
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     page.locator("[aria-label='Pairs of texts by cosine similarity'] .main-svg").first.wait_for()
     assert {look: found for look in looks(page) if (found := problems(page))} == {}

@@ -30,7 +30,7 @@ PARAPHRASES = [("original", "generated", "varies", "value", "fixed1", "fixed2")]
     for quality in ("meaning", "form", "style of writing")
 ]  # fmt: skip
 GROUPS = [("text", "group")] + [
-    (f"The {i}th boat of the harbour left with {i + 3} men on board.", i // 3) for i in range(60)
+    (f"The {i}th boat of the harbour left with {i + 3} men on board.", i // 3) for i in range(36)
 ]
 
 pytestmark = pytest.mark.browser
@@ -109,25 +109,25 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     page.get_by_text("599 different texts, 2 methods").wait_for()
     assert page.locator(".js-plotly-plot").count() == 0
     upload(page, written("boats.csv", GROUPS))
-    page.get_by_text("60 texts in 20 groups; 6,840 triplets").wait_for()
+    page.get_by_text("36 texts in 12 groups; 2,376 triplets").wait_for()
     page.get_by_role("button", name="Evaluate", exact=True).dblclick()
     page.get_by_text("embedding by neural, exact").wait_for()
     stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
     assert stops.count() == 1
     expect(page.get_by_text("Figures appear when all methods are finished")).to_be_visible()
     stops.click()
-    said = page.get_by_text(re.compile(r"Stopped after \d+ of 120 embeddings\. The"))
+    said = page.get_by_text(re.compile(r"Stopped after \d+ of 72 embeddings\. The"))
     said.wait_for()
     n = int(re.search(r"after (\d+) of", said.inner_text())[1])
-    assert 60 <= n < 120
-    bars = page.locator("[aria-label='Broken triplets (of 6,840)']")
+    assert 36 <= n < 72
+    bars = page.locator("[aria-label='Broken triplets (of 2,376)']")
     bars.locator(".main-svg").first.wait_for()
     assert bars.evaluate("f => [...f._fullData[0].y]") == ["mean"]
     expect(stops).to_have_count(0)
     page.get_by_role("button", name="Run again").click()
-    measured(page, 120)
+    measured(page, 72)
     page.wait_for_function(
-        "() => document.querySelector(\"[aria-label='Broken triplets (of 6,840)']\")"
+        "() => document.querySelector(\"[aria-label='Broken triplets (of 2,376)']\")"
         "?._fullData?.[0].y.length === 2"
     )
     expect(said).to_have_count(0)

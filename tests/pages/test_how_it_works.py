@@ -94,7 +94,7 @@ def test_a_text_that_cannot_be_walked_gets_a_sentence_and_is_kept(page, text, sa
 def test_an_error_is_shown_as_it_is(page, monkeypatch):
     from neuralviz.errors import TextError
 
-    def refuse(*_args):
+    def refuse(*_args, **_options):
         raise TextError("![a](http://e.co/x.png) cannot be walked.")
 
     monkeypatch.setattr(walkthrough, "walk_through", refuse)

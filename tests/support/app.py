@@ -102,7 +102,7 @@ def launch_chromium(playwright: Playwright) -> Browser:
 
 def settled(page: Page) -> None:
     """Wait until the script has run to its end, and figures have been drawn."""
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(200)
     page.wait_for_function(
         "() => document.querySelector('[data-test-script-state]')?.dataset.testScriptState"
         " !== 'running'"
@@ -111,15 +111,16 @@ def settled(page: Page) -> None:
 
 
 def looks(page: Page) -> Iterator[str]:
-    """Give an open page every width and both themes, and say which when it is drawn so.
+    """Give an open page each width and each theme, and say which when it is drawn so.
+
+    A theme changes colours, not places, so that each goes with one of the widths.
 
     The width changes as a window is resized, the theme as a system changes its own; behind the
     last one the page is as wide and as bright as at first.
     """
-    for width in WIDTHS:
-        for theme in ("light", "dark"):
-            _look(page, width, theme)
-            yield f"{width} px, {theme}"
+    for width, theme in zip(WIDTHS, ("light", "dark"), strict=True):
+        _look(page, width, theme)
+        yield f"{width} px, {theme}"
     _look(page, WIDTHS[0], "light")
 
 
