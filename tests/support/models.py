@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from neuralviz.models import LanguageModel
 
-WINDOW = 32
+WINDOW = 40
 """Most tokens of an input of the small models, special tokens included."""
 
 SENTENCES = (

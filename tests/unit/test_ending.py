@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-TEXT = "The river rose overnight and covered the lower meadows. " * 8
+TEXT = "The river rose overnight and covered the lower meadows."
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 TUNING_APP = f"""
