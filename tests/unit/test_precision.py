@@ -220,7 +220,7 @@ def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) 
         FrozenTail, "__init__", lambda s, *a, **k: (made.append(1), init(s, *a, **k))[1]
     )
     n_followed = 0
-    for seed in range(40):
+    for seed in range(60):
         case = replace(drawn_case(seed), vocab=int(300 * 40 ** random.Random(seed + 99).random()))
         tolerance = TOLERANCES[seed % len(TOLERANCES)]
         few = count_candidates(case.vocab, tolerance) < case.vocab
