@@ -117,7 +117,7 @@ def test_the_app_with_a_run_under_way(number: signal.Signals, tmp_path: Path) ->
 
 
 async def open_page(port: int) -> None:
-    """Draw the page once, as a browser does, to its end: a page that is left before may never run."""
+    """Draw the page once, as a browser does, to its end: left sooner, it may never run."""
     until = time.monotonic() + 60
     while True:
         try:
