@@ -17,6 +17,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several at work: threads would only w
     # Numba hands its number of threads on to torch, in whose small steps they would do nothing
     # but wait: after the first map everything took thirty times as long.
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+# Less optimised, what maps need is compiled in some four fifths of the time.
+os.environ.setdefault("NUMBA_OPT", "1")
 _home = tempfile.TemporaryDirectory(prefix="neuralviz-tests-")
 os.environ["NEURALVIZ_HOME"] = _home.name
 

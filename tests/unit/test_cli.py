@@ -477,32 +477,47 @@ def test_every_option_is_an_argument_of_its_embedder():
         assert {option.name for option in method.options} <= arguments
 
 
+AT_ONCE = ("--version", "--help", "methods", "app --help")
 HEAVY = (
     "torch", "transformers", "streamlit", "pandas", "lancedb", "umap", "scipy.stats", "sklearn"
 )  # fmt: skip
 
 
-def loaded_by(words: str, tmp_path: Path) -> tuple[str, set[str]]:
-    """What a command prints, and the modules that are loaded behind it."""
-    script = (
-        "import sys; from neuralviz.cli import app; app(standalone_mode=False); "
-        "print('modules', *sys.modules)"
-    )
+EACH_IN_TURN = """
+import sys
+from neuralviz.cli import app
+
+for words in sys.argv[1:]:
+    app(words.split(), standalone_mode=False)
+    print("modules", *sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def printed_by(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, set[str]]]:
+    """What each command prints, and the modules that are loaded behind it; in one process."""
     result = subprocess.run(
-        [sys.executable, "-c", script, *words.split()],
-        cwd=tmp_path,
+        [sys.executable, "-c", EACH_IN_TURN, *AT_ONCE, *(f"{name} --help" for name in COMMANDS)],
+        cwd=tmp_path_factory.mktemp("empty"),
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         check=True,
     )
-    *printed, modules = result.stdout.splitlines()
-    return "\n".join(printed), set(modules.split()[1:])
+    by_command, lines = {}, []
+    commands = iter([*AT_ONCE, *(f"{name} --help" for name in COMMANDS)])
+    for line in result.stdout.splitlines():
+        if line.startswith("modules "):
+            by_command[next(commands)] = "\n".join(lines), set(line.split()[1:])
+            lines = []
+        else:
+            lines.append(line)
+    return by_command
 
 
-@pytest.mark.parametrize("words", ["--version", "--help", "methods", "app --help"])
-def test_the_command_answers_at_once(words: str, tmp_path: Path):
-    printed, modules = loaded_by(words, tmp_path)
+@pytest.mark.parametrize("words", AT_ONCE)
+def test_the_command_answers_at_once(words: str, printed_by: dict[str, tuple[str, set[str]]]):
+    printed, modules = printed_by[words]
     assert not {*HEAVY, "plotly", "pyarrow"} & modules
     if words == "--version":
         assert printed == f"neuralviz {neuralviz.__version__}"
@@ -511,8 +526,10 @@ def test_the_command_answers_at_once(words: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "app"])
-def test_the_help_of_a_command_loads_nothing_heavy(name: str, tmp_path: Path):
-    printed, modules = loaded_by(f"{name} --help", tmp_path)
+def test_the_help_of_a_command_loads_nothing_heavy(
+    name: str, printed_by: dict[str, tuple[str, set[str]]]
+):
+    printed, modules = printed_by[f"{name} --help"]
     assert f"neuralviz {name}" in printed or "Usage:" in printed
     assert not set(HEAVY) & modules
 

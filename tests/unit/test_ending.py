@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
 
 from tests.support.waiting import heed_interrupts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-TEXT = "The river rose overnight and covered the lower meadows. " * 8
+TEXT = "The river rose overnight and covered the lower meadows."
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 TUNING_APP = f"""
@@ -116,7 +117,7 @@ def test_the_app_with_a_run_under_way(number: signal.Signals, tmp_path: Path) ->
 
 
 async def open_page(port: int) -> None:
-    """Draw the page once, as a browser does."""
+    """Draw the page once, as a browser does, to its end: left sooner, it may never run."""
     until = time.monotonic() + 60
     while True:
         try:
@@ -130,7 +131,9 @@ async def open_page(port: int) -> None:
         rerun = BackMsg()
         rerun.rerun_script.query_string = ""
         await page.send(rerun.SerializeToString())
-        await asyncio.wait_for(page.recv(), 60)
+        async with asyncio.timeout(60):
+            while ForwardMsg.FromString(await page.recv()).WhichOneof("type") != "script_finished":
+                pass
 
 
 def test_a_warm_up_is_waited_for() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -333,51 +331,44 @@ def test_parts_of_sbert_wk_differ(run) -> None:
     assert len({round(one["triplets"]["same"], 9) for one in printed.values()}) == 6
 
 
-PROGRAM = """
-import os, sys, time
+SLOWLY = """
+import sys, time
 from neuralviz.embedders import pooled
+from neuralviz.store.embedding import KEPT_EVERY
 from neuralviz import cli
 real = pooled.PooledEmbedder._embed
 def embed(self, read, should_stop):
-    print("embedding", len(read), flush=True, file=sys.stderr)
-    time.sleep({pause})
+    print("embedding", flush=True, file=sys.stderr)
+    time.sleep(KEPT_EVERY)  # a batch takes longer than what is kept waits
     return real(self, read, should_stop)
 pooled.PooledEmbedder._embed = embed
-for home in sys.argv.pop().split(os.pathsep):
-    os.environ["NEURALVIZ_HOME"] = home
-    print("home", file=sys.stderr)
-    cli.app(standalone_mode=False)
+cli.app(standalone_mode=False)
 """
 
 
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_where_it_was(run, tmp_path: Path, monkeypatch) -> None:
+    from neuralviz.embedders.pooled import PooledEmbedder
+
     texts = "".join(f"text number {n} of all,{n % 40}\n" for n in range(160))
     (tmp_path / "many.csv").write_text("text,group\n" + texts, "utf-8")
-    words = ["evaluate", "--data", "many.csv", "--method", "mean", "--json"]
+    words = ["--data", "many.csv", "--method", "mean", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOWLY, "evaluate", *words], stderr=subprocess.PIPE, text=True
+    ) as killed:
+        begun = (line for line in killed.stderr if line.startswith("embedding"))
+        assert next(begun) == next(begun)  # the second batch begins when the first is kept
+        killed.send_signal(signal.SIGKILL)
 
-    def start(pause: float, *homes: str) -> subprocess.Popen:
-        folders = os.pathsep.join(str(tmp_path / home) for home in homes)
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(pause=pause), *words, folders],
-            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True,
-        )  # fmt: skip
+    real, batches = PooledEmbedder._embed, []
 
-    killed = start(3, "home")
-    seen = 0
-    for line in killed.stderr:  # each batch takes longer than what is kept waits
-        seen += line.startswith("embedding")
-        if seen == 3:
-            time.sleep(0.2)
-            break
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    second = start(0, "home", "other")  # and an undisturbed one
-    out, err = second.communicate(timeout=300)
-    assert second.returncode == 0, err
-    _, resumed, undisturbed = err.split("home\n")
-    assert 0 < resumed.count("embedding") < 5  # of five batches
-    assert undisturbed.count("embedding") == 5
-    decoder = json.JSONDecoder()
-    found, end = decoder.raw_decode(out)
-    assert found == decoder.raw_decode(out[end:].lstrip())[0]
+    def embed(self, read, should_stop):
+        batches.append(len(read))
+        return real(self, read, should_stop)
+
+    monkeypatch.setattr(PooledEmbedder, "_embed", embed)
+    resumed = found(run(*words))
+    assert 0 < len(batches) < 5  # of five batches
+    batches.clear()
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "other"))
+    assert found(run(*words)) == resumed  # an undisturbed run
+    assert len(batches) == 5

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import runpy
 import shutil
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -329,15 +328,22 @@ def test_other_weights_for_the_bundled_model(bundled: LanguageModel, tmp_path: P
     torch.testing.assert_close(bias, torch.ones_like(bias), atol=0.02, rtol=0)  # half precision
 
 
-def test_the_scripts_of_the_bundled_model_run_from_any_folder(tmp_path: Path) -> None:
+def test_the_scripts_of_the_bundled_model_run_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("sklearn")
     script = ROOT / "bundled_model" / "evaluate.py"
-    environment = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, str(script), "--help"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert "--weights" in done.stdout, done.stderr
+    elsewhere = [path for path in sys.path if path and Path(path).resolve() != ROOT]
+    monkeypatch.setattr(sys, "path", elsewhere)
+    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
+    for name in [name for name in sys.modules if name.split(".")[0] == "bundled_model"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    assert ended.value.code == 0
+    assert "--weights" in capsys.readouterr().out
+    assert Path(sys.modules["bundled_model.train"].__file__).parent == script.parent
 
 
 def test_bundled_weights_that_are_spoilt(monkeypatch, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
-N_PAIRS = 24
+N_PAIRS = 12
 SAME = 2.5  # pairs with a higher score count as alike
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from neuralviz.embedders import EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.embedders.registry import LOADERS
 from neuralviz.maps.kept import KeptMaps, map_ids
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
@@ -74,17 +77,26 @@ def old_store(tmp_path: Path) -> CorpusStore:
     return CorpusStore(tmp_path / "kept")
 
 
+@pytest.fixture(scope="module")
+def loaders() -> dict[str, Callable[[str], object]]:
+    """Each model is loaded once."""
+    return {kind: cache(load) for kind, load in LOADERS.items()}
+
+
 @pytest.mark.parametrize(("method", "typed", "kept_as"), IDS)
 @pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
-def test_ids_are_those_of_the_version_before(method: str, typed: dict, kept_as: str) -> None:
-    new, old = embedder_ids(make_embedder(embedder_spec(method, typed)))
+def test_ids_are_those_of_the_version_before(
+    method: str, typed: dict, kept_as: str, loaders: dict
+) -> None:
+    new, old = embedder_ids(make_embedder(embedder_spec(method, typed), loaders))
     assert old == kept_as
     assert new not in {one for _, _, one in IDS}
 
 
 @pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
-def test_vectors_that_are_computed_in_another_way_since_have_no_old_id() -> None:
-    (new,) = embedder_ids(make_embedder(embedder_spec("neural", {"precision": "fast+bf16"})))
+def test_vectors_that_are_computed_in_another_way_since_have_no_old_id(loaders: dict) -> None:
+    spec = embedder_spec("neural", {"precision": "fast+bf16"})
+    (new,) = embedder_ids(make_embedder(spec, loaders))
     assert new
 
 
@@ -94,14 +106,16 @@ def test_what_came_later_has_no_old_id() -> None:
     assert old_id({"method": "pooled", "model": "m", "fingerprint": "f"}) is None
 
 
-def test_vectors_and_maps_of_a_version_before_are_used(old_store: CorpusStore) -> None:
+def test_vectors_and_maps_of_a_version_before_are_used(
+    old_store: CorpusStore, loaders: dict
+) -> None:
     (corpus,) = old_store.corpora()
     before = old_store.vectors.embedders()
     assert [EmbedderSpec.from_json(one.spec).method for one in before] == [
         "mean", "neural-1", "mean+neural-1",
     ]  # fmt: skip
     for kept in before:
-        embedder = make_embedder(EmbedderSpec.from_json(kept.spec))
+        embedder = make_embedder(EmbedderSpec.from_json(kept.spec), loaders)
         assert old_store.vectors.of(embedder) == kept
         (event,) = embed_corpus(old_store, corpus, embedder)
         assert (event.found, event.done, event.total) == (5, 5, 5)

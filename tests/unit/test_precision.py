@@ -18,6 +18,7 @@ import neuralviz
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.micro_tuning import MicroTuning, check_settings, micro_tune
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
+from neuralviz.micro_tuning.inputs import FASTEST_RATE
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE, PRECISIONS, check_precision
 from neuralviz.models import LanguageModel, tokenize
 from tests.support.models import SENTENCES, TEXTS, random_model
@@ -123,7 +124,9 @@ RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
 WIDTHS = (8, 16, 32, 64)
 
 
-def cases(layers: Sequence[str] = tuple(LAYERS), min_epochs: int = 1) -> st.SearchStrategy[Case]:
+def cases(
+    layers: Sequence[str] = tuple(LAYERS), min_epochs: int = 1, max_epochs: int = 12
+) -> st.SearchStrategy[Case]:
     return st.builds(
         Case,
         family=st.sampled_from(FAMILIES),
@@ -135,7 +138,7 @@ def cases(layers: Sequence[str] = tuple(LAYERS), min_epochs: int = 1) -> st.Sear
         lengths=st.lists(st.sampled_from(LENGTHS), min_size=1, max_size=3).map(tuple),
         layers=st.sampled_from(layers),
         blueprints=st.sampled_from(BLUEPRINTS),
-        epochs=st.integers(min_epochs, 12),
+        epochs=st.integers(min_epochs, max_epochs),
         learning_rate=st.sampled_from(RATES),
     )
 
@@ -165,7 +168,7 @@ def drawn_case(seed: int) -> Case:
 @pytest.mark.parametrize("device", DEVICES)
 def test_exact_is_the_plain_loop(device: str) -> None:
     @settings(deadline=None, max_examples=25, derandomize=True)
-    @given(cases())
+    @given(cases(max_epochs=4))
     def check(case: Case) -> None:
         model = case.model(device)
         options = case.options(model)
@@ -219,14 +222,17 @@ def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) 
     n_followed = 0
     for seed in range(60):
         case = replace(drawn_case(seed), vocab=int(300 * 40 ** random.Random(seed + 99).random()))
-        model, tolerance = case.model(device), TOLERANCES[seed % len(TOLERANCES)]
+        tolerance = TOLERANCES[seed % len(TOLERANCES)]
+        few = count_candidates(case.vocab, tolerance) < case.vocab
+        if not few or case.learning_rate > FASTEST_RATE:
+            continue  # all words are followed
+        n_followed += 1
+        model = case.model(device)
         options = case.options(model)
         made.clear()
         fast = tuned(model, case.texts, **options, precision="fast", tolerance=tolerance)
+        assert made
         assert not fast.diverged.any()
-        if not made:
-            continue  # all words are followed
-        n_followed += 1
         exact = tuned(model, case.texts, **options)
         lost = 1 - cosines(exact, fast)
         assert lost.max() <= tolerance + ROUNDING, (case, lost)
@@ -234,13 +240,13 @@ def test_fast_keeps_to_the_tolerance_on_random_models(device: str, monkeypatch) 
 
 
 @pytest.fixture(scope="module")
-def on_device() -> Callable[[str], LanguageModel]:
-    """The bundled model, on a device, with a window of 24 tokens: long texts have chunks."""
+def on_device(bundled: LanguageModel) -> Callable[[str], LanguageModel]:
+    """The bundled model, on a device, with a window of 10 tokens: long texts have chunks."""
     load = cache(lambda device: neuralviz.load_model("bundled", device=device))
-    return lambda device: replace(load(device), window=24)
+    return lambda device: replace(bundled if device == "cpu" else load(device), window=10)
 
 
-REAL_TEXTS = ("a", "The dog barks.", SENTENCES[1], " ".join(SENTENCES[4:7]))
+REAL_TEXTS = ("a", "The dog barks.", "Bread is baked at night.", SENTENCES[1])
 
 
 @pytest.fixture(scope="module")
@@ -255,13 +261,15 @@ def exactly(on_device) -> Callable[[str, str], MicroTuning]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("layers", ["head", "last_block"])
-@pytest.mark.parametrize("tolerance", TOLERANCES)
+@pytest.mark.parametrize(
+    ("tolerance", "layers"),
+    [*((each, "head") for each in TOLERANCES), *((each, "last_block") for each in TOLERANCES[::4])],
+)
 def test_fast_keeps_to_the_tolerance_on_the_bundled_model(
     tolerance: float, layers: str, device: str, on_device, exactly
 ) -> None:
     exact = exactly(device, layers)
-    assert [len(text.chunks) for text in exact.texts] == [1, 1, 1, 3]
+    assert [len(text.chunks) for text in exact.texts] == [1, 1, 1, 2]
     model = on_device(device)
     fast = tuned(model, REAL_TEXTS, layers=layers, precision="fast", tolerance=tolerance)
     lost = 1 - cosines(exact, fast)
@@ -365,13 +373,13 @@ def test_tokens_and_decay_sum_to_the_delta(
     precision: str, layers: str, tiny: LanguageModel
 ) -> None:
     options = {"layers": LAYERS[layers](tiny), "weight_decay": 0.5, "precision": precision}
-    followed = tuned(tiny, list(TEXTS.values()), **options, epochs=4, with_token_shares=True)
+    followed = tuned(tiny, list(TEXTS.values()), **options, epochs=3, with_token_shares=True)
     for index, shares in enumerate(followed.shares):
         deltas = [delta[index] for delta in followed.deltas]
         check_shares_sum(shares, deltas)
         assert min(np.linalg.norm(delta) for delta in deltas) > 1e-2
     if precision == "fast":
-        plain = tuned(tiny, list(TEXTS.values()), **options, epochs=4)
+        plain = tuned(tiny, list(TEXTS.values()), **options, epochs=3)
         assert cosines(plain, followed).min() >= ALIKE
 
 

@@ -35,13 +35,13 @@ def in_groups(n: int, groups: int = 6, seed: int = 0) -> tuple[np.ndarray, np.nd
 
 @cache
 def umap_map() -> tuple[np.ndarray, np.ndarray, Projection]:
-    vectors, group = in_groups(500)
+    vectors, group = in_groups(300)
     return vectors, group, project(vectors)
 
 
 @cache
 def tsne_map() -> tuple[np.ndarray, np.ndarray, Projection]:
-    vectors, group = in_groups(500)
+    vectors, group = in_groups(300)
     return vectors, group, project(vectors, TSNE)
 
 
@@ -100,7 +100,7 @@ def test_only_what_matters_for_the_reducer_is_part_of_a_key():
 @pytest.mark.parametrize("make", [umap_map, tsne_map])
 def test_groups_of_vectors_stay_together_on_the_map(make):
     _, group, projection = make()
-    assert projection.coordinates.shape == (500, 2)
+    assert projection.coordinates.shape == (300, 2)
     assert projection.coordinates.dtype == np.float32
     assert projection.notes == ()
     beside = nearest(projection.coordinates, projection.coordinates, 2, "euclidean")
@@ -227,9 +227,9 @@ def test_repeated_opposite_and_empty_vectors_have_places(metric, dimensions):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(6, 8))
     vectors[2], vectors[3] = 0, -vectors[1]
-    vectors = np.repeat(vectors, [100, 50, 30, 20, 1, 1], axis=0)
+    vectors = np.repeat(vectors, [50, 25, 20, 20, 1, 1], axis=0)
     projection = project(vectors, ProjectionSettings(dimensions=dimensions, metric=metric))
-    assert projection.coordinates.shape == (202, dimensions)
+    assert projection.coordinates.shape == (117, dimensions)
     assert np.isfinite(projection.coordinates).all()
     if dimensions == 2:
         tsne = project(vectors, ProjectionSettings(reducer="tsne", metric=metric))
@@ -278,7 +278,7 @@ def test_new_texts_land_where_umap_itself_puts_them(dimensions):
     """About: `transform` takes steps at random."""
     import umap
 
-    vectors, _ = in_groups(400)
+    vectors, _ = in_groups(300)
     new, _ = in_groups(50, seed=5)
     theirs = umap.UMAP(n_components=dimensions, metric="cosine", random_state=42, n_jobs=1)
     coordinates = theirs.fit_transform(vectors)
@@ -316,14 +316,14 @@ def test_warming_up_again_is_cheap():
     assert time.perf_counter() - start < 3
 
 
-TWENTY = """
+EIGHT = """
 import threading
 import numpy as np
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.maps.projecting import place, project
 
-vectors = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
-made, start = [], threading.Barrier(20)
+vectors = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
+made, start = [], threading.Barrier(8)
 
 def one(number):
     start.wait()
@@ -333,17 +333,17 @@ def one(number):
     placed = place(vectors, projection, vectors[:3] + 0.1)
     made.append((number % 2, projection.coordinates.tobytes(), placed.tobytes(), any(waited)))
 
-threads = [threading.Thread(target=one, args=(number,)) for number in range(20)]
+threads = [threading.Thread(target=one, args=(number,)) for number in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-print(len(made), len({each[:3] for each in made}), sum(each[3] for each in made) >= 10)
+print(len(made), len({each[:3] for each in made}), sum(each[3] for each in made) >= 4)
 """
 
 
-def test_twenty_maps_at_once_all_get_done_and_none_ends_the_process():
+def test_eight_maps_at_once_all_get_done_and_none_ends_the_process():
     """In a process of its own, with numba's own threads: used by two at once, they abort it."""
     done = subprocess.run(
-        [sys.executable, "-c", TWENTY],
+        [sys.executable, "-c", EIGHT],
         env={name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"}
         | {"NUMBA_THREADING_LAYER": "workqueue"},
         cwd=Path(__file__).parents[2],
@@ -352,7 +352,7 @@ def test_twenty_maps_at_once_all_get_done_and_none_ends_the_process():
         timeout=300,
         check=False,
     )
-    assert (done.returncode, done.stdout.split()) == (0, ["20", "2", "True"]), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, ["8", "2", "True"]), done.stderr
 
 
 def test_numba_leaves_the_threads_of_torch_as_they_were() -> None:

@@ -19,9 +19,11 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.fixture(autouse=True)
-def _load_once(bundled: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neuralviz.models.load_model", lambda _: bundled)
-    monkeypatch.setitem(LOADERS, "masked", lambda _: bundled)
+def _a_small_model(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands in for the two models that the commands name, which take long with many texts."""
+    monkeypatch.setattr("neuralviz.models.load_model", lambda _: tiny)
+    for kind in ("masked", "text"):
+        monkeypatch.setitem(LOADERS, kind, lambda _: tiny)
 
 
 def blocks(language: str) -> list[str]:
