@@ -24,7 +24,7 @@ app: ## set up if needed, and open the app
 	$(BIN)/neuralviz app $(ARGS)
 
 test: set-up lint browser ## set up, check the code, and run all tests (with a browser)
-	@scripts/run_tests.sh $(BIN)/python $(ARGS)
+	$(BIN)/python -m pytest $(ARGS)
 
 lint: set-up ## check style, formatting and types
 	$(BIN)/ruff check .

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is slow runs last; what numba compiles for, just before, so that one worker does it.
+
+    Each worker is given one piece of the list.
+    """
+    items.sort(key=lambda item: (marked(item, "slow"), marked(item, "compiles")))
+
+
+def marked(item: pytest.Item, mark: str) -> bool:
+    return item.get_closest_marker(mark) is not None
+
+
 @pytest.fixture(scope="session")
 def bundled() -> LanguageModel:
     """The bundled model, on the CPU."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app.py"
 START_SECONDS = 60
-WIDTHS = (1440, 390)
+LOOKS: dict[int, Literal["light", "dark"]] = {1440: "light", 390: "dark"}
+"""Theme by width of the page, px."""
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # Labels of a figure beyond its sides, and labels of one axis, titles and legends on each other.
 CLIPPED_OR_OVERLAPPING = """
@@ -113,15 +114,13 @@ def settled(page: Page) -> None:
 def looks(page: Page) -> Iterator[str]:
     """Give an open page each width and each theme, and say which when it is drawn so.
 
-    A theme changes colours, not places, so that each goes with one of the widths.
-
-    The width changes as a window is resized, the theme as a system changes its own; behind the
-    last one the page is as wide and as bright as at first.
+    A theme changes colours, not places, so that each goes with one of the widths. The look that
+    the page has comes first, and it keeps the last.
     """
-    for width, theme in zip(WIDTHS, ("light", "dark"), strict=True):
+    have = (page.viewport_size or {}).get("width")
+    for width, theme in sorted(LOOKS.items(), key=lambda look: look[0] != have):
         _look(page, width, theme)
         yield f"{width} px, {theme}"
-    _look(page, WIDTHS[0], "light")
 
 
 def _look(page: Page, width: int, theme: Literal["light", "dark"]) -> None:
