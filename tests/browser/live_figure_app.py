@@ -14,7 +14,7 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.live_figure import Handlers, live_figure
 
 
-@st.fragment(run_every=0.3)
+@st.fragment(run_every=0.5)
 def moving() -> None:
     tick = st.session_state["tick"] = st.session_state.get("tick", 0) + 1
     x = np.arange(30)

@@ -50,14 +50,9 @@ def test_a_link_to_another_page_as_the_first_visit(page: Page, address: str) -> 
     expect(page.get_by_text("Model", exact=True).first).to_be_visible()
 
 
-def test_the_first_page_opens_with_an_example_on_it(page: Page, address: str) -> None:
+def test_the_example_is_there_and_tuning_a_text_keeps_the_zoom(page: Page, address: str) -> None:
     page.goto(address)
     expect(page.get_by_text("Recorded run")).to_be_visible(timeout=MINUTE)
-    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-
-
-def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, address: str) -> None:
-    page.goto(address)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     paste(page, "The old bridge over the river was closed because of the flood last winter.")
     set_number(page, "Epochs", "30")
@@ -83,24 +78,6 @@ def test_tuning_a_text_shows_the_loss_falling_and_keeps_the_zoom(page: Page, add
     expect(page.get_by_text("Which words shaped the embedding").first).to_be_visible()
     assert "view=" in page.url
     assert "bridge" not in page.url
-
-
-def test_a_run_can_be_stopped_and_two_stand_beside_each_other(page: Page, address: str) -> None:
-    page.goto(address)
-    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    set_number(page, "Epochs", "1000")
-    tune(page)
-    page.get_by_text(re.compile(r"[Ss]tep \d+ of 1,000")).wait_for(timeout=2 * MINUTE)
-    set_number(page, "Epochs", "999")  # the same again would be the same run
-    tune(page)
-    page.get_by_text("Position 1 in the queue.").wait_for(timeout=MINUTE)
-    stops = page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True)
-    for still_going_on in (1, 0):
-        stops.first.click()
-        expect(stops).to_have_count(still_going_on, timeout=MINUTE)
-    expect(page.get_by_text("The result so far is shown.").first).to_be_visible(timeout=MINUTE)
-    expect(page.get_by_text("Run 1", exact=True).first).to_be_visible()
-    expect(page.get_by_text("Run 2", exact=True).first).to_be_visible()
 
 
 def test_user_text_is_never_run_as_html_and_a_link_brings_it_back(page: Page, address: str) -> None:

@@ -109,7 +109,7 @@ def download(page: Page, name: str) -> Path:
     return waiting.value.path()
 
 
-def test_the_page_opens_with_two_maps_of_one_corpus(page: Page, address: str) -> None:
+def test_two_maps_of_one_corpus_open_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     for figure in (MEAN, NEURAL):
@@ -117,22 +117,6 @@ def test_the_page_opens_with_two_maps_of_one_corpus(page: Page, address: str) ->
     expect(
         page.get_by_text(re.compile(r"“mean” and “neural, fast” share \d+% of a text"))
     ).to_be_visible()
-
-
-def test_a_click_shows_the_text_and_its_neighbours(page: Page, address: str) -> None:
-    opened(page, address, "?map-b=none")
-    with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    for row in (3, 200):
-        click_point(page, MEAN, row)
-        expect(page.get_by_text(rows[row]["text"], exact=True).first).to_be_visible()
-        expect(page.get_by_text(f"ID {rows[row]['id']}")).to_be_visible()
-    expect(page.get_by_text("Neighbours by mean")).to_be_visible()
-
-
-def test_one_lasso_selects_on_both_maps_and_can_be_taken_away(page: Page, address: str) -> None:
-    opened(page, address)
-    page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     lasso(page, MEAN)
     said = page.get_by_text(re.compile(r"\d+ texts selected")).first
     said.wait_for(timeout=MINUTE)
@@ -153,8 +137,18 @@ def test_one_lasso_selects_on_both_maps_and_can_be_taken_away(page: Page, addres
     assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
 
 
-def test_words_are_found_and_a_sentence_is_placed(page: Page, address: str) -> None:
+def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
+    page: Page, address: str
+) -> None:
     opened(page, address, "?map-b=none")
+    with (Path(__file__).parents[2] / "sample_data" / "topics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in (3, 200):
+        click_point(page, MEAN, row)
+        expect(page.get_by_text(rows[row]["text"], exact=True).first).to_be_visible()
+        expect(page.get_by_text(f"ID {rows[row]['id']}")).to_be_visible()
+    expect(page.get_by_text("Neighbours by mean")).to_be_visible()
+
     search(page, "telescope")
     said = page.get_by_text(re.compile(r"\d+ texts? containing “telescope”")).first
     said.wait_for(timeout=MINUTE)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
+pytestmark = pytest.mark.compiles
+
 PCA = ProjectionSettings("pca", 3)
 TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))
 

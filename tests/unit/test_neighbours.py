@@ -14,6 +14,8 @@ from neuralviz.maps.neighbours import Neighbours, find_neighbours, nearest
 from neuralviz.maps.numba_turn import numba_turn
 from neuralviz.maps.settings import METRICS
 
+pytestmark = pytest.mark.compiles
+
 SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "manhattan": "cityblock"}
 
 

@@ -20,6 +20,8 @@ from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import Projection, ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
 
+pytestmark = pytest.mark.compiles
+
 TSNE = ProjectionSettings(reducer="tsne", perplexity=15)
 PCA = ProjectionSettings(reducer="pca")
 

@@ -17,7 +17,7 @@ from tests.support.models import SENTENCES
 from tests.support.plain_loop import plain_micro_tune
 
 ROOT = Path(__file__).parents[2]
-EPOCHS = 10
+EPOCHS = 6
 ROUNDS = 3
 SHORT = tuple(" ".join(sentence.split()[:8]) for sentence in SENTENCES[:4])
 
