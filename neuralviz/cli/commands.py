@@ -74,7 +74,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # terminals that cannot show every character
-    app(prog_name="neuralviz")
+    try:
+        app(prog_name="neuralviz")
+    finally:
+        # Python remembers an interrupt that has left an `exec`, as imports have many, and would die
+        # of it at its end, whoever has caught it. Another `exec` makes it forget.
+        exec("")
 
 
 def _show_version(wanted: bool) -> None:
