@@ -290,6 +290,18 @@ def test_an_encoding_is_told_by_the_head_of_a_file() -> None:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("n_digits", [15, 4300, 4301, 100_000])
+def test_a_number_of_json_keeps_every_digit(sign: str, n_digits: int) -> None:
+    digits = sign + "7" * n_digits
+    rows = [f'{{"text": "One", "label": {digits}, "more": [{digits}]}}', '{"text": "Two"}']
+    for name, content in (("t.jsonl", "\n".join(rows)), ("t.json", f"[{', '.join(rows)}]")):
+        table = read_table(Source(name, content.encode()))
+        assert (table.column("text"), table.notes) == (["One", "Two"], ())
+        assert table.column("label") == [digits, ""]
+        assert digits in table.column("more")[0]
+
+
 def test_json_lines_that_are_broken_are_named() -> None:
     lines = ['{"text": "One", "n": 1.0}', "", "{broken", '"Two"', "[1, 2]", "[" * 100_000]
     lines += ['{"n": ' + "9" * 5000 + "}", '{"text": "Three", "more": {"a": [true, null]}}', "null"]
@@ -298,10 +310,11 @@ def test_json_lines_that_are_broken_are_named() -> None:
     assert rows_of(table) == [
         ("One", "1", ""),
         ("Two", "", ""),
+        ("", "9" * 5000, ""),
         ("Three", "", '{"a": [true, null]}'),
     ]
-    assert table.lines == [1, 4, 8]
-    assert table.notes == ("Skipped 4 lines: not a JSON object (lines 3, 5, 6, 7).",)
+    assert table.lines == [1, 4, 7, 8]
+    assert table.notes == ("Skipped 3 lines: not a JSON object (lines 3, 5, 6).",)
 
 
 @pytest.mark.parametrize(
