@@ -306,7 +306,7 @@ def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: Corpus
             },
         ),
     )
-    opened_corpus = OpenCorpus(corpus)
+    opened_corpus = OpenCorpus(kept, corpus)
     assert list(opened_corpus.categories) == ["class", "topic"]
     assert set(opened_corpus.categories["class"]) == {"0", "1", "2"}
     assert opened_corpus.numbers == ("class", "year", "share")
