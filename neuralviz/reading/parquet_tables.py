@@ -38,9 +38,9 @@ def read_parquet(
         )
         objects, number, n_bytes = Objects(name, "row"), 0, 0
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
-        repeated = []
+        repeated = _nested_texts(source)
         if source.metadata.num_rows:
-            repeated = _long_and_repeated(file, source, columns, max_characters)
+            repeated += _long_and_repeated(file, source, columns, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for batch in source.iter_batches(at_once, columns=columns) if columns else ():
             n_bytes += sum(_n_bytes(column) for column in batch.columns)
@@ -89,6 +89,22 @@ def _long_and_repeated(
     return found
 
 
+def _nested_texts(source: pq.ParquetFile) -> list[str]:
+    """The paths of texts within lists, structures and maps, which may be long and repeated, too."""
+    n_leaves = [_n_leaves(field.type) for field in source.schema_arrow]
+    is_nested = np.repeat([types.is_nested(field.type) for field in source.schema_arrow], n_leaves)
+    leaves = [source.schema.column(at) for at in range(len(source.schema))]
+    return [
+        leaf.path
+        for leaf, nested in zip(leaves, is_nested.tolist(), strict=True)
+        if nested and leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
+
+
+def _n_leaves(kind: pa.DataType) -> int:
+    return sum(_n_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
+
+
 def _is_dictionary(kind: pa.DataType) -> bool:
     """Whether it is one of texts."""
     if not types.is_dictionary(kind):
@@ -98,6 +114,13 @@ def _is_dictionary(kind: pa.DataType) -> bool:
 
 def _n_bytes(column: pa.Array) -> int:
     """What the values of a column take, each by itself."""
+    kind = column.type
+    if types.is_map(kind):
+        return _n_bytes(column.keys) + _n_bytes(column.items)
+    if types.is_struct(kind):
+        return sum(map(_n_bytes, column.flatten()))
+    if types.is_nested(kind):
+        return _n_bytes(column.flatten())
     if _is_dictionary(column.type):
         lengths = compute.binary_length(column.dictionary).take(column.indices)
     elif types.is_string(column.type) or types.is_large_string(column.type):
