@@ -32,7 +32,9 @@ def read_parquet(
         schema = source.schema_arrow
         check_width(name, len(schema.names))
         kinds = [_unwanted(field.type) for field in schema]
-        columns = [column for column, kind in zip(schema.names, kinds, strict=True) if not kind]
+        wanted = [at for at, kind in enumerate(kinds) if not kind]
+        columns = [schema.names[at] for at in wanted]
+        plain = [schema.field(at).type for at in wanted]
         notes = tuple(
             left_out(column, kind) for column, kind in zip(schema.names, kinds, strict=True) if kind
         )
@@ -50,7 +52,7 @@ def read_parquet(
                     f"{number + len(batch):,} rows. Split it."
                 )
             names = column_names(batch.schema.names)
-            for row in zip(*map(_values, batch.columns), strict=True):
+            for row in zip(*map(_values, batch.columns, plain), strict=True):
                 number += 1
                 objects.add(number, dict(zip(names, row, strict=True)))
             if max_rows is not None and len(objects.lines) > max_rows:
@@ -139,8 +141,13 @@ def _unwanted(kind: pa.DataType) -> str:
     return ""
 
 
-def _values(column: pa.Array) -> list[Any]:
-    """The values of a column; numbers of few digits have no more."""
+def _values(column: pa.Array, plain: pa.DataType) -> list[Any]:
+    """The values of a column; numbers of few digits have no more.
+
+    Args:
+        column: as it was read.
+        plain: its type without dictionaries.
+    """
     if types.is_float32(column.type) or types.is_float16(column.type):
         return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
     if _is_dictionary(column.type):  # equal texts are one object
@@ -150,5 +157,5 @@ def _values(column: pa.Array) -> list[Any]:
         rows = np.full(len(codes), len(used))
         rows[codes >= 0] = places
         return [texts[row] for row in rows.tolist()]
-    values: list[Any] = column.to_pylist()
+    values: list[Any] = (column.cast(plain) if types.is_nested(plain) else column).to_pylist()
     return values

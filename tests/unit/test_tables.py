@@ -409,7 +409,7 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
     taken = []
     values = parquet_tables._values
-    monkeypatch.setattr(parquet_tables, "_values", lambda column: taken.append(1) or values(column))
+    monkeypatch.setattr(parquet_tables, "_values", lambda *of: taken.append(1) or values(*of))
     assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
     assert len(taken) < 5
 
