@@ -48,10 +48,11 @@ run_queue().submit(Tuning(), lambda: True)
 """
 
 IMPORTING = """
+import signal
 from neuralviz.cli import commands, main
 
 def load_command(name):
-    exec("raise KeyboardInterrupt")  # many packages make code of strings while they are imported
+    exec("signal.raise_signal(signal.SIGINT)")  # as in many packages
 
 commands.load_command = load_command
 main()
@@ -128,7 +129,7 @@ def test_ctrl_c_while_packages_are_imported(tmp_path: Path) -> None:
     (tmp_path / "importing.py").write_text(IMPORTING)
     done = subprocess.run(
         [sys.executable, "-m", "importing", "methods"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, preexec_fn=heed_interrupts,
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (130, "Stopped.\n")
