@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from neuralviz.words import many
 
+LONG_TEXT = 100_000  # characters: to embed a longer text takes so long that it has to be said
+
 ShouldStop = Callable[[], bool]
 """Asked again and again by long work; true ends it, by raising `Stopped`."""
 
@@ -77,4 +79,14 @@ class LossWarning(UserWarning):
         super().__init__(
             f"The run diverged on {n:,} of {many(of, 'text')}: the loss rose, or became "
             "infinite or NaN. Lower the learning rate (the paper uses 0.01)."
+        )
+
+
+class LongTextWarning(UserWarning):
+    """``n`` texts of ``of`` have more than `LONG_TEXT` characters: to embed them takes minutes."""
+
+    def __init__(self, n: int, of: int, longest: int) -> None:
+        super().__init__(
+            f"Very long texts: {n:,} of {of:,}. The longest has {longest:,} characters. Embedding "
+            "may take several minutes."
         )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -74,7 +75,22 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # terminals that cannot show every character
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
+        signal.signal(signal.SIGINT, _interrupt)
     app(prog_name="neuralviz")
+
+
+class _Interrupted(KeyboardInterrupt):
+    """Ctrl-C, by a name of its own.
+
+    Python remembers a KeyboardInterrupt that has left code made from a string, which many packages
+    run while they are imported, and dies of it at its end although it was caught. A subclass it
+    does not remember.
+    """
+
+
+def _interrupt(*_: object) -> None:
+    raise _Interrupted
 
 
 def _show_version(wanted: bool) -> None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
     from neuralviz.reading.texts import Mode
     from neuralviz.store.corpora import Corpus
+    from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
 commands = typer.Typer(
@@ -286,8 +287,8 @@ def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embe
 
 def embed_kept(
     store: CorpusStore, corpus: Corpus, spec: EmbedderSpec, embedder: Embedder
-) -> KeptEmbedder:
-    """Embed what has no vector yet, with a bar.
+) -> EmbeddingEvent:
+    """Embed what has no vector yet, with a bar; the last event, which is complete.
 
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
@@ -308,7 +309,7 @@ def embed_kept(
     assert progress is not None
     if progress.n_rose:
         say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
-    return progress.embedder
+    return progress
 
 
 def _confirmed(question: str) -> bool:
@@ -346,10 +347,11 @@ def _embed(
 ) -> None:
     warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
-        kept = embed_kept(store, corpus, spec, embedder)
+        last = embed_kept(store, corpus, spec, embedder)
+        done = "Already embedded" if last.found == last.total else "Embedded"
         say(
-            f"Embedded by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "
-            f"{kept.dim:,} values."
+            f"{done} by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "
+            f"{last.embedder.dim:,} values."
         )
 
 

@@ -171,6 +171,7 @@ def evaluate(
         check_folder(output)
     typed = split_options(option or [])
     loaders = cached_loaders()
+    rows = _rows(method, experiment, typed, model, loaders)
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
     sets = [_read(name, roles, thresholds, limit) for name in _once(data)]
@@ -181,7 +182,6 @@ def evaluate(
         check_measures(one, measures)
         say(f"{one.name}: {one.describe()}.")
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
-    rows = _rows(method, experiment, typed, model, loaders)
     _run(EvaluationPlan(tuple(sets), rows, settings), loaders, output, as_json)
 
 

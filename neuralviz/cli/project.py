@@ -108,8 +108,8 @@ def project(
     check_enough_texts(found)
     (embedder,) = load_embedders([spec])
     warn_of_missing(store, found, [embedder])
-    kept_embedder = embed_kept(store, found, spec, embedder)
-    kept = _make_map(store, found, kept_embedder, settings)
+    embedded = embed_kept(store, found, spec, embedder)
+    kept = _make_map(store, found, embedded.embedder, settings)
     for note in kept.notes:
         say(note)
     if as_page:

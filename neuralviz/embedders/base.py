@@ -15,6 +15,8 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from neuralviz.errors import (
+    LONG_TEXT,
+    LongTextWarning,
     LossWarning,
     ModelError,
     SettingsError,
@@ -256,10 +258,15 @@ class Embedder(ABC):
             ModelError: a vector holds something that is no finite number.
 
         Warns:
+            LongTextWarning: at once, where a text has more than 100,000 characters.
             LossWarning: the loss of a text rose, or ceased to be a number, in place of falling.
         """
         single = isinstance(sentences, str)
         texts = [sentences] if isinstance(sentences, str) else list(_each_text(sentences))
+        check_strings(texts)
+        long = [len(text) for text in texts if len(text) > LONG_TEXT]
+        if long:
+            warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=2)
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         n_rose = 0
         with tqdm(total=len(texts), unit="text", disable=not show_progress_bar) as bar:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count as numbers
 
+from neuralviz.errors import LONG_TEXT
 from neuralviz.reading.lines import count_unreadable, tidy
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.words import many, name_lines
-
-LONG = 100_000  # characters: to embed a longer text takes so long that it has to be said
 
 
 def clean_texts(
@@ -42,7 +41,7 @@ def clean_texts(
             f"characters ({name_lines(too_long, unit)})."
         )
     longest = max(range(len(texts)), key=lambda at: len(texts[at]), default=0)
-    if texts and len(texts[longest]) > LONG:
+    if texts and len(texts[longest]) > LONG_TEXT:
         notes.append(
             f"The longest text has {len(texts[longest]):,} characters ("
             f"{name_lines([starts[used[longest]]], unit)})."

@@ -14,6 +14,7 @@ from neuralviz.reading.objects import Objects
 from neuralviz.reading.table import Table
 
 MAX_WHOLE = 1 << 28  # bytes of a JSON file
+_MOST_DIGITS = 1000  # of whole numbers that are read as such
 
 
 def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
@@ -23,7 +24,7 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
             if not line or line.isspace():
                 continue
             try:
-                row = json.loads(line)
+                row = _parse(line)
             except (ValueError, RecursionError):
                 objects.wrong.append(number)
                 continue
@@ -44,7 +45,7 @@ def read_json(
         )
     text = lines.read()
     try:
-        rows = _rows_of(name, json.loads(text))
+        rows = _rows_of(name, _parse(text))
     except RecursionError as error:
         raise TextError(f"{name} is nested too deeply to be read as a table.") from error
     except ValueError as error:
@@ -62,10 +63,19 @@ def read_json(
     return objects.table("neither an object nor a string", lines.notes)
 
 
+def _parse(text: str) -> Any:
+    """What a JSON text holds; whole numbers of more digits than Python reads stay as they are."""
+    return json.loads(text, parse_int=_whole)
+
+
+def _whole(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+
+
 def _starts_with_object(text: str) -> bool:
     first = text.lstrip().split("\n", 1)[0]
     try:
-        return isinstance(json.loads(first), dict)
+        return isinstance(_parse(first), dict)
     except (ValueError, RecursionError):
         return False
 

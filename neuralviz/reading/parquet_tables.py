@@ -32,15 +32,17 @@ def read_parquet(
         schema = source.schema_arrow
         check_width(name, len(schema.names))
         kinds = [_unwanted(field.type) for field in schema]
-        columns = [column for column, kind in zip(schema.names, kinds, strict=True) if not kind]
+        wanted = [at for at, kind in enumerate(kinds) if not kind]
+        columns = [schema.names[at] for at in wanted]
+        plain = [schema.field(at).type for at in wanted]
         notes = tuple(
             left_out(column, kind) for column, kind in zip(schema.names, kinds, strict=True) if kind
         )
         objects, number, n_bytes = Objects(name, "row"), 0, 0
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
-        repeated = []
+        repeated = _nested_texts(source)
         if source.metadata.num_rows:
-            repeated = _long_and_repeated(file, source, columns, max_characters)
+            repeated += _long_and_repeated(file, source, columns, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for batch in source.iter_batches(at_once, columns=columns) if columns else ():
             n_bytes += sum(_n_bytes(column) for column in batch.columns)
@@ -50,7 +52,7 @@ def read_parquet(
                     f"{number + len(batch):,} rows. Split it."
                 )
             names = column_names(batch.schema.names)
-            for row in zip(*map(_values, batch.columns), strict=True):
+            for row in zip(*map(_values, batch.columns, plain), strict=True):
                 number += 1
                 objects.add(number, dict(zip(names, row, strict=True)))
             if max_rows is not None and len(objects.lines) > max_rows:
@@ -89,6 +91,22 @@ def _long_and_repeated(
     return found
 
 
+def _nested_texts(source: pq.ParquetFile) -> list[str]:
+    """The paths of texts within lists, structures and maps, which may be long and repeated, too."""
+    n_leaves = [_n_leaves(field.type) for field in source.schema_arrow]
+    is_nested = np.repeat([types.is_nested(field.type) for field in source.schema_arrow], n_leaves)
+    leaves = [source.schema.column(at) for at in range(len(source.schema))]
+    return [
+        leaf.path
+        for leaf, nested in zip(leaves, is_nested.tolist(), strict=True)
+        if nested and leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
+
+
+def _n_leaves(kind: pa.DataType) -> int:
+    return sum(_n_leaves(kind.field(at).type) for at in range(kind.num_fields)) or 1
+
+
 def _is_dictionary(kind: pa.DataType) -> bool:
     """Whether it is one of texts."""
     if not types.is_dictionary(kind):
@@ -98,6 +116,13 @@ def _is_dictionary(kind: pa.DataType) -> bool:
 
 def _n_bytes(column: pa.Array) -> int:
     """What the values of a column take, each by itself."""
+    kind = column.type
+    if types.is_map(kind):
+        return _n_bytes(column.keys) + _n_bytes(column.items)
+    if types.is_struct(kind):
+        return sum(map(_n_bytes, column.flatten()))
+    if types.is_nested(kind):
+        return _n_bytes(column.flatten())
     if _is_dictionary(column.type):
         lengths = compute.binary_length(column.dictionary).take(column.indices)
     elif types.is_string(column.type) or types.is_large_string(column.type):
@@ -116,8 +141,13 @@ def _unwanted(kind: pa.DataType) -> str:
     return ""
 
 
-def _values(column: pa.Array) -> list[Any]:
-    """The values of a column; numbers of few digits have no more."""
+def _values(column: pa.Array, plain: pa.DataType) -> list[Any]:
+    """The values of a column; numbers of few digits have no more.
+
+    Args:
+        column: as it was read.
+        plain: its type without dictionaries.
+    """
     if types.is_float32(column.type) or types.is_float16(column.type):
         return [None if v is None else float(v) for v in column.cast(pa.string()).to_pylist()]
     if _is_dictionary(column.type):  # equal texts are one object
@@ -127,5 +157,5 @@ def _values(column: pa.Array) -> list[Any]:
         rows = np.full(len(codes), len(used))
         rows[codes >= 0] = places
         return [texts[row] for row in rows.tolist()]
-    values: list[Any] = column.to_pylist()
+    values: list[Any] = (column.cast(plain) if types.is_nested(plain) else column).to_pylist()
     return values

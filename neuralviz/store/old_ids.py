@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 ID_LENGTH = 24
+SAME_VECTORS = "neuralviz-vectors/2:"
+"""How cache keys begin as long as vectors are computed as they were by these versions."""
 
 
 def old_id(depends_on: Mapping[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
-from neuralviz.store.old_ids import ID_LENGTH, old_id
+from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
@@ -252,8 +252,9 @@ def text_keys(texts: Iterable[str]) -> np.ndarray:
 
 def embedder_ids(embedder: Embedder) -> tuple[str, ...]:
     """Ids of an embedder's vectors: that of its cache key, and the one of versions before."""
-    key_id = hashlib.sha256(embedder.cache_key().encode()).hexdigest()[:ID_LENGTH]
-    before = old_id(embedder.depends_on)
+    key = embedder.cache_key()
+    key_id = hashlib.sha256(key.encode()).hexdigest()[:ID_LENGTH]
+    before = old_id(embedder.depends_on) if key.startswith(SAME_VECTORS) else None
     return (key_id,) if before is None else (key_id, before)
 
 

@@ -10,8 +10,10 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.embedders.labels import method_labels
+from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.ui import precision
+from neuralviz.ui.compare.main import stopped_in_words
 from tests.support.models import SENTENCES, save_family
 from tests.support.waiting import wait_until
 
@@ -276,6 +278,16 @@ def test_stopping_keeps_what_is_done() -> None:
     assert running.result[0].n_done == 96
     assert not page.exception
     assert titles(page)
+
+
+def test_a_comparison_that_is_stopped_at_its_very_end_has_nothing_unfinished() -> None:
+    task = Compare((embedder_spec("mean"),), ("One.", "Two."), ())
+    step = Step(0, np.arange(2), np.eye(2, dtype=np.float32), np.zeros(2, dtype=bool))
+    half = Step(0, np.arange(1), np.eye(2, dtype=np.float32)[:1], np.zeros(1, dtype=bool))
+    assert stopped_in_words(task.fold(task.start(), [half])) == (
+        "Stopped. mean: 1 of 2 texts embedded."
+    )
+    assert stopped_in_words(task.fold(task.start(), [step])) == "Stopped after the last text."
 
 
 def test_stop_acts_within_a_batch_of_long_texts() -> None:

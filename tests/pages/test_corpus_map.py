@@ -11,16 +11,20 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapEvent
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
+from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.ui import precision
 from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
+from neuralviz.ui.corpus.work import stopped_in_words
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -306,7 +310,25 @@ def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: Corpus
             },
         ),
     )
-    opened_corpus = OpenCorpus(corpus)
+    opened_corpus = OpenCorpus(kept, corpus)
     assert list(opened_corpus.categories) == ["class", "topic"]
     assert set(opened_corpus.categories["class"]) == {"0", "1", "2"}
     assert opened_corpus.numbers == ("class", "year", "share")
+
+
+def test_what_is_said_of_a_map_that_was_stopped() -> None:
+    task = MakeMaps("c", (MapChoice(embedder_spec("mean"), ProjectionSettings("pca")),), ())
+    kept, none = KeptEmbedder("e", "", 8), np.zeros(0)
+
+    def said_of(*events: EmbeddingEvent | ProjectionEvent) -> str:
+        result = task.fold(task.start(), [MapEvent(0, event) for event in events])
+        return stopped_in_words(task, result)
+
+    half, whole = (EmbeddingEvent(kept, none, None, none, n, 6, 0, 0) for n in (3, 6))
+    assert said_of() == "Stopped before the first text was embedded."
+    assert said_of(half) == (
+        "Stopped. 3 of 6 different texts are embedded by mean and saved. Press “Run again” to "
+        "resume."
+    )
+    for events in ((half, whole), (half, whole, ProjectionEvent("layout"))):
+        assert said_of(*events) == "Stopped before the map was finished. The embeddings are saved."

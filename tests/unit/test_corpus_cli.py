@@ -179,7 +179,13 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
     assert "Finished work is saved; run the same command again to resume." in result.stderr
     assert "mean (32)" in run("corpus", "list").stdout
     monkeypatch.setattr(PooledEmbedder, "_embed", counted)
-    assert "already saved as “texts.txt”" in done(run("corpus", "add", "texts.txt"))
+    said = done(run("corpus", "add", "texts.txt"))
+    assert "already saved as “texts.txt”" in said
+    assert "\nEmbedded by mean: 40 embeddings of 384 values." in said
+    assert calls == [32, 8]
+    for words in (("add", "texts.txt"), ("embed", "texts.txt")):
+        said = done(run("corpus", *words))
+        assert "Already embedded by mean: 40 embeddings of 384 values." in said
     assert calls == [32, 8]
     assert len(CorpusStore().corpora()) == 1
 

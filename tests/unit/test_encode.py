@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,10 @@ import pytest
 import torch
 
 import neuralviz
-from neuralviz.errors import LossWarning, SettingsError, TextError
+from neuralviz.errors import LongTextWarning, LossWarning, SettingsError, TextError
 from neuralviz.micro_tuning import micro_tune
 from neuralviz.models import LanguageModel
+from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, TEXTS
 
 ALIKE = 0.99999
@@ -39,6 +41,20 @@ def test_a_single_string(embedder) -> None:
     vector = embedder.encode("The dog barks.")
     assert vector.shape == (96,)
     np.testing.assert_array_equal(vector, embedder.encode(["The dog barks."])[0])
+
+
+def test_a_text_that_takes_minutes_is_warned_of_before_it_is_read() -> None:
+    class Slow(HashEmbedder):
+        def _read(self, texts: list[str]) -> list[str]:
+            raise TextError("it is read")
+
+    texts = ["One.", "word " * 900_000, "word " * 30_000]
+    says = r"Very long texts: 2 of 3\. The longest has 4,500,000 characters\. Embedding may take"
+    with pytest.warns(LongTextWarning, match=says), pytest.raises(TextError, match="it is read"):
+        Slow().encode(texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert HashEmbedder().encode(["a" * 100_000]).shape == (1, 8)
 
 
 def test_no_texts(embedder) -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,17 @@ class Tuning(LatestTask):
 run_queue().submit(Tuning(), lambda: True)
 """
 
+IMPORTING = """
+import signal
+from neuralviz.cli import commands, main
+
+def load_command(name):
+    exec("signal.raise_signal(signal.SIGINT)")  # as in many packages
+
+commands.load_command = load_command
+main()
+"""
+
 WARM_UP = """
 import time
 from neuralviz.ui import model_choice
@@ -78,12 +90,25 @@ def started(*command: str | Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def wait_for(line: str, process: subprocess.Popen[str]) -> None:
-    """Read what a process prints up to a line that begins so."""
-    for printed in process.stdout:
-        if printed.startswith(line):
-            return
-    pytest.fail(f"it never printed “{line}”: {process.stderr.read()}")
+def wait_for(line: str, process: subprocess.Popen[str], seconds: float = 120) -> None:
+    """Read what a process prints up to a line that begins so; it is killed where none comes."""
+    killing = threading.Timer(seconds, process.kill)
+    killing.start()
+    try:
+        for printed in process.stdout:
+            if printed.startswith(line):
+                return
+    finally:
+        killing.cancel()
+    pytest.fail(f"it did not print “{line}” in {seconds:g} s: {process.stderr.read()}")
+
+
+def test_waiting_for_a_line_ends() -> None:
+    with (
+        started("-c", "import time; print('begins', flush=True); time.sleep(300)") as process,
+        pytest.raises(pytest.fail.Exception, match="did not print “ends” in 1 s"),
+    ):
+        wait_for("ends", process, 1)
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
@@ -98,6 +123,16 @@ def test_the_command_that_tunes(number: signal.Signals) -> None:
         assert "Stopped after step" in errors
     else:
         assert process.returncode == -signal.SIGTERM
+
+
+def test_ctrl_c_while_packages_are_imported(tmp_path: Path) -> None:
+    (tmp_path / "importing.py").write_text(IMPORTING)
+    done = subprocess.run(
+        [sys.executable, "-m", "importing", "methods"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, preexec_fn=heed_interrupts,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "Stopped.\n")
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)

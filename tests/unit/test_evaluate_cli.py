@@ -282,6 +282,26 @@ def test_wrong_input_is_refused_before_anything_is_embedded(run, words, said, mo
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--experiment", "wrong"], "Unknown experiment “wrong”"),
+        (["--method", "wrong"], "Unknown method “wrong”"),
+        (["--option", "speed=2"], "“speed”"),
+    ],
+)
+def test_methods_are_checked_before_data_is_read(run, words, said, monkeypatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("data was read")
+
+    for name in ("read_data", "load_hub_data"):
+        monkeypatch.setattr(f"neuralviz.cli.evaluate.{name}", never)
+    for data in ("pairs.csv", "hf:some/data"):
+        result = run("--data", data, *words)
+        assert result.exit_code == 2, result.output
+        assert said in result.stderr.replace("\n", " ")
+
+
 def test_experiments_are_listed_and_run(run) -> None:
     listed = run("--list").stdout
     assert "blueprints" in listed

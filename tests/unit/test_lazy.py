@@ -17,7 +17,7 @@ from neuralviz.plots.point_colours import by_category, by_number
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap, open_corpus, open_map
 from neuralviz.ui.lazy import Lazy, frozen
 from tests.support.embedders import HashEmbedder
 
@@ -76,7 +76,7 @@ def test_an_open_corpus_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     labels = {"topic": tuple("ab" * 10), "year": tuple(map(str, range(20)))}
     kept = CorpusStore().add("c", ReadTexts(tuple(f"Text {i}." for i in range(20)), labels=labels))
-    corpus = OpenCorpus(kept)
+    corpus = OpenCorpus(CorpusStore(), kept)
     with pytest.raises(FrozenInstanceError):
         corpus.corpus = None
     assert corpus.texts is corpus.texts
@@ -96,7 +96,8 @@ def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
     corpus = CorpusStore().add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
     *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
     settings = ProjectionSettings("pca")
-    shown = OpenMap(corpus, make_map(CorpusStore(), corpus, embedded.embedder, settings))
+    kept = make_map(CorpusStore(), corpus, embedded.embedder, settings)
+    shown = OpenMap(CorpusStore(), corpus, kept)
     with pytest.raises(FrozenInstanceError):
         shown.kept = None
     numbers = shown.colour("number", lambda: by_number("number", range(20)))
@@ -140,3 +141,21 @@ def test_all_that_is_in_a_value_is_frozen() -> None:
 def test_what_can_be_changed_is_not_shared(value: object) -> None:
     with pytest.raises(TypeError, match="can be changed"):
         Lazy().get("it", lambda: (1, Pair(value, None)))
+
+
+def test_what_is_open_is_read_from_where_it_was_opened(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "first"))
+    texts = tuple(f"Text {i}." for i in range(20))
+    store = CorpusStore()
+    corpus = store.add("c", ReadTexts(texts, labels={"topic": tuple("ab" * 10)}))
+    *_, embedded = embed_corpus(store, corpus, HashEmbedder())
+    kept = make_map(store, corpus, embedded.embedder, ProjectionSettings("pca"))
+    opened, shown = open_corpus(corpus), open_map(corpus, kept)
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "second"))
+    assert opened.texts == texts
+    assert opened.ids[0] == "1"
+    assert list(opened.categories) == ["topic"]
+    assert opened.store.folder == store.folder
+    assert shown.embedder == embedded.embedder
+    assert len(shown.losses) == len(shown.neighbours.indices) == len(shown.coordinates) == 20
+    assert shown.axes[0].startswith("component 1")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralviz.embedders import EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.embedders import EmbedderSpec, base, embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.maps.kept import KeptMaps, map_ids
 from neuralviz.maps.mapping import make_map
@@ -98,6 +98,19 @@ def test_vectors_that_are_computed_in_another_way_since_have_no_old_id(loaders: 
     spec = embedder_spec("neural", {"precision": "fast+bf16"})
     (new,) = embedder_ids(make_embedder(spec, loaders))
     assert new
+
+
+def test_another_version_of_cache_keys_computes_all_anew(
+    old_store: CorpusStore, loaders: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "KEY_VERSION", base.KEY_VERSION + 1)
+    (corpus,) = old_store.corpora()
+    before = old_store.vectors.embedders()
+    embedder = make_embedder(EmbedderSpec.from_json(before[0].spec), loaders)
+    assert old_store.vectors.of(embedder) is None
+    *_, event = embed_corpus(old_store, corpus, embedder)
+    assert (event.found, event.done) == (0, 5)
+    assert event.embedder not in before
 
 
 def test_what_came_later_has_no_old_id() -> None:

@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from datetime import date, datetime
 from datetime import time as clock
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -290,6 +291,18 @@ def test_an_encoding_is_told_by_the_head_of_a_file() -> None:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("n_digits", [15, 4300, 4301, 100_000])
+def test_a_number_of_json_keeps_every_digit(sign: str, n_digits: int) -> None:
+    digits = sign + "7" * n_digits
+    rows = [f'{{"text": "One", "label": {digits}, "more": [{digits}]}}', '{"text": "Two"}']
+    for name, content in (("t.jsonl", "\n".join(rows)), ("t.json", f"[{', '.join(rows)}]")):
+        table = read_table(Source(name, content.encode()))
+        assert (table.column("text"), table.notes) == (["One", "Two"], ())
+        assert table.column("label") == [digits, ""]
+        assert digits in table.column("more")[0]
+
+
 def test_json_lines_that_are_broken_are_named() -> None:
     lines = ['{"text": "One", "n": 1.0}', "", "{broken", '"Two"', "[1, 2]", "[" * 100_000]
     lines += ['{"n": ' + "9" * 5000 + "}", '{"text": "Three", "more": {"a": [true, null]}}', "null"]
@@ -298,10 +311,11 @@ def test_json_lines_that_are_broken_are_named() -> None:
     assert rows_of(table) == [
         ("One", "1", ""),
         ("Two", "", ""),
+        ("", "9" * 5000, ""),
         ("Three", "", '{"a": [true, null]}'),
     ]
-    assert table.lines == [1, 4, 8]
-    assert table.notes == ("Skipped 4 lines: not a JSON object (lines 3, 5, 6, 7).",)
+    assert table.lines == [1, 4, 7, 8]
+    assert table.notes == ("Skipped 3 lines: not a JSON object (lines 3, 5, 6).",)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +409,7 @@ def test_no_more_of_a_parquet_file_is_read_than_is_wanted(tmp_path: Path, monkey
     parquet.write_table(pa.table({"text": [str(i) for i in range(1000)]}), path, row_group_size=10)
     taken = []
     values = parquet_tables._values
-    monkeypatch.setattr(parquet_tables, "_values", lambda column: taken.append(1) or values(column))
+    monkeypatch.setattr(parquet_tables, "_values", lambda *of: taken.append(1) or values(*of))
     assert len(read_table(Source("t.parquet", path), max_rows=15)) == 15
     assert len(taken) < 5
 
@@ -417,6 +431,49 @@ def test_a_long_text_in_every_row_of_a_small_parquet_file_is_refused(as_dictiona
     with pytest.raises(TextError, match=r"more than 2,147,483,648 characters in its first 10,000"):
         read_table(Source("t.parquet", content))
     assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed list", "structure", "map", "list of structures"])
+def test_a_long_text_in_every_list_of_a_small_parquet_file_is_refused(kind: str) -> None:
+    n = 50_000
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array([0] * n, pa.int32()), pa.array(["a " * 500_000])
+    )
+    ends = pa.array(range(n + 1), pa.int32())
+    inner = pa.StructArray.from_arrays([texts], ["of"])
+    column = {
+        "list": lambda: pa.ListArray.from_arrays(ends, texts),
+        "fixed list": lambda: pa.FixedSizeListArray.from_arrays(texts, 1),
+        "structure": lambda: inner,
+        "map": lambda: pa.MapArray.from_arrays(ends, pa.array(["key"] * n), texts),
+        "list of structures": lambda: pa.ListArray.from_arrays(ends, inner),
+    }[kind]()
+    file = io.BytesIO()
+    table = pa.table({"text": ["One"] * n, "a.b": [1] * n, "more": column})
+    parquet.write_table(table, file, store_schema=False)
+    assert len(file.getvalue()) < 1e5
+    start, before = time.monotonic(), pa.default_memory_pool().max_memory()
+    with pytest.raises(TextError, match="more than 2,147,483,648 characters in its first 10,000"):
+        read_table(Source("t.parquet", file.getvalue()))
+    assert time.monotonic() - start < 10
+    assert pa.default_memory_pool().max_memory() < before + 2**28
+
+
+def test_nested_values_of_parquet_are_written_as_json() -> None:
+    columns = {
+        "text": ["One", "Two", "Three"],
+        "lists": [[["x", "y"], []], None, []],
+        "both": [{"k": "v", "n": 1}, None, {"k": None, "n": 2}],
+        "map": pa.array([[("a", "b")], [], None], pa.map_(pa.string(), pa.string())),
+        "price": pa.array([[Decimal("1.50")], [], None], pa.list_(pa.decimal128(5, 2))),
+    }
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns), file, store_decimal_as_integer=False)
+    assert rows_of(read_table(Source("t.parquet", file.getvalue()))) == [
+        ("One", '[["x", "y"], []]', '{"k": "v", "n": 1}', '[["a", "b"]]', '["1.50"]'),
+        ("Two", "", "", "[]", "[]"),
+        ("Three", "[]", '{"k": null, "n": 2}', "", ""),
+    ]
 
 
 def test_a_very_long_dictionary_of_a_parquet_file_is_refused() -> None:

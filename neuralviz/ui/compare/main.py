@@ -89,7 +89,7 @@ def show() -> None:
             partial(_show, run, st.session_state[LABELS], order),
             words=Words(
                 begins="Loading the models …",
-                stopped=_stopped,
+                stopped=stopped_in_words,
                 done=lambda _: done_in(run),
             ),
             bar_stays=True,
@@ -119,8 +119,10 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
         put_in_address("compare", read.texts)
 
 
-def _stopped(comparison: Comparison) -> str:
-    return f"Stopped. {missing(comparison)}."
+def stopped_in_words(comparison: Comparison) -> str:
+    """What is said of a comparison that was stopped."""
+    unfinished = missing(comparison)
+    return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
 
 
 def _show(

@@ -42,15 +42,21 @@ FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a c
 
 @dataclass(frozen=True, eq=False)
 class OpenCorpus:
-    """A corpus in memory; its parts are read when they are first asked for, and never change."""
+    """A corpus in memory; its parts are read when they are first asked for, and never change.
 
+    Attributes:
+        store: that keeps it.
+        corpus: what is known of it.
+    """
+
+    store: CorpusStore
     corpus: Corpus
     _parts: Lazy = field(default_factory=Lazy, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All texts."""
-        return self._parts.get("texts", lambda: tuple(CorpusStore().texts(self.corpus)))
+        return self._parts.get("texts", lambda: tuple(self.store.texts(self.corpus)))
 
     @property
     def folded(self) -> tuple[str, ...]:
@@ -60,7 +66,7 @@ class OpenCorpus:
     @property
     def ids(self) -> tuple[str, ...]:
         """All ids."""
-        return self._parts.get("ids", lambda: tuple(CorpusStore().ids(self.corpus)))
+        return self._parts.get("ids", lambda: tuple(self.store.ids(self.corpus)))
 
     @property
     def lengths(self) -> np.ndarray:
@@ -69,7 +75,7 @@ class OpenCorpus:
 
     def labels(self, name: str) -> np.ndarray:
         """[text] a column of labels: strings or numbers."""
-        return self._parts.get(("labels", name), lambda: CorpusStore().labels(self.corpus, name))
+        return self._parts.get(("labels", name), lambda: self.store.labels(self.corpus, name))
 
     @property
     def categories(self) -> Mapping[str, np.ndarray]:
@@ -101,8 +107,15 @@ class OpenCorpus:
 
 @dataclass(frozen=True, eq=False)
 class OpenMap:
-    """A kept map in memory; what is made of it is made when it is first asked for."""
+    """A kept map in memory; what is made of it is made when it is first asked for.
 
+    Attributes:
+        store: that keeps it.
+        corpus: that is on it.
+        kept: what is known of it.
+    """
+
+    store: CorpusStore
     corpus: Corpus
     kept: KeptMap
     _parts: Lazy = field(default_factory=Lazy, repr=False)
@@ -120,12 +133,12 @@ class OpenMap:
 
     @property
     def _points(self) -> tuple[np.ndarray, Clusters]:
-        return self._parts.get("points", lambda: KeptMaps(CorpusStore()).points(self.kept))
+        return self._parts.get("points", lambda: KeptMaps(self.store).points(self.kept))
 
     @property
     def neighbours(self) -> Neighbours:
         """The neighbours of every text in the space that was projected."""
-        return self._parts.get("neighbours", lambda: KeptMaps(CorpusStore()).neighbours(self.kept))
+        return self._parts.get("neighbours", lambda: KeptMaps(self.store).neighbours(self.kept))
 
     @property
     def neighbours_on_map(self) -> Neighbours:
@@ -144,7 +157,7 @@ class OpenMap:
         return self._parts.get("embedder", self._find_embedder)
 
     def _find_embedder(self) -> KeptEmbedder:
-        for embedder in CorpusStore().vectors.embedders():
+        for embedder in self.store.vectors.embedders():
             if embedder.id == self.kept.embedder:
                 return embedder
         raise StoreError("The embeddings of this map were deleted. Make the map again.")
@@ -167,7 +180,7 @@ class OpenMap:
     def _name_axes(self) -> tuple[str, ...] | None:
         if self.kept.settings.reducer != "pca":
             return None
-        shares = KeptMaps(CorpusStore()).fitted(self.kept)["explained_variance_ratio"]
+        shares = KeptMaps(self.store).fitted(self.kept)["explained_variance_ratio"]
         return tuple(f"component {i} ({share:.0%})" for i, share in enumerate(shares, 1))
 
     @property
@@ -175,8 +188,8 @@ class OpenMap:
         """[text, 2] the first and the last loss, NaN where nothing was learnt."""
 
         def read() -> np.ndarray:
-            store = CorpusStore()
-            return store.vectors.losses(self.embedder, store.keys(self.corpus))
+            keys = self.store.keys(self.corpus)
+            return self.store.vectors.losses(self.embedder, keys)
 
         return self._parts.get("losses", read)
 
@@ -193,7 +206,8 @@ class OpenMap:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
-    return OpenCorpus(CorpusStore(folder).corpus(corpus_id))
+    store = CorpusStore(folder)
+    return OpenCorpus(store, store.corpus(corpus_id))
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -203,7 +217,7 @@ def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
         raise StoreError("This map was deleted in the meantime. Make it again.")
-    found = OpenMap(corpus, kept)
+    found = OpenMap(store, corpus, kept)
     _ = found.coordinates  # read now, while it is there
     return found
 

@@ -12,7 +12,6 @@ from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.plots.theme import shorten
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import frame_csv
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
 from neuralviz.ui.corpus.kept import maps_by_method, open_map
@@ -215,7 +214,7 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
 
 
 def _as_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
-    return corpus_table(CorpusStore(), corpus.corpus).take(rows).to_pandas()
+    return corpus_table(corpus.store, corpus.corpus).take(rows).to_pandas()
 
 
 def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:

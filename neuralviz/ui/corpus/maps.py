@@ -13,7 +13,6 @@ from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
 from neuralviz.plots.corpus_map import Standout, drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.choose import file_name
@@ -208,10 +207,10 @@ def _show_map(
 
     def points(ending: str, vectors: bool) -> bytes:
         embedder = shown.embedder if vectors else None
-        return table_bytes(ending, corpus_table(CorpusStore(), corpus.corpus, embedder, shown.kept))
+        return table_bytes(ending, corpus_table(corpus.store, corpus.corpus, embedder, shown.kept))
 
     def numbers() -> pd.DataFrame:
-        return corpus_table(CorpusStore(), corpus.corpus, None, shown.kept).to_pandas()
+        return corpus_table(corpus.store, corpus.corpus, None, shown.kept).to_pandas()
 
     show_figure(
         figure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
@@ -41,23 +41,26 @@ def _task(run: Run[Mapped]) -> MakeMaps:
 def show_run(run: Run[Mapped]) -> None:
     """Progress while it goes on; the page runs again when it is over."""
 
-    def stopped(result: Mapped) -> str:
-        embedding = result.embedding
-        if embedding is None or result.projecting is not None:
-            return "Stopped before the map was finished. The embeddings are saved."
-        method = _task(run).methods[result.place]
-        return (
-            f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are "
-            f"embedded by {method} and saved. Press “Run again” to resume."
-        )
-
     run_panel(
         RUNS,
         run,
         lambda _result, _live: None,
-        words=Words(stopped=stopped),
+        words=Words(stopped=partial(stopped_in_words, _task(run))),
         bar_stays=True,
         every=LIVE_SECONDS,
+    )
+
+
+def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
+    """What is said of maps that were stopped: how far they came, and what is saved."""
+    embedding = result.embedding
+    if embedding is None:
+        return "Stopped before the first text was embedded."
+    if result.projecting is not None or embedding.is_complete:
+        return "Stopped before the map was finished. The embeddings are saved."
+    return (
+        f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
+        f"{task.methods[result.place]} and saved. Press “Run again” to resume."
     )
 
 
