@@ -118,11 +118,19 @@ def evaluate(
     ] = None,
     similar: Annotated[
         float | None,
-        typer.Option(help=("Pairs with this score or higher count as similar. Default: 4.")),
+        typer.Option(
+            help=(
+                "Pairs with this score or higher count as similar. Default: 4, or 0.8 if all scores are between 0 and 1."
+            )
+        ),
     ] = None,
     dissimilar: Annotated[
         float | None,
-        typer.Option(help=("Pairs with this score or lower count as dissimilar. Default: 2.")),
+        typer.Option(
+            help=(
+                "Pairs with this score or lower count as dissimilar. Default: 2, or 0.4 if all scores are between 0 and 1."
+            )
+        ),
     ] = None,
     neighbours: Annotated[
         int, typer.Option(min=1, help=("Number of neighbours that vote on a label."))
@@ -301,7 +309,7 @@ def _drawn(events: Iterator[Event], plan: EvaluationPlan, bars: Any) -> Iterator
             place = (event.data, event.row, event.at_once)
             label = "Shared errors" if event.row is None else plan.rows[event.row].label
             if event.at_once:
-                label += f" and {len(event.at_once) - 1} more in the same run"
+                label += f" and {many(len(event.at_once) - 1, 'more method')} in the same run"
             if len(plan.data) > 1:
                 label = f"{plan.data[event.data].name}: {label}"
             task = bars.add_task(label, total=event.total or None)

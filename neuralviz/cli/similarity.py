@@ -103,7 +103,7 @@ def similarity(
     read = read_file(file, column, limit)
     n_texts = len(read.texts)
     if n_texts < 2:
-        raise TextError("The file has only one text. Comparing needs at least two.")
+        raise TextError("The file has only one text. A comparison needs at least two.")
     if n_texts > MAX_TEXTS:
         raise TextError(
             f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "

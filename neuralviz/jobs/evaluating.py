@@ -89,7 +89,7 @@ class Evaluate(Task[Event, Filling]):
         total = n_texts * (len(self.plan.rows) - len(failed))
         shares = {**result.embedded, **{row: 1.0 for _, row in results.cells}}
         done = round(n_texts * sum(share for row, share in shares.items() if row not in failed))
-        unit = "embeddings (without failed methods)" if failed else "embeddings"
+        unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         now = _in_words(doing, results) if doing is not None else ""
         return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}")
 
@@ -104,11 +104,11 @@ def _shares(event: EvaluationProgress) -> dict[int, float]:
 def _in_words(doing: EvaluationProgress, results: Results) -> str:
     """What is going on, to be put after counts; empty when it is over."""
     if doing.row is None:
-        return "" if results.compared else ", now finding shared errors"
+        return "" if results.compared else ", now comparing errors"
     if (0, doing.row) in results.cells:
         return ""
     others = ""
     if doing.at_once:
-        others = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
+        others = f" and {many(len(doing.at_once) - 1, 'more method')} in the same run"
     by = " by" if doing.doing == "embedding" else ""
     return f", now {doing.doing}{by} {results.rows[doing.row].label}{others}"

@@ -218,7 +218,7 @@ class PlaceSentence(LatestTask[Placed]):
         if placer.kept.embedder not in embedder_ids(embedder):
             raise ModelError(
                 f"The model of “{method_labels([self.spec])[0]}” has changed since this map "
-                "was made. Make the map again to update it."
+                "was made. Make the map again."
             )
         vector = embedder.encode([self.sentence])
         placed = Placed(placer.near(vector, PLACED_NEIGHBOURS))
@@ -230,7 +230,7 @@ class PlaceSentence(LatestTask[Placed]):
             if should_stop():
                 raise
             raise NeuralvizError(
-                "The sentence can be placed when the map in progress is finished."
+                "Another map is being made. Search again when it is finished."
             ) from None
         yield replace(placed, at=at)
 

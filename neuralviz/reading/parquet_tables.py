@@ -19,17 +19,27 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MAX_TEXT = 1 << 31  # characters of all columns
+MAX_ROWS = 10_000_000  # a file of a few kilobytes can have a billion rows of nothing
 _ROWS_AT_ONCE = 10_000
 _WORTH_A_LOOK = 1 << 24  # characters that a column may have, before its longest text is looked for
 
 
 def read_parquet(
-    name: str, file: IO[bytes], max_rows: int | None, max_characters: int = MAX_TEXT
+    name: str,
+    file: IO[bytes],
+    max_rows: int | None,
+    max_characters: int = MAX_TEXT,
+    most: int = MAX_ROWS,
 ) -> Table:
     """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
     try:
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
+        n_rows = source.metadata.num_rows
+        if n_rows > most and max_rows is None:
+            raise TextError(
+                f"{name} has {n_rows:,} rows. Up to {most:,} can be read: split the file."
+            )
         check_width(name, len(schema.names))
         kinds = [_unwanted(field.type) for field in schema]
         wanted = [at for at, kind in enumerate(kinds) if not kind]
@@ -41,7 +51,7 @@ def read_parquet(
         objects, number, n_bytes = Objects(name, "row"), 0, 0
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
         repeated = _nested_texts(source)
-        if source.metadata.num_rows:
+        if n_rows:
             repeated += _long_and_repeated(file, source, columns, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for batch in source.iter_batches(at_once, columns=columns) if columns else ():
@@ -55,7 +65,7 @@ def read_parquet(
             for row in zip(*map(_values, batch.columns, plain), strict=True):
                 number += 1
                 objects.add(number, dict(zip(names, row, strict=True)))
-            if max_rows is not None and len(objects.lines) > max_rows:
+            if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
                 break
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error

@@ -273,7 +273,7 @@ def test_a_sentence_waits_for_another_map_and_says_so(mapped: AppTest, monkeypat
     page = mapped
     (run,) = place(page, "A sentence that nobody has placed.")
     assert run.status == "failed"
-    assert "The sentence can be placed when the map in progress is finished" in said(page)
+    assert "Another map is being made. Search again" in said(page)
     assert run.result.near.indices.shape == (1, 15)  # what is near is known all the same
 
 

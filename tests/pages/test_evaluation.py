@@ -892,7 +892,7 @@ def test_nothing_is_claimed_where_every_method_failed(
     page = evaluate(upload(opened(methods=["mean", "cls"]), GROUPS))
     assert not page.exception
     assert "nowhere" in said(page)
-    assert "0 embeddings (without failed methods)" in said(page)
+    assert "0 embeddings (failed methods not counted)" in said(page)
     assert not views(page)
     assert not page.get("download_button")
 

@@ -572,3 +572,13 @@ def test_a_value_is_written_as_a_person_would(value: object, text: str) -> None:
 )
 def test_numbers_are_those_that_people_write(text: str, number: float | None) -> None:
     assert finite_number(text) == number
+
+
+def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.parquet"
+    nothing = pa.table({"text": pa.nulls(1_000_000, pa.string())})
+    with parquet.ParquetWriter(path, nothing.schema) as writer:
+        for _ in range(11):
+            writer.write_table(nothing)
+    with pytest.raises(TextError, match=r"has 11,000,000 rows\. Up to 10,000,000 can be read"):
+        read_table(Source.at(path))

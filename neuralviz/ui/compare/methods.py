@@ -41,8 +41,8 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
         if one.zeros.any():
             st.warning(
                 plain(
-                    f"{one.method}: the values of the embedding are all 0 for {_texts(one.zeros)}, "
-                    "and so are the cosine similarities."
+                    f"{one.method}: all values of the embedding are 0 for {_texts(one.zeros)}, "
+                    "and so are all of its cosine similarities."
                 )
             )
     for each in comparison:

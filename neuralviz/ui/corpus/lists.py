@@ -192,7 +192,7 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         st.caption(
             plain(why)
             + (
-                "Draw a lasso on a map, search for words, or select a cluster. All "
+                "Select points with the lasso, search for words, or select a cluster. All "
                 "maps share the selection."
             )
         )
