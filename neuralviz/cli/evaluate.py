@@ -120,7 +120,8 @@ def evaluate(
         float | None,
         typer.Option(
             help=(
-                "Pairs with this score or higher count as similar. Default: 4, or 0.8 if all scores are between 0 and 1."
+                "Pairs with this score or higher count as similar. "
+                "Default: 4, or 0.8 if all scores are between 0 and 1."
             )
         ),
     ] = None,
@@ -128,7 +129,8 @@ def evaluate(
         float | None,
         typer.Option(
             help=(
-                "Pairs with this score or lower count as dissimilar. Default: 2, or 0.4 if all scores are between 0 and 1."
+                "Pairs with this score or lower count as dissimilar. "
+                "Default: 2, or 0.4 if all scores are between 0 and 1."
             )
         ),
     ] = None,
