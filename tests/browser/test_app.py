@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from tests.support.app import CLIPPED_OR_OVERLAPPING, looks, problems
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 PAGES = ("", "layers", "blueprints", "how_it_works")
 LOSS = "[aria-label='Loss at the masked positions']"
@@ -128,10 +128,9 @@ def test_nothing_is_wider_than_the_page(page: Page, address: str, path: str) -> 
 
 @pytest.mark.parametrize("width", [1440, 390])
 def test_figures_stay_where_they_are_while_a_run_goes_on(
-    browser: Browser, address: str, width: int
+    page: Page, address: str, width: int
 ) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 900})
-    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
     page.goto(address)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     set_number(page, "Epochs", "12")
@@ -155,4 +154,3 @@ def test_figures_stay_where_they_are_while_a_run_goes_on(
     assert len(seen) > 5
     assert len({tuple(tops) for tops in seen}) == 1, [tops for tops, _ in itertools.groupby(seen)]
     assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
-    context.close()

@@ -264,6 +264,7 @@ def test_a_first_write_is_killed_at_any_moment(tmp_path: Path):
             deadline = time.monotonic() + 20
             while not (folder / "tables" / "corpora.lance").exists() and run.poll() is None:
                 assert time.monotonic() < deadline
+                time.sleep(0.0005)
             time.sleep(0.002 * number)
             run.kill()
         store = CorpusStore(folder)
