@@ -70,7 +70,7 @@ class TunedOutputEmbedder(ModelEmbedder):
             )
         if not model.last_block_layers:
             raise SettingsError(
-                f"The model {model.id} has no blocks with layers that can be tuned."
+                f"The model “{model.id}” has no blocks with layers that can be tuned."
             )
         if settings is None:
             settings = check_settings(model, layers="last_block", epochs=APPENDIX_G_EPOCHS)

@@ -111,7 +111,7 @@ def measure_layers(
             cosines[:, number] = _cosines(vectors[first], vectors[second])
         if not np.isfinite(cosines).all():
             raise ModelError(
-                f"The model {model.id} outputs infinite or NaN values. Choose another model."
+                f"The model “{model.id}” outputs infinite or NaN values. Choose another model."
             )
         vectors = {s: v for s, v in vectors.items() if last_use[s] >= end}
         yield _result(model, pairs, cosines[:, :end])

@@ -38,7 +38,7 @@ def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:
     vectors = states.vectors[:, 0].float().cpu().numpy()
     if not np.isfinite(vectors).all():
         raise ModelError(
-            f"The model {model.id} outputs infinite or NaN values: its weights are damaged. "
+            f"The model “{model.id}” outputs infinite or NaN values: its weights are damaged. "
             "Download it again, or choose another model."
         )
     special = model.tokenizer.convert_ids_to_tokens

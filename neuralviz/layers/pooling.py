@@ -42,7 +42,7 @@ def make_pooling(
     if (name == "cls" and not model.prefix_ids) or (name == "sep" and not model.suffix_ids):
         where = "before" if name == "cls" else "after"
         raise SettingsError(
-            f"The model {model.id} has no special token {where} a text. Use mean or last."
+            f"The model “{model.id}” has no special token {where} a text. Use mean or last."
         )
     chosen = list(layers)
 

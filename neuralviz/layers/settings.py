@@ -54,7 +54,7 @@ def check_layer_numbers(
         is_whole = isinstance(number, Integral) and not isinstance(number, bool)
         if not is_whole or not -n_layers <= number < n_layers:
             raise SettingsError(
-                f"The model {model.id} has no layer {number}. Choose from 0 (embedding "
+                f"The model “{model.id}” has no layer {number}. Choose from 0 (embedding "
                 f"output) to {n_layers - 1}, or from -1 to -{n_layers}, counted from the end."
             )
     return tuple(dict.fromkeys(int(number) % n_layers for number in numbers))
@@ -101,7 +101,7 @@ def check_sbert_wk(
             raise SettingsError(f"The {name} must be a whole number, not {value!r}.")
     if not 0 <= layer_start <= model.n_blocks:
         raise SettingsError(
-            f"The model {model.id} has layers 0 to {model.n_blocks}; the first layer cannot "
+            f"The model “{model.id}” has layers 0 to {model.n_blocks}; the first layer cannot "
             f"be {layer_start}."
         )
     if window < 1:

@@ -177,7 +177,7 @@ def _token_variances(
         vectors = states.vectors[:, rows, at].transpose(0, 1)
         if not vectors.isfinite().all():
             raise ModelError(
-                f"The model {model.id} outputs infinite or NaN values. Choose another model."
+                f"The model “{model.id}” outputs infinite or NaN values. Choose another model."
             )
         of_tokens = token_variance(gram_matrices(vectors)).cpu().numpy()
         of_rows = np.split(of_tokens, np.cumsum(np.bincount(rows.cpu().numpy()))[:-1])
