@@ -295,7 +295,7 @@ def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: b
         )
         raise typer.Exit(INTERRUPTED)
     if output is not None:
-        say(f"Wrote {many(len(results.cells), 'result')} to {output}.")
+        say(f"Wrote report.html, results.csv and results.json to {output}.")
     if results.any_failed:
         raise typer.Exit(SOME_FAILED)
 

@@ -21,7 +21,6 @@ from neuralviz.cli.vectors import (
     LimitOption,
     MethodsModel,
     embed_texts,
-    learnt_how,
     progress_bars,
     read_file,
     warn_of_time,
@@ -103,7 +102,7 @@ def similarity(
     read = read_file(file, column, limit)
     n_texts = len(read.texts)
     if n_texts < 2:
-        raise TextError("The file has only one text. A comparison needs at least two.")
+        raise TextError("The file contains only one text. A comparison needs at least two.")
     if n_texts > MAX_TEXTS:
         raise TextError(
             f"{n_texts:,} texts make {n_texts * (n_texts - 1) // 2:,} pairs, which is too "
@@ -112,7 +111,7 @@ def similarity(
     embedders = load_embedders(specs)
     warn_of_time(embedders, read.texts)
     names = method_labels(specs)
-    _compare(names, embedders, read, output, batch_size, learnt_how(specs))
+    _compare(names, embedders, read, output, batch_size)
 
 
 def _compare(
@@ -121,7 +120,6 @@ def _compare(
     read: ReadTexts,
     output: Path,
     batch_size: int,
-    how: str,
 ) -> None:
     """Embed by one method after the other and write; when interrupted, what is finished."""
 
@@ -147,7 +145,7 @@ def _compare(
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
     say(
         f"Wrote the cosine similarities of {many(n_pairs, 'pair')} by "
-        f"{many(len(names), 'method')} to {output}{how}."
+        f"{'; '.join(names)} to {output}."
     )
 
 

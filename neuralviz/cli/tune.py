@@ -146,6 +146,6 @@ def _conclude(console: Console, result: MicroTuning) -> None:
         say("The loss rose instead of falling. Lower the learning rate.")
     if result.texts[0].looks_foreign:
         say(
-            "Many words of this text are not in the model's vocabulary, or are split into several "
+            "Many words in this text are not in the model's vocabulary, or are split into several "
             "tokens. It may be in a language that the model does not know."
         )

@@ -170,11 +170,11 @@ def embedder_specs(
             )
     if any(len(set(names)) != len(names) for names in names_of):
         raise SettingsError(
-            "A method is named twice. Name each method once; concatenating a method with "
+            "A method is named twice. Name it only once; concatenating a method with "
             "itself changes nothing."
         )
     if len(set(names_of)) != len(names_of):
-        raise SettingsError("A method is named twice. Name each method once.")
+        raise SettingsError("A method is named twice. Name it only once.")
     values: dict[str, dict[str, str]] = {
         name: {key: value for key, value in (defaults or {}).items() if key in _options(name)}
         for name in names

@@ -337,7 +337,7 @@ EXPERIMENTS = {
                 {"0.01": "neural"},
             ),
         ),
-        Experiment("precision", "Neural embeddings in each precision.", _precisions),
+        Experiment("precision", "Neural embeddings at each precision.", _precisions),
         Experiment(
             "outputs",
             (

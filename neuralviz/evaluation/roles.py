@@ -83,8 +83,8 @@ def find_roles(
             f"columns are: {_listed(columns)}. Name the column with --role {lacking[0][0]}=…."
         )
     raise TextError(
-        f"{name} does not have the columns of a data set. These are sentence1, sentence2 and "
-        "score; text and group; text and label; or original, generated, varies, value, "
+        f"{name} is not a data set. It needs one of these sets of columns: sentence1, sentence2 "
+        "and score; text and group; text and label; or original, generated, varies, value, "
         f"fixed1 and fixed2. Its columns are: {_listed(columns)}. Assign roles with --role, "
         "for example --role text1=… --role text2=… --role score=…."
     )

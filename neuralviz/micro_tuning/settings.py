@@ -19,17 +19,17 @@ Precision = Literal["exact", "fast", "bf16", "fast+bf16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
 PRECISION_LINES: dict[Precision, str] = {
-    "exact": "every token of the vocabulary counts in every step. The slowest.",
+    "exact": "every token of the vocabulary counts in every step. This is the slowest.",
     "fast": (
         "after an exact first step, only the likeliest tokens at each position are "
-        "followed one by one, and all others together. Several times faster. The "
-        "estimated change of the embedding stays within the tolerance."
+        "tracked individually; the rest are treated as a group. Several times faster. The "
+        "embedding stays within the tolerance: an estimated loss of cosine similarity to exact."
     ),
     "bf16": (
         "values are rounded to bfloat16 (8 significant bits) before and after each "
         "matrix product. Faster than exact on hardware that supports it."
     ),
-    "fast+bf16": "both.",
+    "fast+bf16": "both fast and bf16.",
 }
 
 
@@ -188,7 +188,7 @@ def check_numbers(epochs: int, learning_rate: float, weight_decay: float) -> Non
             f"The number of epochs must be a whole number from 1 to {MAX_EPOCHS}, not {epochs!r}"
         )
         if is_whole and epochs < 1:
-            sentence += ". Without an epoch, no weight changes and there is no embedding"
+            sentence += ". Without at least one epoch, no weight changes, so there is no embedding"
         raise SettingsError(f"{sentence}.")
     for name, value in (("learning rate", learning_rate), ("weight decay", weight_decay)):
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):

@@ -212,7 +212,7 @@ class LanguageModel(TextModel):
                 "`neuralviz models layers` lists them."
             )
         if len(set(chosen)) != len(chosen):
-            raise SettingsError("A layer is named twice. Name each layer once.")
+            raise SettingsError("A layer is named twice. Name it only once.")
         if not chosen:
             raise SettingsError("Choose at least one layer.")
         return chosen

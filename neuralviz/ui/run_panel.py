@@ -17,6 +17,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.jobs import run_queue
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run, Task
@@ -180,7 +181,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
         share, text = (
             0.0,
-            f"Position {place} in the queue. Runs that were started earlier go first.",
+            f"Waiting: {many(place, 'run')} ahead of this one.",
         )
     else:
         text += time_left(run)

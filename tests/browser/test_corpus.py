@@ -112,7 +112,11 @@ def download(page: Page, name: str) -> Path:
 def test_two_maps_of_one_corpus_open_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    page.get_by_role("link", name="Masking blueprints").click()
+    expect(page.get_by_role("heading", name="Masking blueprints").first).to_be_visible()
+    page.go_back()
     for figure in (MEAN, NEURAL):
+        page.locator(figure).locator(".main-svg").first.wait_for(timeout=MINUTE)
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
     expect(
         page.get_by_text(re.compile(r"“mean” and “neural, fast” share \d+% of a text"))

@@ -33,7 +33,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
         expect(page.get_by_role("heading", name=run)).to_be_visible()
 
     page.get_by_role("link", name="Compare", exact=True).click()
-    expect(page.get_by_text("Position 1 in the queue.")).to_be_visible()
+    expect(page.get_by_text("Waiting: 1 run ahead of this one.")).to_be_visible()
     page.get_by_role("link", name="Layer dynamics", exact=True).click()
     # a text is not kept waiting by the run
     expect(page.get_by_text("Which words shape the embedding")).to_be_visible()
@@ -43,5 +43,5 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     page.get_by_role("link", name="Compare", exact=True).click()
     # its turn has come
     expect(page.locator("[aria-label='mean']")).to_be_visible()
-    expect(page.get_by_text(re.compile("in the queue"))).to_have_count(0)
+    expect(page.get_by_text(re.compile("ahead of this one"))).to_have_count(0)
     expect(page.locator("[data-testid=stException]")).to_have_count(0)

@@ -325,7 +325,7 @@ def test_columns_can_be_chosen(page: AppTest) -> None:
     upload(page, SCORED.replace("a,b,score", "question,answer,rating"))
     assert not page.error
     assert "Could not recognise the columns of own.csv" in said(page)
-    assert "Choose a column for: First text, Second text, Score." in said(page)
+    assert "Choose columns for these roles: First text, Second text, Score." in said(page)
     assert button(page).disabled
     for label, name in (("First text", "question"), ("Second text", "answer"), ("Score", "rating")):
         column(page, label).set_value(name).run()

@@ -98,7 +98,7 @@ def test_roles_name_columns() -> None:
     ("content", "error", "said"),
     [
         ("", TextError, "d.csv"),
-        ("a,c\n1,2\n", TextError, "does not have the columns of a data set"),
+        ("a,c\n1,2\n", TextError, "is not a data set. It needs one of these sets of columns"),
         ("sentence1,sentence2,score\na,b,high\nc,d,low\ne,f,\n", TextError, "0 pairs"),
         ("text,group\na,1\n", TextError, "1 text with a group"),
         ("text,label\na,1\n", TextError, "1 text with a label"),

@@ -93,8 +93,8 @@ def test_defaults_of_each_method(tiny: LanguageModel) -> None:
 @pytest.mark.parametrize(
     ("epochs", "sentence"),
     [
-        (0, "Without an epoch, no weight changes"),
-        (-3, "Without an epoch, no weight changes"),
+        (0, "Without at least one epoch, no weight changes"),
+        (-3, "Without at least one epoch, no weight changes"),
         (1001, r"from 1 to 1000, not 1001\.$"),
         (5000, r"from 1 to 1000, not 5000\.$"),
         (2.5, r"from 1 to 1000, not 2\.5\.$"),

@@ -155,7 +155,7 @@ def _choose_chunk(text: TokenizedText) -> slice:
     )
     chunk = text.chunks[number - 1]
     st.caption(
-        f"The text has {len(text):,} tokens, more than fit into the model's window. Showing "
+        f"The text has {len(text):,} tokens, more than fit in the model's window. Showing "
         f"chunk {number} of {n_chunks}: tokens {chunk.start + 1:,} to {chunk.stop:,}."
     )
     return chunk

@@ -72,8 +72,8 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         st.caption("No pair of texts was embedded by every method.")
         return
     st.caption(
-        f"{many(len(found.first), 'pair')} of texts, sorted by how much their ranks differ "
-        "between methods (*difference*, as a percentage of all ranks). Rank 1 is the most similar "
+        f"{many(len(found.first), 'pair')} of texts, sorted by how much the ranks by the methods "
+        "differ (*difference*, as a percentage of all ranks). Rank 1 is the most similar "
         "pair. Select a row to see its texts below."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
@@ -229,7 +229,6 @@ def show_spread(done: Sequence[Similarity]) -> None:
             },
         )
         st.caption(
-            "A method with a wide distribution separates texts more clearly. Neural "
-            "embeddings had the widest in the paper (section 3); here you can check this "
-            "for your texts and models."
+            "A wide distribution means that a method spreads the pairs further apart, not that "
+            "it is right. In the paper (section 3), neural embeddings had the widest."
         )

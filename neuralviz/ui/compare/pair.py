@@ -98,10 +98,7 @@ def _neural_pair(
         name="product-by-layer",
         height=110 + 50 * len(names),
     )
-    st.caption(
-        "The pair's cosine similarity is the mean over the layers, provided that "
-        "every layer changed."
-    )
+    st.caption("If every layer changed, the pair's cosine similarity is the mean of these values.")
     if found.words is None:
         st.caption(
             "Word shares are shown here for short texts only. For longer texts, see the "

@@ -228,7 +228,7 @@ def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
             if not column and role not in OPTIONAL
         ]
         if missing:
-            st.caption(f"Choose a column for: {', '.join(missing)}.")
+            st.caption(f"Choose columns for these roles: {', '.join(missing)}.")
             return None
     return {role: column or "" for role, column in roles.items()}
 

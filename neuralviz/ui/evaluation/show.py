@@ -104,7 +104,7 @@ def _table(results: Results) -> None:
         has_strict = any(head.endswith(WITHOUT_TIES) for head in frame.columns)
         notes.append(
             "Cosine similarities that differ by less than 1e-7 are ties. Ties count as broken"
-            + (f", except in *{WITHOUT_TIES}*." if has_strict else ".")
+            + (f", except in the columns *{WITHOUT_TIES}*." if has_strict else ".")
         )
     if any(one.intervals for one in found):
         notes.append("The 95% intervals are bootstrap intervals.")

@@ -108,7 +108,7 @@ def _navigation() -> tuple[int, bool]:
             "Presentation mode",
             key="stage",
             bind="query-params",
-            help="Show only the figure, in large type.",
+            help="Hide the introduction and enlarge the figure.",
         )
         st.session_state.setdefault("step", 1)
         chosen = st.pills(

@@ -70,7 +70,7 @@ def _show(last: FollowedText | None, result: FollowedText | None, live: bool) ->
     if states.is_cut:
         st.info(
             (
-                f"The text has {len(states.text):,} tokens, more than fit into the model's "
+                f"The text has {len(states.text):,} tokens, more than fit in the model's "
                 f"window. Only the first {len(states.tokens):,} tokens (including special "
                 "tokens) are shown."
             ),

@@ -103,7 +103,7 @@ def _warnings(record: RunRecord) -> None:
     foreign = [i for i, report in record.reports.items() if report.text.looks_foreign]
     if foreign:
         st.warning(
-            f"Many words of {_name_texts(foreign)} are not in the model's vocabulary, or are "
+            f"Many words in {_name_texts(foreign)} are not in the model's vocabulary, or are "
             "split into several tokens. For texts in another language, choose a model for that "
             "language; the bundled model is for English and ignores case."
         )
