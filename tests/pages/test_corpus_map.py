@@ -332,3 +332,17 @@ def test_what_is_said_of_a_map_that_was_stopped() -> None:
     )
     for events in ((half, whole), (half, whole, ProjectionEvent("layout"))):
         assert said_of(*events) == "Stopped before the map was finished. The embeddings are saved."
+
+
+@pytest.mark.parametrize(
+    ("texts", "label"),
+    [("A cat.\nA dog.\nRain.\nRain.\nA cat.", "Save"), ("a\nb\nc\nd\ne", "Save and make a map")],
+)
+def test_few_texts_can_be_saved_without_a_map(visited: CorpusStore, texts: str, label: str):
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    page.session_state["corpus-add-source"] = "Paste"
+    page.session_state["corpus-paste"] = texts
+    next(one for one in page.button if one.label == "Add a corpus").click().run()
+    assert not page.exception
+    assert label in [one.label for one in page.button]
+    assert ("at least 5 different texts" in said(page)) == (label == "Save")

@@ -12,6 +12,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
 from neuralviz.reading.pasted import split_pasted
@@ -122,7 +123,11 @@ def _add_dialog() -> None:
         st.caption(plain(note))
     _preview(read)
     typed = st.text_input("Name", shorten(name, MAX_NAME), max_chars=MAX_NAME)
-    if st.button("Save and make a map", type="primary", icon=":material/map:"):
+    enough = len(set(read.texts)) >= FEWEST_TEXTS
+    if not enough:
+        st.caption(f"A map needs at least {FEWEST_TEXTS} different texts. You can save these.")
+    label = "Save and make a map" if enough else "Save"
+    if st.button(label, type="primary", icon=":material/map:" if enough else ":material/save:"):
         try:
             corpus = CorpusStore().add(typed, read)
         except NeuralvizError as error:
