@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores, since one of them mostly waits for a browser."""
-    here = (
-        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    )
-    return len(here) + 1
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is slow runs last; what numba compiles for, just before, so that one worker does it.
 

@@ -69,10 +69,11 @@ def test_two_methods_reordered_clicked_and_taken_away(page: Page, address: str) 
 
     page.get_by_role("combobox", name="Order of texts").click()
     page.get_by_role("option", name="Clustered by the first method").click()
-    page.wait_for_function(
-        f"() => !document.querySelector(\"{MEAN}\")._fullData[0].x[0].startsWith('1.')"
-        f" || !document.querySelector(\"{MEAN}\")._fullData[0].x[1].startsWith('2.')"
-    )
+    for figure in (MEAN, SBERT_WK):
+        page.wait_for_function(
+            f'() => {{ const {{x}} = document.querySelector("{figure}")._fullData[0];'
+            " return !x[0].startsWith('1.') || !x[1].startsWith('2.') }"
+        )
     order = numbers(page, MEAN, "x")
     assert sorted(order) == list(range(1, 13))
     assert order == numbers(page, SBERT_WK, "y")
