@@ -118,6 +118,9 @@ def test_two_maps_of_one_corpus_open_and_a_lasso_selects_on_both(page: Page, add
     for figure in (MEAN, NEURAL):
         page.locator(figure).locator(".main-svg").first.wait_for(timeout=MINUTE)
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
+    page.get_by_role("button", name="UMAP").first.click()
+    expect(page.get_by_role("radio", name="2", exact=True)).to_be_checked()
+    page.keyboard.press("Escape")
     expect(
         page.get_by_text(re.compile(r"“mean” and “neural, fast” share \d+% of a text"))
     ).to_be_visible()

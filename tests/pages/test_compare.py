@@ -15,10 +15,8 @@ from neuralviz.models import shared
 from neuralviz.ui import precision
 from neuralviz.ui.compare.main import stopped_in_words
 from tests.support.models import SENTENCES, save_family
+from tests.support.pages import page_at
 from tests.support.waiting import wait_until
-
-ROOT = Path(__file__).parents[2]
-PAGE = str(ROOT / "pages" / "compare.py")
 
 
 def finish(page: AppTest, wait: float = 240) -> AppTest:
@@ -33,16 +31,9 @@ def home(bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
 
 
-def at(**address: str) -> AppTest:
-    page = AppTest.from_file(PAGE, default_timeout=90)
-    for name, value in address.items():
-        page.query_params[name.replace("_", "-")] = value
-    return page
-
-
 def opened(**address: str) -> AppTest:
     """``opened(m2="cls")``: the page at an address, with its comparison under way."""
-    return at(**address).run()
+    return page_at("compare", **address).run()
 
 
 @pytest.fixture
@@ -59,7 +50,7 @@ def quick() -> AppTest:
 
 def pasted(text: str, **address: str) -> AppTest:
     """The page at an address with pasted texts, which wait for *Compare*: no example runs."""
-    page = at(**address)
+    page = page_at("compare", **address)
     page.session_state["compare-source"] = "Paste"
     page.session_state["compare-pasted"] = text
     return page.run()

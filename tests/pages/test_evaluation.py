@@ -24,10 +24,10 @@ from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
 from neuralviz.ui.evaluation import choose
+from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-PAGE = str(ROOT / "pages" / "evaluation.py")
 SCORED = "a,b,score\n" + "".join(f"A dog {i},A cat {i * 7 % 5},{i / 2}\n" for i in range(10))
 GROUPS = "text,group\nA dog.,d\nThe dog.,d\nIt rains.,r\nRain falls.,r\nIt is raining.,r\n"
 ANCHORS = (
@@ -71,10 +71,8 @@ def opened():
     pages: list[AppTest] = []
 
     def at(**query: str | list[str]) -> AppTest:
-        page = AppTest.from_file(PAGE, default_timeout=90)
+        page = page_at("evaluation", **({"example": "Scored pairs"} | query))
         pages.append(page)
-        for name, value in ({"example": "Scored pairs"} | query).items():
-            page.query_params[name.replace("_", "-")] = value
         return page.run()
 
     yield at

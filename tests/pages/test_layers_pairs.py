@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
-PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 FIGURES = 5  # layers, ablation, two sweeps, pairs
 
 
@@ -23,18 +21,13 @@ def runs(page: AppTest) -> list:
     return list(page.session_state["layers-pairs-runs"])
 
 
-def new_page() -> AppTest:
-    page = AppTest.from_file(str(PAGE), default_timeout=120)
-    page.query_params["layers-view"] = "Scored pairs"
-    page.query_params["layers-model"] = "Model in the sidebar"
-    return page
+def new_page(**address: str) -> AppTest:
+    view = {"layers_view": "Scored pairs", "layers_model": "Model in the sidebar"}
+    return page_at("layers", 120, **(view | address))
 
 
-def opened(**query: str) -> AppTest:
-    page = new_page()
-    for name, value in query.items():
-        page.query_params[name.replace("_", "-")] = value
-    return page.run()
+def opened(**address: str) -> AppTest:
+    return new_page(**address).run()
 
 
 @pytest.fixture

@@ -1,23 +1,17 @@
 """Layer dynamics of a text, and its changes by block, without a browser."""
 
-from pathlib import Path
-
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import ModelError
 from neuralviz.ui.layers import text as layers_text
+from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
-PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 FIGURES = 5  # of a text
 
 
 def opened(**address):
-    page = AppTest.from_file(str(PAGE), default_timeout=180)
-    for name, value in address.items():
-        page.query_params[name.replace("_", "-")] = value
-    return page.run()
+    return page_at("layers", 180, **address).run()
 
 
 @pytest.fixture(autouse=True)

@@ -17,15 +17,15 @@ from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning.runs import recorded_run
+from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-PAGE = str(ROOT / "pages" / "micro_tuning.py")
 
 
 @pytest.fixture
 def page(bundled) -> AppTest:  # the model is loaded before the clock runs
-    return AppTest.from_file(PAGE, default_timeout=60).run()
+    return page_at("micro_tuning").run()
 
 
 def paste(page: AppTest, text: str) -> AppTest:
@@ -35,7 +35,7 @@ def paste(page: AppTest, text: str) -> AppTest:
 
 def pasted(text: str, **address: str | list[str]) -> AppTest:
     """The page of an address, opened with a pasted text."""
-    page = at(**address)
+    page = page_at("micro_tuning", **address)
     page.session_state["micro-tuning-source"] = "Paste"
     page.session_state["micro-tuning-pasted"] = text
     return page.run()
@@ -242,7 +242,7 @@ def test_history_beyond_the_limit_is_the_last_delta_only(bundled, monkeypatch) -
 
 
 def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
-    page = AppTest.from_file(PAGE, default_timeout=60)
+    page = page_at("micro_tuning")
     page.session_state["model"] = "someone/huge-model"
     page.run()
     assert not page.exception
@@ -310,7 +310,7 @@ def test_an_address_with_bf16_before_a_model_is_loaded(monkeypatch, native: bool
     monkeypatch.setattr(precision, "sys", SimpleNamespace(modules=imported))
     monkeypatch.setattr(precision, "_native_bf16", lambda: native)
     monkeypatch.setattr(shared, "_models", {})
-    page = at(precision="bf16")
+    page = page_at("micro_tuning", precision="bf16")
     for load in (False, True, False):
         if load:
             shared.shared_model("bundled")
@@ -363,15 +363,8 @@ def respell(path: Path, change: Callable[[dict], object]) -> None:
     np.savez(path, **arrays)
 
 
-def at(**address: str | list[str]) -> AppTest:
-    page = AppTest.from_file(PAGE, default_timeout=60)
-    for name, value in address.items():
-        page.query_params[name.replace("_", "-")] = value
-    return page
-
-
 def opened(**address: str) -> AppTest:
-    return at(**address).run()
+    return page_at("micro_tuning", **address).run()
 
 
 def captions(page: AppTest) -> str:
@@ -379,7 +372,7 @@ def captions(page: AppTest) -> str:
 
 
 def test_an_address_without_a_preset_of_layers(bundled) -> None:
-    page = AppTest.from_file(PAGE, default_timeout=60)
+    page = page_at("micro_tuning")
     page.query_params["layers"] = ""
     page.run()
     assert not page.exception

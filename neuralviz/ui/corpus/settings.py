@@ -72,13 +72,10 @@ def _choose_settings(key: str) -> ProjectionSettings:
         )
         values: dict[str, object] = {"reducer": reducer}
         if reducer != "tsne":
-            if st.session_state.get(f"map-{key}-dimensions") is None:  # also after Back
-                st.session_state[f"map-{key}-dimensions"] = 2
-            dimensions = st.segmented_control(
-                "Dimensions", [2, 3], required=True, key=f"map-{key}-dimensions",
+            values["dimensions"] = st.segmented_control(
+                "Dimensions", [2, 3], default=2, required=True, key=f"map-{key}-dimensions",
                 bind="query-params",
             )  # fmt: skip
-            values["dimensions"] = dimensions or 2
         if reducer == "umap":
             values["n_neighbors"] = st.number_input(
                 "Number of neighbours", 2, MOST_NEIGHBORS, 15, key=f"map-{key}-neighbors",
