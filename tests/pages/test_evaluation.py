@@ -27,7 +27,6 @@ from neuralviz.ui.evaluation import choose
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
 SCORED = "a,b,score\n" + "".join(f"A dog {i},A cat {i * 7 % 5},{i / 2}\n" for i in range(10))
 GROUPS = "text,group\nA dog.,d\nThe dog.,d\nIt rains.,r\nRain falls.,r\nIt is raining.,r\n"
 ANCHORS = (
