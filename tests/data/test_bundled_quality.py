@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from neuralviz.models import LanguageModel
 
+pytestmark = pytest.mark.slow
+
 PASSAGES = 100
 MASKED = 0.15
 LEAST_ACCURACY = 0.32  # 34.7 % over all held-out passages, of which these are a sample
@@ -57,7 +59,6 @@ def test_it_predicts_masked_tokens_of_passages_it_was_not_trained_on(
     assert accuracy >= LEAST_ACCURACY
 
 
-@pytest.mark.slow
 def test_neural_embeddings_tell_how_alike_sentences_are(data: Path, bundled: LanguageModel) -> None:
     """Better than the same model's mean-pooled states, and not behind counting words."""
     pytest.importorskip("scipy")
@@ -83,7 +84,6 @@ def test_encode_equals_the_plain_loop(data: Path, bundled: LanguageModel) -> Non
         assert plain_embedding(deltas) @ vector >= ALIKE
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::neuralviz.errors.PrecisionWarning")
 def test_the_tolerance_is_kept_on_sentences_nothing_was_chosen_on(
     data: Path, bundled: LanguageModel

@@ -21,11 +21,12 @@ from neuralviz.reading.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 FILE = "stsb/test.csv"
 SOME = 200  # pairs measured at every layer
 
 
-@pytest.mark.slow
 def test_published_figures_come_out_and_the_last_layer_has_them(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,7 @@ def layer_choice(model: LanguageModel, choice: str) -> tuple[str, ...]:
     raise AssertionError(choice)
 
 
-CHOICES = ("head", "last block", "all blocks", "middle block and head", "embeddings",
+CHOICES = ("head", "last block", "embeddings", "all blocks", "middle block and head",
            "output bias", "output bias, head, last block")  # fmt: skip
 
 
@@ -190,7 +190,10 @@ class TestFamily:
         head = {la.name for la in model.layers if la.part == "head"}
         assert head == {*HEADS[family], *([output_bias(model)] if output_bias(model) else [])}
 
-    @pytest.mark.parametrize("choice", CHOICES)
+    @pytest.mark.parametrize(
+        "choice",
+        [*CHOICES[:3], *(pytest.param(each, marks=pytest.mark.slow) for each in CHOICES[3:])],
+    )
     def test_agrees_with_a_plain_loop(self, family: str, choice: str, small_model, plain) -> None:
         model = small_model(family)
         layers = layer_choice(model, choice)

@@ -180,7 +180,7 @@ def test_clusters_are_named_by_their_words(store: CorpusStore):
         assert members and all(words[0] in text for text in members)
 
 
-@pytest.mark.parametrize("reducer", ["umap", "pca"])
+@pytest.mark.parametrize("reducer", [pytest.param("umap", marks=pytest.mark.slow), "pca"])
 def test_new_texts_land_where_they_landed_before_it_was_closed(store: CorpusStore, reducer: str):
     corpus, embedder = embedded(store)
     settings = ProjectionSettings(reducer)

@@ -109,6 +109,7 @@ def test_many_texts_with_few_different_vectors_list_their_equals_first():
     assert (found.distances == 0).all()
 
 
+@pytest.mark.slow
 def test_among_many_texts_nearly_all_neighbours_are_found_and_equal_texts_surely():
     vectors = in_groups(5000)
     vectors[1000:1400] = vectors[0]

@@ -258,7 +258,7 @@ def test_pca_is_that_of_scikit_learn():
         np.testing.assert_allclose(placed, projection.coordinates[:4], atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [umap_map, tsne_map])
+@pytest.mark.parametrize("make", [pytest.param(umap_map, marks=pytest.mark.slow), tsne_map])
 def test_new_texts_land_in_their_group_and_nothing_moves(make):
     vectors, group, made = make()
     projection = reopened(made)
@@ -275,6 +275,7 @@ def test_new_texts_land_in_their_group_and_nothing_moves(make):
     np.testing.assert_array_equal(known, made.coordinates[30:50])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_new_texts_land_where_umap_itself_puts_them(dimensions):
     """About: `transform` takes steps at random."""
@@ -302,6 +303,7 @@ def test_new_texts_of_another_length_or_without_numbers_are_said():
             place(vectors, projection, np.full((1, 16), np.nan))
 
 
+@pytest.mark.slow
 def test_a_second_new_text_is_placed_quickly():
     vectors, _, projection = umap_map()
     new, _ = in_groups(2, seed=8)
@@ -311,6 +313,7 @@ def test_a_second_new_text_is_placed_quickly():
     assert time.perf_counter() - start < 1  # about 0.03 s on a free core
 
 
+@pytest.mark.slow
 def test_warming_up_again_is_cheap():
     warm_up()
     start = time.perf_counter()
@@ -342,6 +345,7 @@ print(len(made), len({each[:3] for each in made}), sum(each[3] for each in made)
 """
 
 
+@pytest.mark.slow
 def test_eight_maps_at_once_all_get_done_and_none_ends_the_process():
     """In a process of its own, with numba's own threads: used by two at once, they abort it."""
     done = subprocess.run(
