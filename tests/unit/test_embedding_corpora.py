@@ -100,6 +100,7 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
     np.testing.assert_array_equal(vectors_of(store), undisturbed)
 
 
+@pytest.mark.slow
 def test_a_killed_run_of_a_model_comes_to_the_same_bits(store: CorpusStore, tmp_path: Path):
     read = read_texts(Source.at(sample_data() / "scored_pairs.csv")).first(72)
     undisturbed = CorpusStore(tmp_path / "undisturbed")

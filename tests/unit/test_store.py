@@ -255,6 +255,7 @@ def test_what_a_killed_first_write_leaves_is_written_over(store: CorpusStore):
     assert store.corpora() == (corpus,)
 
 
+@pytest.mark.slow
 def test_a_first_write_is_killed_at_any_moment(tmp_path: Path):
     for number in (0, 1, 3):
         folder = tmp_path / str(number)
