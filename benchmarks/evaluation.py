@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.evaluation.tables import read_data
 from neuralviz.evaluation.triplets import Grouping, count_triplets, shared_triplets
 from neuralviz.reading.source import Source
+from tests.support.memory import peak_memory
 
 GROUPS, OF_GROUP, DIM = 359, 11, 384
 NOISE = (0.55, 0.7)  # of two methods, beside groups' vectors of length 1
@@ -66,11 +66,11 @@ def main() -> None:
 
 def row(name: str, work: Callable[[], str]) -> None:
     """A line of the table."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     start = time.perf_counter()
     outcome = work()
     seconds = time.perf_counter() - start
-    added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    added = (peak_memory() - before) / 2**20
     print(f"| {name} | {seconds:.1f} | {added:,.0f} | {outcome} |", flush=True)
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import platform
-import resource
 import sys
 import time
 import warnings
@@ -31,6 +30,7 @@ from neuralviz.maps.neighbours import nearest
 from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import Projection, ProjectionEvent
 from neuralviz.maps.settings import ProjectionSettings
+from tests.support.memory import peak_memory
 
 ROUNDS = 5
 REQUIRED = 1.1
@@ -141,7 +141,7 @@ def main() -> None:
     )
     print(f"the next in {timed(lambda: place(vectors, made[0], new)):.2f} s, ", end="")
     print(f"its nearest texts found in {timed(lambda: nearest(vectors, new, 15)):.2f} s")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_memory() / 2**30
     print(
         f"largest memory of the process: {peak:.1f} GiB, vectors {vectors.nbytes / 2**30:.2f} GiB"
     )

@@ -359,19 +359,20 @@ def timed(work: Callable[[], object]) -> float:
 
 def show_memory(model: LanguageModel, args: argparse.Namespace) -> None:
     program = (
-        "import sys, resource, torch, neuralviz\n"
+        "import sys, neuralviz\n"
+        "from tests.support.memory import peak_memory\n"
         f"model = neuralviz.load_model('bundled', device={str(model.device)!r})\n"
         "texts = [f'text {i} of many' for i in range(int(sys.argv[1]))]\n"
         "neuralviz.NeuralEmbedder(model, epochs=2, precision='fast').encode(texts)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        "print(peak_memory())\n"
     )
     peaks = []
     for n in (1_000, 10_000):
         done = subprocess.run(
-            [sys.executable, "-c", program, str(n)], capture_output=True, text=True, check=True
-        )
-        unit = 1 if sys.platform == "darwin" else 1024
-        peaks.append(int(done.stdout.split()[-1]) * unit / 1e9)
+            [sys.executable, "-c", program, str(n)],
+            cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        peaks.append(int(done.stdout.split()[-1]) / 1e9)
     print(f"Peak memory of the process: {peaks[0]:.2f} GB after 1,000 texts in one call, "
           f"{peaks[1]:.2f} GB after 10,000.\n")  # fmt: skip
 

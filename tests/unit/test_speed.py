@@ -13,6 +13,7 @@ import pytest
 
 from neuralviz.embedders import NeuralEmbedder
 from neuralviz.models import LanguageModel
+from tests.support.memory import peak_memory
 from tests.support.models import SENTENCES
 from tests.support.plain_loop import plain_micro_tune
 
@@ -65,9 +66,10 @@ def test_fast_is_faster_than_exact(speeds: dict[str, float]) -> None:
 
 
 PROGRAM = """
-import resource, sys
+import sys
 import torch
 from neuralviz.embedders import NeuralEmbedder
+from tests.support.memory import peak_memory
 from tests.support.models import random_model
 
 torch.set_num_threads(1)
@@ -76,10 +78,9 @@ model = random_model("bert", vocab=8000, width=128, n_blocks=1, spread=0.1, seed
 embedder = NeuralEmbedder(model, epochs=2, precision="fast")
 texts = [" ".join(f"w{i * j % 7900}" for j in range(1, 9)) for i in range(1, 1 + n_texts)]
 embedder.encode(texts[:40], batch_size=n_texts)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_memory()
 embedder.encode(texts, batch_size=n_texts)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print((after - before) * (1 if sys.platform == "darwin" else 1024))
+print(peak_memory() - before)
 """
 
 
@@ -95,8 +96,14 @@ def growth(n_texts: int) -> int:
     return int(done.stdout.split()[-1])
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells no peak of a process")
+def test_the_peak_is_that_of_this_process_not_of_the_one_that_started_it() -> None:
+    program = "from tests.support.memory import peak_memory; print(peak_memory())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert 1e6 < int(done.stdout) < peak_memory() / 2
+
+
 def test_memory_does_not_grow_with_the_number_of_texts() -> None:
     """What fast keeps of 400 texts, all at once, would be above 100 MB."""
-    pytest.importorskip("resource")
     assert growth(400) < 60e6

@@ -1,0 +1,22 @@
+"""The memory of this process."""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+from pathlib import Path
+
+
+def peak_memory() -> int:
+    """Bytes that this process has held at most.
+
+    On Linux `getrusage` begins with the peak of the process that started this one, which hides what
+    a child of a large process holds.
+    """
+    try:
+        status = Path("/proc/self/status").read_text("utf-8")
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return int(re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)[1]) * 1024
