@@ -72,7 +72,7 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
 
     Args:
         event: the latest.
-        losses: [epoch] nats, so far.
+        losses: [epoch] nats before the epoch's steps, so far.
         layers: names of the tuned layers.
     """
     progress = Table.grid(padding=(0, 1))
@@ -86,24 +86,24 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
 
 
 def describe_loss(losses: Sequence[float]) -> str:
-    """The loss in words: where it started and where it is."""
+    """The loss in words: where it started and where it was when last measured."""
     if len(losses) < 2:
         return f"loss {losses[0]:.3f} nats"
     return f"loss {losses[0]:.3f} → {losses[-1]:.3f} nats"
 
 
 def draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
-    """The loss over the epochs."""
+    """The loss after 0, 1, … ``epochs`` epochs; after the last one it is not measured."""
     width = 56
     finite = [loss for loss in losses if np.isfinite(loss)]
     top = f"{max(finite, default=1.0):.2f}"
     labels = [top, *[""] * (CURVE_HEIGHT - 2), "0"]
-    lines = curve(losses, epochs, width, CURVE_HEIGHT)
+    lines = curve(losses, epochs + 1, width, CURVE_HEIGHT)
     picture = Text("\n")
     for label, line in zip(labels, lines, strict=True):
         picture.append(f"{label:>8} │", "dim").append(f"{line}\n", VERMILLION)
     picture.append(f"{'':>8} └{'─' * width}\n", "dim")
-    picture.append(f"{'loss':>8}  {'1':<{width - len(str(epochs))}}{epochs}  epoch\n", "dim")
+    picture.append(f"{'loss':>8}  {'0':<{width - len(str(epochs))}}{epochs}  epoch\n", "dim")
     return picture
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -16,6 +18,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
+from neuralviz.ui.micro_tuning.draw import losses_csv
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -74,6 +77,15 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
     assert report.loss_after < run.result.loss[-1, 0]
     assert len(page.dataframe) == 1
     assert any("Done" in element.proto.text for element in page.get("progress"))
+
+
+def test_the_losses_to_download_are_those_of_the_figure() -> None:
+    record = recorded_run()
+    table = pd.read_csv(StringIO(losses_csv(record)))
+    assert table["epoch"].tolist() == list(range(record.settings.epochs + 1))
+    first = table["text 1"]
+    assert first[0] == pytest.approx(record.loss[0, 0])
+    assert first.iloc[-1] == pytest.approx(record.reports[0].loss_after)
 
 
 def test_the_recorded_run_is_what_the_model_does(bundled) -> None:

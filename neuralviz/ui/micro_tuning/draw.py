@@ -207,15 +207,18 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
     )
 
 
+def losses_csv(record: RunRecord) -> str:
+    """A row for every number of epochs from 0, as the figure draws it; empty where not known."""
+    started = record.started()
+    losses = record.loss_curves()[started].T
+    table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
+    table.insert(0, "epoch", np.arange(len(losses)))
+    return frame_csv(table)
+
+
 def _downloads(record: RunRecord, key: str) -> None:
     """Losses and embeddings as files."""
     started = record.started()
-
-    def losses() -> str:
-        epochs = np.arange(len(record.loss))
-        table = pd.DataFrame(record.loss[:, started], columns=[f"text {i + 1}" for i in started])
-        table.insert(0, "epoch", epochs)
-        return frame_csv(table)
 
     def embeddings() -> bytes:
         table = {
@@ -233,6 +236,6 @@ def _downloads(record: RunRecord, key: str) -> None:
             key=f"{key}-embeddings", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
-            "Losses (CSV)", losses, "losses.csv",
+            "Losses (CSV)", lambda: losses_csv(record), "losses.csv",
             key=f"{key}-losses", on_click="ignore", width="stretch",
         )  # fmt: skip
