@@ -49,8 +49,8 @@ def tune(
         str,
         typer.Option(
             help=(
-                "Precision: exact; fast, several times faster and within the tolerance of "
-                "exact; bf16, for processors that support it; or fast+bf16."
+                "Precision: exact; fast, several times faster, see --tolerance; "
+                "bf16, for processors that support it; or fast+bf16."
             )
         ),
     ] = "exact",
@@ -58,7 +58,8 @@ def tune(
         float,
         typer.Option(
             help=(
-                "With fast: how far the cosine similarity to the exact embedding may fall below 1."
+                "With fast: how far the cosine similarity to the exact embedding may fall "
+                "below 1. It is an estimate."
             )
         ),
     ] = 0.005,
