@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.words import many, number
+from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning, TuningEvent
@@ -137,14 +137,16 @@ def draw_words(result: MicroTuning) -> RenderableType:
             name.append(" (unknown)", "dim")
         colour = VERMILLION if by_word[at] >= 0 else BLUE
         length = Text(bar(by_word[at] / largest, 32), colour)
-        table.add_row(name, Text(f"{number(by_word[at], '.1%'):>6}", justify="right"), length)
+        table.add_row(name, Text(f"{number(by_word[at], ',.1%'):>6}", justify="right"), length)
     rest = []
     if len(order) > SHOWN_WORDS:
         others = by_word[order[SHOWN_WORDS:]].sum()
-        rest.append(f"{many(len(order) - SHOWN_WORDS, 'other word')} {number(others, '.1%')}")
-    rest.append(f"weight decay {number(shares.of_decay(), '.1%')}")
+        rest.append(f"{many(len(order) - SHOWN_WORDS, 'other word')} {number(others, ',.1%')}")
+    rest.append(f"weight decay {number(shares.of_decay(), ',.1%')}")
+    why = why_above_100([*by_word, shares.of_decay()])
     return Group(
         Text("words that shaped the embedding, by their share of the delta", "dim"),
         table,
         Text(" · ".join(rest), "dim"),
+        *([Text(why, "dim")] if why else []),
     )

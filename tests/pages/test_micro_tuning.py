@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +20,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
+from neuralviz.ui.micro_tuning import runs
 from neuralviz.ui.micro_tuning.draw import losses_csv
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from tests.support.pages import page_at
@@ -86,6 +89,20 @@ def test_the_losses_to_download_are_those_of_the_figure() -> None:
     first = table["text 1"]
     assert first[0] == pytest.approx(record.loss[0, 0])
     assert first.iloc[-1] == pytest.approx(record.reports[0].loss_after)
+
+
+@pytest.mark.parametrize("stretch", [1, 100])
+def test_shares_that_cancel_out_are_explained(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch, stretch: int
+) -> None:
+    record = copy(recorded_run())
+    shares = record.reports[0].shares * stretch
+    shares[-1] += (1 - stretch) * (1 - record.reports[0].decay_share)  # the sum stays
+    record.reports = {**record.reports, 0: replace(record.reports[0], shares=shares)}
+    monkeypatch.setattr(runs, "recorded_run", lambda: record)
+    page.run()
+    note = next(one.value for one in page.caption if one.value.startswith("The shares of all"))
+    assert ("Some shares exceed 100%" in note) == (stretch > 1)
 
 
 def test_the_recorded_run_is_what_the_model_does(bundled) -> None:

@@ -22,7 +22,7 @@ from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain
-from neuralviz.words import many, number
+from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -165,8 +165,10 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
             name="word-shares",
             height=400,
         )
-    decay = number(report.decay_share, ".1%")
+    decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
+    if why := why_above_100([*shares, report.decay_share]):
+        note += f" {why}"
     if unknown.any():
         listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
         note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."
