@@ -351,7 +351,7 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
     assert result.exit_code == 0, result.stderr
     epochs = [line[:9] for line in result.stdout.splitlines() if line.startswith("epoch")]
     assert epochs == ["epoch 0/3", "epoch 1/3", "epoch 2/3"]  # each loss is of before an update
-    axis = next(line.split() for line in result.stdout.splitlines() if line.endswith("epoch"))
+    axis = next(line.split() for line in result.stdout.splitlines() if line.endswith("  epoch"))
     assert axis == ["loss", "0", "3", "epoch"]
     assert "words that shaped the embedding" in result.stdout
     assert "bold" in result.stdout  # the markup is text

@@ -238,7 +238,8 @@ def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
         st.info(
             (
                 f"{n_tokens:,} tokens take about {many(minutes, 'minute')} on two cores with the "
-                "bundled model. You can stop at any time and keep the result so far."
+                "bundled model. You can stop at any time and keep the losses, deltas and "
+                "embeddings so far; word shares and predictions need a text to be finished."
             ),
             icon=":material/schedule:",
         )

@@ -118,10 +118,14 @@ def _name_texts(texts: Collection[int]) -> str:
 
 def show_after(record: RunRecord, key: str, text: int) -> None:
     """What is known after a text: shares, predictions, cosine similarities, downloads."""
-    report = record.reports.get(text)
-    if report is not None:
+    if text in record.reports:
         _shares(record, key, text)
         _predictions(record, key, text)
+    else:
+        st.caption(
+            "Word shares and predictions are not available for a text whose micro-tuning was "
+            "stopped."
+        )
     started = record.started()
     if len(started) > 1:
         shown = started[:SHOWN_PRODUCTS]
