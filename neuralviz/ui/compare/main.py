@@ -88,7 +88,7 @@ def show() -> None:
             run,
             partial(_show, run, st.session_state[LABELS], order),
             words=Words(
-                begins="Loading the models …",
+                begins="Loading the models and embedding the first texts …",
                 stopped=stopped_in_words,
                 done=lambda _: done_in(run),
             ),

@@ -125,7 +125,7 @@ def _words(run: Run[Marks]) -> Words:
             return "Stopped before the first step."
         return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
 
-    return Words(begins="Loading the model …", stopped=stopped)
+    return Words(stopped=stopped)
 
 
 def _show(run: Run[Marks], marks: Marks, live: bool) -> None:
