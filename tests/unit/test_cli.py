@@ -541,6 +541,32 @@ def test_the_lines_of_the_commands_are_their_own(name: str):
     assert command.help.split("\n\n")[0].replace("\n", " ").strip() == COMMANDS[name][1]
 
 
+@pytest.mark.parametrize("words", ["", *COMMANDS, "corpus delete", "corpus list"])
+def test_flags_have_no_type_in_help(run: Callable[..., Result], words: str):
+    result = run(*words.split(), "--help")
+    assert result.exit_code == 0
+    assert "--help" in result.stdout
+    assert "bool" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("tune a --epochs ten", "--epochs must be a whole number.\n"),
+        ("tune a --epochs 1.5", "--epochs must be a whole number.\n"),
+        ("tune a --learning-rate slow", "--learning-rate must be a number.\n"),
+        ("embed a.txt -o b.csv --limit 0", "--limit must be at least 1.\n"),
+        ("app --port 99999", "--port must be at most 65535.\n"),
+        ("corpus add a.txt --limit 0", "--limit must be at least 1.\n"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_in_a_sentence(
+    run: Callable[..., Result], words: str, sentence: str
+):
+    result = run(*words.split())
+    assert (result.exit_code, result.stderr) == (2, sentence)
+
+
 def test_a_command_that_there_is_not(run: Callable[..., Result]):
     result = run("emed", "texts.txt")
     assert result.exit_code == 2
