@@ -77,7 +77,7 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(
     for name in (f"out.{ending}", "out.parquet"):
         result = run("embed", "in.csv", "-o", name, *words)
         assert result.exit_code == 0, result.stderr
-    assert "1 empty row" in result.stderr  # the row without text is reported
+    assert "Skipped 1 row without a text." in result.stderr  # the row without text is reported
     with Path(f"out.{ending}").open(encoding="utf-8", newline="") as file:
         if ending == "csv":
             rows = [row | {"vector": json.loads(row["vector"])} for row in csv.DictReader(file)]

@@ -102,7 +102,7 @@ def test_a_table_gives_texts_ids_and_its_columns() -> None:
     assert read.texts == ("Hello, you", "NA")
     assert read.ids == ("1", "3")
     assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
-    assert read.notes == ("Skipped 1 empty row.",)
+    assert read.notes == ("Skipped 1 row without a text.",)
 
 
 def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -> None:
@@ -449,7 +449,7 @@ def test_a_replacement_character_is_one_like_others() -> None:
 def test_texts_of_characters_without_width_are_blank() -> None:
     read = read_texts(Source("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode()))
     assert read.texts == ("fine", "e\u0301\u200d")
-    assert read.notes == ("Skipped 1 empty row.",)
+    assert read.notes == ("Skipped 1 row without a text.",)
 
 
 def test_files_without_end_are_not_opened(tmp_path: Path) -> None:
