@@ -69,9 +69,9 @@ def show() -> None:
         order = choose_order(dict(read.labels))
     ready = specs is not None and len(read.texts) > 1
     if not read.texts:
-        st.caption("Enter at least two texts to start.")
+        st.caption("A comparison needs at least two texts.")
     elif len(read.texts) == 1:
-        st.info("Enter at least two texts.")
+        st.info("A comparison needs at least two texts.")
     pressed = button.button(
         "Compare", type="primary", icon=":material/compare_arrows:", disabled=not ready,
         width="stretch",

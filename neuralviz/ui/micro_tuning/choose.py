@@ -127,7 +127,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             show_error(error)
         why_not = str(error)
     if not texts:
-        why_not = "Enter a text to start."
+        why_not = "Micro-tuning needs a text."
         st.caption(why_not)
     return Asked(settings, why_not, button)
 
