@@ -156,7 +156,7 @@ def test_settings_that_make_no_sense_are_refused(visited: CorpusStore):
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
     assert not page.exception
-    assert "The option epochs must be a whole number" in said(page).replace("\\", "")
+    assert "The option “epochs” must be a whole number" in said(page).replace("\\", "")
 
 
 def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: CorpusStore):
