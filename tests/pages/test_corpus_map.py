@@ -21,9 +21,9 @@ from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
-from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
-from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
+from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map, n_embedded
 from neuralviz.ui.corpus.work import stopped_in_words
 from tests.support.waiting import wait_until
 
@@ -292,6 +292,24 @@ def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypa
     page.run()
     assert run.status == "done"
     assert "not loaded" not in said(page)
+
+
+def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
+    kept: CorpusStore, bundled, monkeypatch
+):
+    corpus = kept.add("mine", ReadTexts(TEXTS))
+    choice = MapChoice(MEAN, ProjectionSettings("pca"))
+    counted = []
+    has = KeptVectors.has
+    monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))
+    assert n_embedded(corpus, choice) == 0
+    for _ in embed_corpus(kept, corpus, MEAN):
+        pass
+    counted.clear()
+    assert [n_embedded(corpus, choice) for _ in range(3)] == [len(TEXTS)] * 3
+    assert len(counted) == 1
+    kept.vectors.forget(kept.keys(corpus)[:4])
+    assert n_embedded(corpus, choice) == len(TEXTS) - 4
 
 
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):

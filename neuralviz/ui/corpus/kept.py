@@ -255,9 +255,18 @@ def n_embedded(corpus: Corpus, choice: MapChoice) -> int:
     """Different texts of a corpus that have a vector by a choice's method already."""
     store = CorpusStore()
     wanted = choice.spec.to_json()
-    keys = np.unique(store.keys(corpus))
-    known = [one for one in store.vectors.embedders() if one.spec == wanted]
-    return max((int(store.vectors.has(one, keys).sum()) for one in known), default=0)
+    vectors = store.vectors
+    known = [one for one in vectors.embedders() if one.spec == wanted]
+    counts = [_count(store.folder, corpus.id, one, vectors.version(one)) for one in known]
+    return max(counts, default=0)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
+    """Different texts of a corpus that have a vector; counted anew when the vectors change."""
+    store = CorpusStore(folder)
+    keys = np.unique(store.keys(store.corpus(corpus_id)))
+    return int(store.vectors.has(embedder, keys).sum())
 
 
 def maps_by_method(corpus: Corpus) -> dict[str, KeptMap]:
