@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,10 @@ def button(page: AppTest, label: str):
 def said(page: AppTest) -> str:
     elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
     return "\n".join(str(element.value) for element in elements)
+
+
+def has_map(page: AppTest) -> bool:
+    return bool(page.get("bidi_component"))
 
 
 def with_pca(page: AppTest) -> AppTest:
@@ -310,6 +315,24 @@ def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
     assert len(counted) == 1
     kept.vectors.forget(kept.keys(corpus)[:4])
     assert n_embedded(corpus, choice) == len(TEXTS) - 4
+
+
+def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
+    mapped: AppTest, monkeypatch
+):
+    assert has_map(mapped)
+    loaded = shared.shared_text_model(MEAN.model_id)
+    key = (MEAN.model_id, shared.files_stamp(MEAN.model_id))
+    monkeypatch.setitem(shared._models, key, replace(loaded, fingerprint="of other files"))
+    mapped.run()
+    assert not mapped.exception
+    assert not has_map(mapped)
+    assert "the model has changed since the saved map was made" in said(mapped)
+    assert any(button.label == "Make the map" for button in mapped.button)
+    monkeypatch.delitem(shared._models, key)  # nobody knows, and nothing is loaded to find out
+    mapped.run()
+    assert has_map(mapped)
+    assert key not in shared._models
 
 
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):
