@@ -41,6 +41,13 @@ def number(value: float, spec: str = "g") -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
+def why_above_100(shares: Iterable[float]) -> str:
+    """A sentence where a share of a sum is above 100%, as it is shown; empty where none is."""
+    if not any(round(share, 3) > 1 for share in shares):
+        return ""
+    return "Some shares exceed 100% because others are negative: they pulled the other way."
+
+
 def name_lines(lines: Sequence[int], unit: str = "line") -> str:
     """The first few of some lines: ``line 2``, ``lines 2, 5, 9 …``."""
     named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])

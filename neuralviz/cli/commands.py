@@ -55,9 +55,8 @@ class LazyCommands(Commands):
         for name, (_, line) in COMMANDS.items():
             self.add_command(TyperCommand(name, help=line))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, load_command(name) if name else None, rest
+    def load(self, command: Any) -> Any:
+        return load_command(command.name)
 
 
 app = typer.Typer(

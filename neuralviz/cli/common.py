@@ -16,6 +16,13 @@ from neuralviz.errors import NeuralvizError
 
 REFUSED = 2
 INTERRUPTED = 130
+_REFUSAL = "Input should be "
+_WISHES = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
 MANY_POSITIONS = 200_000  # masked positions of a run that takes minutes
 
 
@@ -25,12 +32,50 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            sentence = _in_words(error)
+            if sentence is None:
+                raise
+            say(sentence)
+            raise typer.Exit(REFUSED) from error
         except NeuralvizError as error:
             say(str(error))
             raise typer.Exit(REFUSED) from error
         except KeyboardInterrupt as interrupt:
             say("Stopped.")
             raise typer.Exit(INTERRUPTED) from interrupt
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _flags_without_types(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            command = self.load(command)
+            _flags_without_types(command.get_params(typer.Context(command, parent=ctx)))
+        return name, command, rest
+
+    def load(self, command: Any) -> Any:
+        """The command itself, where another one stands for it until it is used."""
+        return command
+
+
+def _flags_without_types(parameters: list[Any]) -> list[Any]:
+    """The same ones; of a flag, ``--help`` does not say that it is a ``<bool>``."""
+    for one in parameters:
+        if getattr(one, "is_flag", False):
+            one.metavar = ""
+    return parameters
+
+
+def _in_words(error: typer.BadParameter) -> str | None:
+    """A sentence on a value that pydantic refuses, which typer asks; None for other errors."""
+    if error.param is None or not error.message.startswith(_REFUSAL):
+        return None
+    wish = error.message.removeprefix(_REFUSAL).split(",")[0]
+    for theirs, ours in _WISHES.items():
+        wish = wish.replace(theirs, ours)
+    return f"{max(error.param.opts, key=len)} must be {wish}."
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts, make_map
+from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.corpus_map import drawn_rows, map_page
 from neuralviz.plots.point_colours import by_category, by_number, cluster_names
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 PAGE = ".html"
-STAGES = {
-    "waiting": "Waiting",
-    "neighbours": "Finding neighbours",
-    "layout": "Making the map",
-    "clusters": "Finding clusters",
-}
 
 
 commands = typer.Typer(add_completion=False)

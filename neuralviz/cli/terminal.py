@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.words import many, number
+from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning, TuningEvent
@@ -72,7 +72,7 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
 
     Args:
         event: the latest.
-        losses: [epoch] nats, so far.
+        losses: [epoch] nats before the epoch's steps, so far.
         layers: names of the tuned layers.
     """
     progress = Table.grid(padding=(0, 1))
@@ -86,24 +86,24 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
 
 
 def describe_loss(losses: Sequence[float]) -> str:
-    """The loss in words: where it started and where it is."""
+    """The loss in words: where it started and where it was when last measured."""
     if len(losses) < 2:
         return f"loss {losses[0]:.3f} nats"
     return f"loss {losses[0]:.3f} → {losses[-1]:.3f} nats"
 
 
 def draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
-    """The loss over the epochs."""
+    """The loss after 0, 1, … ``epochs`` epochs; after the last one it is not measured."""
     width = 56
     finite = [loss for loss in losses if np.isfinite(loss)]
     top = f"{max(finite, default=1.0):.2f}"
     labels = [top, *[""] * (CURVE_HEIGHT - 2), "0"]
-    lines = curve(losses, epochs, width, CURVE_HEIGHT)
+    lines = curve(losses, epochs + 1, width, CURVE_HEIGHT)
     picture = Text("\n")
     for label, line in zip(labels, lines, strict=True):
         picture.append(f"{label:>8} │", "dim").append(f"{line}\n", VERMILLION)
     picture.append(f"{'':>8} └{'─' * width}\n", "dim")
-    picture.append(f"{'loss':>8}  {'1':<{width - len(str(epochs))}}{epochs}  epoch\n", "dim")
+    picture.append(f"{'loss':>8}  {'0':<{width - len(str(epochs))}}{epochs}  epoch\n", "dim")
     return picture
 
 
@@ -137,14 +137,16 @@ def draw_words(result: MicroTuning) -> RenderableType:
             name.append(" (unknown)", "dim")
         colour = VERMILLION if by_word[at] >= 0 else BLUE
         length = Text(bar(by_word[at] / largest, 32), colour)
-        table.add_row(name, Text(f"{number(by_word[at], '.1%'):>6}", justify="right"), length)
+        table.add_row(name, Text(f"{number(by_word[at], ',.1%'):>6}", justify="right"), length)
     rest = []
     if len(order) > SHOWN_WORDS:
         others = by_word[order[SHOWN_WORDS:]].sum()
-        rest.append(f"{many(len(order) - SHOWN_WORDS, 'other word')} {number(others, '.1%')}")
-    rest.append(f"weight decay {number(shares.of_decay(), '.1%')}")
+        rest.append(f"{many(len(order) - SHOWN_WORDS, 'other word')} {number(others, ',.1%')}")
+    rest.append(f"weight decay {number(shares.of_decay(), ',.1%')}")
+    why = why_above_100([*by_word, shares.of_decay()])
     return Group(
         Text("words that shaped the embedding, by their share of the delta", "dim"),
         table,
         Text(" · ".join(rest), "dim"),
+        *([Text(why, "dim")] if why else []),
     )

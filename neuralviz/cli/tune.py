@@ -49,8 +49,8 @@ def tune(
         str,
         typer.Option(
             help=(
-                "Precision: exact; fast, several times faster and within the tolerance of "
-                "exact; bf16, for processors that support it; or fast+bf16."
+                "Precision: exact; fast, several times faster, see --tolerance; "
+                "bf16, for processors that support it; or fast+bf16."
             )
         ),
     ] = "exact",
@@ -58,7 +58,8 @@ def tune(
         float,
         typer.Option(
             help=(
-                "With fast: how far the cosine similarity to the exact embedding may fall below 1."
+                "With fast: how far the cosine similarity to the exact embedding may fall "
+                "below 1. It is an estimate."
             )
         ),
     ] = 0.005,
@@ -114,10 +115,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
                 if console.is_terminal:
                     live.update(terminal.draw_run(event, losses, settings.layers), refresh=True)
                 elif event.step * event.epochs == event.epoch * event.steps:
-                    width = len(str(event.epochs))
-                    console.print(
-                        f"epoch {event.epoch:>{width}}/{event.epochs}  loss {losses[-1]:.4f}"
-                    )
+                    width, before = len(str(event.epochs)), event.epoch - 1
+                    console.print(f"epoch {before:>{width}}/{event.epochs}  loss {losses[-1]:.4f}")
     except KeyboardInterrupt:
         if event is None:
             raise
@@ -125,7 +124,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         say(f"Stopped after step {event.step:,} of {event.steps:,}.")
         raise typer.Exit(INTERRUPTED) from None
     assert event is not None and event.result is not None  # a run ends with its result
-    console.print(terminal.describe_loss(losses))
+    when = ", before the first and before the last epoch" if len(losses) > 1 else ""
+    console.print(f"{terminal.describe_loss(losses)}{when}")
     console.print(terminal.draw_curve(losses, settings.epochs))
     console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))
     _conclude(console, event.result)

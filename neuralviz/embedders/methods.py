@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas of the authors' code or of the paper",
+                "Formulas: authors' program or paper's equations",
                 "authors or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",

@@ -119,7 +119,7 @@ def split_options(
         if not sign:
             raise SettingsError(f"“{entry[:40]}” has no value. Write each {noun} as {form}.")
         if name.strip() in values:
-            raise SettingsError(f"The {noun} {name.strip()} is set twice. Set it once.")
+            raise SettingsError(f"The {noun} “{name.strip()[:40]}” is set twice. Set it once.")
         values[name.strip()] = value.strip()
     return values
 
@@ -184,7 +184,7 @@ def embedder_specs(
         name, dot, option = key.rpartition(".")
         if dot and name not in names:
             raise SettingsError(
-                f"The option {key} applies to the method “{name}”, which is not selected."
+                f"The option “{key}” applies to the method “{name}”, which is not selected."
             )
         candidates = [name] if dot else names
         takers = [taker for taker in candidates if option == "model" or option in _options(taker)]
@@ -211,7 +211,7 @@ def _no_such_option(methods: Sequence[str], name: str) -> str:
         return (
             f"None of the methods {all_of} has an option “{name[:40]}”. Their options are: {has}."
         )
-    return f"The method {methods[0]} has no option “{name[:40]}”. Its options are: {has}."
+    return f"The method “{methods[0]}” has no option “{name[:40]}”. Its options are: {has}."
 
 
 def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) -> EmbedderSpec:
@@ -226,7 +226,7 @@ def _single_spec(method: str, typed: Mapping[str, str], model_id: str | None) ->
                 del values[name]  # one way to say one thing
         except (ValueError, KeyError) as error:
             raise SettingsError(
-                f"The option {name} must be {options[name].expects}, not “{text[:40]}”."
+                f"The option “{name}” must be {options[name].expects}, not “{text[:40]}”."
             ) from error
     if not is_fast(str(values.get("precision", "exact"))):
         values.pop("tolerance", None)  # it changes nothing

@@ -13,7 +13,7 @@ from neuralviz.errors import ModelError, TextError, never
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
-from neuralviz.layers.settings import POOLINGS, VARIANTS, check_sbert_wk
+from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
 from neuralviz.layers.states import pool_texts
 from neuralviz.models import tokenize
 
@@ -67,9 +67,9 @@ class LayerPairs:
     pairs: ScoredPairs
     total: int
     by_layer: Mapping[str, tuple[Measured, ...]]
-    ablation: Mapping[str, Mapping[str, Measured]]
-    windows: Mapping[str, tuple[Measured, ...]]
-    layer_starts: Mapping[str, tuple[Measured, ...]]
+    ablation: Mapping[Variant, Mapping[str, Measured]]
+    windows: Mapping[Variant, tuple[Measured, ...]]
+    layer_starts: Mapping[Variant, tuple[Measured, ...]]
 
 
 def measure_layers(
@@ -146,9 +146,9 @@ def _result(model: TextModel, pairs: ScoredPairs, cosines: np.ndarray) -> LayerP
         return tuple(next(measured) for _ in range(n))
 
     by_layer = {str(name): take(model.n_blocks + 1) for name in _names(model)}
-    parts: dict[str, Mapping[str, Measured]] = {}
-    windows: dict[str, tuple[Measured, ...]] = {}
-    layer_starts: dict[str, tuple[Measured, ...]] = {}
+    parts: dict[Variant, Mapping[str, Measured]] = {}
+    windows: dict[Variant, tuple[Measured, ...]] = {}
+    layer_starts: dict[Variant, tuple[Measured, ...]] = {}
     for variant in VARIANTS:
         labels = ablation(check_sbert_wk(model, variant=variant))
         parts[variant] = dict(zip(labels, take(len(labels)), strict=True))

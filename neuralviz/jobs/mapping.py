@@ -16,7 +16,7 @@ from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
-from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.projection import STAGES, ProjectionEvent
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are held in memory
-_STAGES = {
-    "waiting": "Waiting for another map to finish",
-    "neighbours": "Finding neighbours",
-    "layout": "Making the map",
-    "clusters": "Finding clusters",
-}
 
 
 @dataclass(frozen=True)
@@ -148,7 +142,7 @@ class MakeMaps(Task[MapEvent, Mapped]):
             share += (1 - SHARE_OF_EMBEDDING) * event.done / event.total
         if event is not None:
             counted = f", epoch {event.done:,} of {event.total:,}" if event.total else ""
-            doing = f"{method}: {_STAGES[event.stage]}{counted}"
+            doing = f"{method}: {STAGES[event.stage]}{counted}"
         elif embedding is None:
             doing = f"{method}: loading the model …"
         else:

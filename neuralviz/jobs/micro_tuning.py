@@ -12,7 +12,7 @@ from neuralviz import micro_tuning
 from neuralviz.jobs.task import Progress, Task
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
-from neuralviz.models.shared import shared_model
+from neuralviz.models.shared import is_loaded, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TuneTexts(Task[WatchedEvent, RunRecord]):
 
     def progress(self, result: RunRecord) -> Progress:
         if not result.steps:
-            return Progress()
+            return Progress(doing=_before_first_step(self.model))
         doing = f"Step {result.steps_done:,} of {result.steps:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
@@ -131,6 +131,11 @@ class TuneBlocks(Task["TuningEvent", Marks]):
 
     def progress(self, result: Marks) -> Progress:
         if not result.steps:
-            return Progress()
+            return Progress(doing=_before_first_step(self.model))
         doing = f"Step {result.step:,} of {result.steps:,}"
         return Progress(result.step, result.steps, doing=doing)
+
+
+def _before_first_step(model: ModelRef) -> str:
+    """What goes on until then; the first step of a long text takes seconds."""
+    return "Computing the first step …" if is_loaded(model.id) else "Loading the model …"

@@ -16,6 +16,8 @@ PoolingName = Literal["mean", "cls", "sep", "last"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 Variant = Literal["authors", "paper"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
+VARIANT_NAMES: dict[Variant, str] = {"authors": "Authors' program", "paper": "Paper's equations"}
+"""What SBERT-WK's formulas are taken from, as pages name it."""
 PARTS = {
     "all": "SBERT-WK",
     "alignment": "Alignment",

@@ -14,12 +14,21 @@ if TYPE_CHECKING:
     from neuralviz.maps.settings import ProjectionSettings
 
 
+STAGES = {
+    "waiting": "Waiting for another map to finish",
+    "neighbours": "Finding neighbours",
+    "layout": "Making the map",
+    "clusters": "Finding clusters",
+}
+"""What is done in each stage of making a map, in words."""
+
+
 @dataclass(frozen=True)
 class ProjectionEvent:
     """How far a map is.
 
     Attributes:
-        stage: ``waiting`` for another map to be done, ``neighbours`` or ``layout``.
+        stage: one of `STAGES`.
         done, total: epochs of the layout; 0 of 0 where nothing is counted.
     """
 

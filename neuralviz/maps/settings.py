@@ -11,7 +11,9 @@ from typing import Any
 from neuralviz.errors import SettingsError
 
 METRICS = ("cosine", "euclidean", "manhattan")
-REDUCERS = ("umap", "pca", "tsne")
+REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
+"""The projections and their names."""
+
 FEWEST_TEXTS = 5  # that differ
 SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
 MOST_NEIGHBORS = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, never
 from neuralviz.micro_tuning.events import joined
 from neuralviz.micro_tuning.frozen_tail import FrozenTail
 from neuralviz.micro_tuning.inputs import KEPT_BYTES
@@ -15,8 +15,9 @@ from neuralviz.micro_tuning.workload import count_masked
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning.events import MicroTuning
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
@@ -29,7 +30,7 @@ def learn(
     model: LanguageModel,
     texts: Sequence[TokenizedText],
     settings: TuningSettings,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> MicroTuning:
     """Tune to the end without being watched.
 
@@ -48,7 +49,7 @@ def learn_by_epoch(
     texts: Sequence[TokenizedText],
     settings: TuningSettings,
     epochs: Iterable[int],
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> dict[int, MicroTuning]:
     """`learn`, and what there is after some of the epochs on the way.
 

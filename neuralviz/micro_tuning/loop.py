@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, Stopped
+from neuralviz.errors import SettingsError, Stopped, never
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
 from neuralviz.micro_tuning.inputs import Prepared, PreparedInputs
@@ -22,6 +22,7 @@ from neuralviz.models.tokens import TokenizedText, tokenize
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.models import LanguageModel
 
 
@@ -33,7 +34,7 @@ def micro_tune(
     with_deltas: bool = False,
     with_token_shares: bool = False,
     reuse: bool = True,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
     **options: Unpack[TuningOptions],
 ) -> Iterator[TuningEvent]:
     """Tune the chosen layers on every text, each from the pretrained weights, each on its own.
@@ -94,7 +95,7 @@ def tune(
     with_deltas: bool = False,
     with_token_shares: bool = False,
     reuse: bool = True,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> Iterator[TuningEvent]:
     """`micro_tune` on tokenised texts with checked settings."""
     run = TuningRun(
@@ -140,7 +141,7 @@ class TuningRun:
         *,
         with_token_shares: bool = False,
         reuse: bool = True,
-        should_stop: Callable[[], bool] = lambda: False,
+        should_stop: ShouldStop = never,
     ) -> None:
         self._model, self._texts, self._settings = model, texts, settings
         self._with_token_shares, self._should_stop = with_token_shares, should_stop
@@ -239,7 +240,7 @@ def _mean_of_rounds(of_round: np.ndarray, has_chunk: np.ndarray) -> np.ndarray:
     return total / has_chunk.sum(axis=0)
 
 
-def _until(should_stop: Callable[[], bool], inputs: Iterable[Prepared]) -> Iterator[Prepared]:
+def _until(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
     for prepared in inputs:
         if should_stop():
             raise Stopped

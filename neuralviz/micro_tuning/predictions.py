@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, Stopped
+from neuralviz.errors import SettingsError, Stopped, never
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.plan import make_pieces
@@ -19,6 +19,7 @@ from neuralviz.micro_tuning.probe import per_text_network
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning.plan import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
@@ -65,7 +66,7 @@ def predict_masked(
     deltas: Sequence[np.ndarray] | None,
     top: int = 5,
     at_most: int | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> MaskedPredictions:
     """Predict the masked positions of all inputs that the settings make from a text.
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.errors import never
 from neuralviz.micro_tuning.events import MicroTuning, TuningEvent
 from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning.predictions import MaskedPredictions
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
@@ -79,7 +81,7 @@ def watch(
     model: LanguageModel,
     texts: Sequence[str],
     settings: TuningSettings,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> Iterator[WatchedEvent]:
     """Micro-tune texts batch by batch, with everything a watcher wants to see.
 
@@ -145,7 +147,7 @@ def _report(
     result: MicroTuning,
     i: int,
     index: int,
-    should_stop: Callable[[], bool],
+    should_stop: ShouldStop,
 ) -> TextReport:
     """On the ``i``-th text of a batch, which is the ``index``-th of the run."""
     from neuralviz.micro_tuning.predictions import predict_masked

@@ -131,10 +131,10 @@ def _explained(model_id: str, error: Exception) -> ModelError:
     """The sentence for whatever went wrong while asking the hub or fetching from it."""
     causes = list(_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
-        return ModelError(f"Access to {model_id} is restricted. Log in with `hf auth login`.")
+        return ModelError(f"Access to “{model_id}” is restricted. Log in with `hf auth login`.")
     if any(_status(cause) in (401, 404) for cause in causes):
         return ModelError(
-            f"The Hugging Face Hub has no public model {model_id}. Check the spelling."
+            f"The Hugging Face Hub has no public model “{model_id}”. Check the spelling."
         )
     if any(
         getattr(cause, "errno", None) == errno.ENOSPC or "No space left" in str(cause)

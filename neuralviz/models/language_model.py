@@ -208,8 +208,8 @@ class LanguageModel(TextModel):
         unknown = [name for name in chosen if name not in names_of_all]
         if unknown:
             raise SettingsError(
-                f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model {self.id}. "
-                "`neuralviz models layers` lists them."
+                f"“{str(unknown[0])[:120]}” is not a layer (1-D parameter) of the model "
+                f"“{self.id}”. `neuralviz models layers` lists them."
             )
         if len(set(chosen)) != len(chosen):
             raise SettingsError("A layer is named twice. Name it only once.")

@@ -132,6 +132,21 @@ def is_loaded(model_id: str) -> bool:
     return key in _models or key in _sentence_transformers
 
 
+def held_model(kind: ModelKind, model_id: str) -> Any:
+    """What `LOADERS` would give, where it is kept already; nothing is loaded.
+
+    Raises:
+        LookupError: it is not kept in this form.
+    """
+    key = (model_id, files_stamp(model_id))
+    if kind == "sentence-transformer":
+        return _sentence_transformers[key]
+    model = _models[key]
+    if kind == "masked" and not isinstance(model, LanguageModel):
+        raise LookupError(model_id)
+    return model
+
+
 def device_of(model_id: str) -> str | None:
     """Where a kept model computes, ``cpu`` or ``cuda``; None when it is not kept."""
     model = _models.get((model_id, files_stamp(model_id)))

@@ -171,7 +171,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
             y=percent,
             marker={"color": percent, "cmin": low, "cmax": high, "coloraxis": "coloraxis"},
             customdata=[escape(word) for word in words],
-            hovertemplate="%{customdata}: %{y:.1f}%<extra></extra>",
+            hovertemplate="%{customdata}: %{y:,.1f}%<extra></extra>",
         )
     )
     few = len(words) <= 60

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 
+from neuralviz.layers.settings import VARIANT_NAMES
 from neuralviz.plots.theme import (
     BLUE,
     GREEN,
@@ -19,6 +21,9 @@ from neuralviz.plots.theme import (
     shorten,
 )
 from neuralviz.words import number
+
+if TYPE_CHECKING:
+    from neuralviz.layers.settings import Variant
 
 POOLING_NAMES = {
     "mean": "mean of all tokens",
@@ -99,7 +104,7 @@ def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
 
 def sweep_figure(
     settings: Sequence[int],
-    correlations: Mapping[str, Sequence[float]],
+    correlations: Mapping[Variant, Sequence[float]],
     *,
     plain: float,
     title: str,
@@ -123,7 +128,7 @@ def sweep_figure(
             x=list(settings),
             y=values,
             mode="lines+markers",
-            name=f"SBERT-WK, {variant}",
+            name=f"SBERT-WK, {VARIANT_NAMES[variant].lower()}",
             line={"color": GREEN, "width": 3, "dash": dash},
             marker={"size": 9, "symbol": symbol},
             hovertemplate=f"{axis} %{{x}}: %{{y:.3f}}<extra></extra>",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count as numbers
+from typing import Literal
 
 from neuralviz.errors import LONG_TEXT
 from neuralviz.reading.lines import count_unreadable, tidy
@@ -12,12 +13,15 @@ from neuralviz.words import many, name_lines
 
 
 def clean_texts(
-    parts: Sequence[str], starts: Sequence[int], blanks: str = "", unit: str = "line"
+    parts: Sequence[str],
+    starts: Sequence[int],
+    blanks: Literal["line", "row", ""] = "",
+    unit: str = "line",
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[int]]:
     """Texts without blanks and unreadable characters, notes that say so, and which parts they are.
 
-    ``blanks`` is what a part without text is called; empty, it is not reported. ``starts`` is the
-    line, or whatever ``unit`` is, that each part begins in.
+    ``blanks`` says how parts without text are counted: as empty lines, as rows without a text, or,
+    empty, not at all. ``starts`` is the line, or whatever ``unit`` is, that each part begins in.
     """
     texts, used, too_long = [], [], []
     unreadable = 0
@@ -34,7 +38,9 @@ def clean_texts(
         notes.append(f"Replaced {many(unreadable, 'unreadable character')} with spaces.")
     left_out = len(parts) - len(texts) - len(too_long)
     if blanks and left_out:
-        notes.append(f"Skipped {many(left_out, 'empty ' + blanks)}.")
+        is_row = blanks == "row"  # whose other fields may hold something
+        what = f"{many(left_out, 'row')} without a text" if is_row else many(left_out, "empty line")
+        notes.append(f"Skipped {what}.")
     if too_long:
         notes.append(
             f"Skipped {many(len(too_long), 'text')} with more than {MAX_CHARACTERS:,} "

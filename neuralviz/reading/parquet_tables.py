@@ -43,7 +43,8 @@ def read_parquet(
         check_width(name, len(schema.names))
         kinds = [_unwanted(field.type) for field in schema]
         wanted = [at for at, kind in enumerate(kinds) if not kind]
-        columns = [schema.names[at] for at in wanted]
+        columns = list(dict.fromkeys(schema.names[at] for at in wanted))
+        names = column_names(schema.names[at] for at in wanted)
         plain = [schema.field(at).type for at in wanted]
         notes = tuple(
             left_out(column, kind) for column, kind in zip(schema.names, kinds, strict=True) if kind
@@ -55,14 +56,14 @@ def read_parquet(
             repeated += _long_and_repeated(file, source, columns, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
         for batch in source.iter_batches(at_once, columns=columns) if columns else ():
-            n_bytes += sum(_n_bytes(column) for column in batch.columns)
+            kept = [_column(batch, schema, at) for at in wanted]
+            n_bytes += sum(map(_n_bytes, kept))
             if n_bytes > max_characters:
                 raise TextError(
                     f"{name} has more than {max_characters:,} characters in its first "
                     f"{number + len(batch):,} rows. Split it."
                 )
-            names = column_names(batch.schema.names)
-            for row in zip(*map(_values, batch.columns, plain), strict=True):
+            for row in zip(*map(_values, kept, plain), strict=True):
                 number += 1
                 objects.add(number, dict(zip(names, row, strict=True)))
             if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
@@ -74,41 +75,52 @@ def read_parquet(
 
 def _long_and_repeated(
     file: IO[bytes], source: pq.ParquetFile, columns: Sequence[str], max_characters: int
-) -> list[str]:
-    """The columns whose texts may be more than that when each row has its own.
+) -> list[int]:
+    """The numbers of leaves whose texts may be more than that when each row has its own.
 
     A file may hold a long text once, and a number in each of a million rows that stands for it.
     Such columns are read as numbers and texts. The others are not: that takes twice the time.
     """
     groups = [source.metadata.row_group(group) for group in range(source.num_row_groups)]
     paths = [groups[0].column(at).path_in_schema for at in range(groups[0].num_columns)]
-    flat = [name for name in columns if name in paths]
-    dictionaries = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=flat)
+    starts = np.cumsum([0, *(_n_leaves(field.type) for field in source.schema_arrow)]).tolist()
+    field_of = {at: field for field, at in enumerate(starts[:-1])}  # of its first leaf
+    leaves = [at for at, path in enumerate(paths) if path in columns and at in field_of]
+    dictionaries = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=leaves)
+    schema = dictionaries.schema_arrow
     found = []
-    for name in flat:
-        if not _is_dictionary(dictionaries.schema_arrow.field(name).type):
+    for at in leaves:
+        field = field_of[at]
+        if not _is_dictionary(schema.field(field).type):
             continue
-        at, at_most = paths.index(name), 0
+        at_most = 0
         for number, group in enumerate(groups):
             longest = group.column(at).total_uncompressed_size
             if longest * group.num_rows > _WORTH_A_LOOK:
-                batches = dictionaries.iter_batches(1, row_groups=[number], columns=[name])
-                texts = next(batches).column(0).dictionary
+                batches = dictionaries.iter_batches(1, row_groups=[number], columns=[paths[at]])
+                texts = _column(next(batches), schema, field).dictionary
                 longest = compute.max(compute.binary_length(texts)).as_py() or 0
             at_most += longest * group.num_rows
         if at_most > max_characters:
-            found.append(name)
+            found.append(at)
     return found
 
 
-def _nested_texts(source: pq.ParquetFile) -> list[str]:
-    """The paths of texts within lists, structures and maps, which may be long and repeated, too."""
+def _column(batch: pa.RecordBatch, schema: pa.Schema, at: int) -> pa.Array:
+    """The column of a field among those that were read by name, which gives all of that name."""
+    name = schema.names[at]
+    nth = schema.get_all_field_indices(name).index(at)
+    return batch.column(batch.schema.get_all_field_indices(name)[nth])
+
+
+def _nested_texts(source: pq.ParquetFile) -> list[int]:
+    """The numbers of the leaves of texts within lists, structures and maps."""
     n_leaves = [_n_leaves(field.type) for field in source.schema_arrow]
     is_nested = np.repeat([types.is_nested(field.type) for field in source.schema_arrow], n_leaves)
     leaves = [source.schema.column(at) for at in range(len(source.schema))]
     return [
-        leaf.path
-        for leaf, nested in zip(leaves, is_nested.tolist(), strict=True)
+        at
+        for at, (leaf, nested) in enumerate(zip(leaves, is_nested.tolist(), strict=True))
         if nested and leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
     ]
 

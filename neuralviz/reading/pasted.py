@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.texts import Mode, ReadTexts
+from neuralviz.words import many
+
+_INSIDE = '[^"]*+(?:""[^"]*+)*+'  # a quoted cell
+_OPENING = re.compile(f'"{_INSIDE}')
+_WITHIN = re.compile(_INSIDE)
+_CLOSING = re.compile(rf'{_INSIDE}"\s*')
 
 
 def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
     """Split what was pasted: a text a line, a blank line between texts, or all as one text.
 
-    Nothing at all gives no texts and no notes.
+    Nothing at all gives no texts and no notes. A cell of several lines, as a spreadsheet copies it
+    (in quotation marks, those inside it doubled), is one line.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if mode == "one":
-        parts = [text]
-    elif mode == "line":
-        parts = text.split("\n")
+    if mode == "line":
+        numbered = _join_cells(text.split("\n"))
     else:
-        parts = re.split(r"\n[^\S\n]*\n\s*", text)
-    return ReadTexts(*clean_texts(parts, range(1, len(parts) + 1))[:2])
+        parts = [text] if mode == "one" else re.split(r"\n[^\S\n]*\n\s*", text)
+        numbered = list(enumerate(parts, 1))
+    starts, parts = [start for start, _ in numbered], [part for _, part in numbered]
+    texts, notes, _ = clean_texts(parts, starts)
+    n_cells = sum("\n" in part for part in parts) if mode == "line" else 0
+    if n_cells:
+        cells = f"{many(n_cells, 'quoted cell')} with line breaks"
+        notes = (f"Read {cells} as {'one text' if n_cells == 1 else 'one text each'}.", *notes)
+    return ReadTexts(texts, notes)
+
+
+def _join_cells(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """Lines with their numbers, those of a quoted cell joined and without its quotation marks.
+
+    A line that only begins with a quotation mark, as a sentence does, stays by itself: nowhere in
+    a cell is there a mark that is not doubled, until one ends the line.
+    """
+    joined: list[tuple[int, str]] = []
+    at = 0
+    while at < len(lines):
+        end = at + 1
+        if _OPENING.fullmatch(lines[at]):
+            while end < len(lines) and _WITHIN.fullmatch(lines[end]):
+                end += 1
+            if end < len(lines) and _CLOSING.fullmatch(lines[end]):
+                cell = "\n".join(lines[at : end + 1]).rstrip()
+                joined.append((at + 1, cell[1:-1].replace('""', '"')))
+                at = end + 1
+                continue
+        joined += enumerate(lines[at:end], at + 1)
+        at = end
+    return joined
 
 
 def join_pasted(texts: list[str]) -> tuple[str, Mode]:
@@ -32,4 +68,6 @@ def join_pasted(texts: list[str]) -> tuple[str, Mode]:
         return texts[0], "one"
     if any("\n" in text for text in texts):
         return "\n\n".join(re.sub(r"\n\s*\n", "\n", text) for text in texts), "blank line"
+    if len(_join_cells(texts)) < len(texts):
+        return "\n\n".join(texts), "blank line"
     return "\n".join(texts), "line"

@@ -132,6 +132,11 @@ class KeptVectors:
         """[text] whether there is a vector."""
         return np.isin(keys, self._keys(embedder))
 
+    def version(self, embedder: KeptEmbedder) -> int:
+        """A number that rises whenever vectors are put in or deleted."""
+        with self._database.reading():
+            return self._database.open(_table(embedder)).version
+
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:

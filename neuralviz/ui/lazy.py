@@ -42,7 +42,12 @@ class Lazy:
             with self._lock:
                 if name in self._values:
                     return self._values[name]
-            value = frozen(make())
+            try:
+                value = frozen(make())
+            except BaseException:
+                with self._lock:
+                    self._making.pop(name, None)
+                raise
             with self._lock:
                 self._values[name] = value
                 self._making.pop(name, None)

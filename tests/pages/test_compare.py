@@ -204,7 +204,7 @@ def test_joined_methods(page: AppTest) -> None:
 def test_settings_that_make_no_sense(page: AppTest) -> None:
     for key, value, sentence in (
         ("m2-neural-epochs", "0", "a whole number from 1 to 1000"),
-        ("m2-neural-epochs", "many", "epochs must be a whole number"),
+        ("m2-neural-epochs", "many", "epochs” must be a whole number"),
         ("m2-neural-blueprints", "(0,3)", "keep at least 1"),
     ):
         page.text_input(key=key).set_value(value).run()
@@ -321,7 +321,7 @@ def test_methods_learn_exactly_unless_another_precision_is_chosen() -> None:
     options = {"epochs": 1, "precision": "fast", "tolerance": 0.01}
     assert dict(done.task.specs[1].options) == options
     page.text_input(key="m2-neural-tolerance").set_value("much").run()
-    assert "tolerance must be a number above 0 and below 1" in said(page).replace("\\", "")
+    assert "tolerance” must be a number above 0 and below 1" in said(page).replace("\\", "")
 
 
 def test_exact_and_fast_beside_each_other() -> None:

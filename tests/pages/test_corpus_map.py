@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,9 @@ from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
-from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
-from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
+from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map, n_embedded
 from neuralviz.ui.corpus.work import stopped_in_words
 from tests.support.waiting import wait_until
 
@@ -96,6 +97,10 @@ def said(page: AppTest) -> str:
     return "\n".join(str(element.value) for element in elements)
 
 
+def has_map(page: AppTest) -> bool:
+    return bool(page.get("bidi_component"))
+
+
 def with_pca(page: AppTest) -> AppTest:
     """Choose PCA, which has nothing to compile."""
     return page.selectbox(key="map-a-reducer").set_value("pca").run()
@@ -156,7 +161,7 @@ def test_settings_that_make_no_sense_are_refused(visited: CorpusStore):
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("many").run()
     assert not page.exception
-    assert "The option epochs must be a whole number" in said(page).replace("\\", "")
+    assert "The option “epochs” must be a whole number" in said(page).replace("\\", "")
 
 
 def test_both_maps_of_the_example_open_at_once_and_say_how_they_learnt(visited: CorpusStore):
@@ -292,6 +297,42 @@ def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypa
     page.run()
     assert run.status == "done"
     assert "not loaded" not in said(page)
+
+
+def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
+    kept: CorpusStore, bundled, monkeypatch
+):
+    corpus = kept.add("mine", ReadTexts(TEXTS))
+    choice = MapChoice(MEAN, ProjectionSettings("pca"))
+    counted = []
+    has = KeptVectors.has
+    monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))
+    assert n_embedded(corpus, choice) == 0
+    for _ in embed_corpus(kept, corpus, MEAN):
+        pass
+    counted.clear()
+    assert [n_embedded(corpus, choice) for _ in range(3)] == [len(TEXTS)] * 3
+    assert len(counted) == 1
+    kept.vectors.forget(kept.keys(corpus)[:4])
+    assert n_embedded(corpus, choice) == len(TEXTS) - 4
+
+
+def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
+    mapped: AppTest, monkeypatch
+):
+    assert has_map(mapped)
+    loaded = shared.shared_text_model(MEAN.model_id)
+    key = (MEAN.model_id, shared.files_stamp(MEAN.model_id))
+    monkeypatch.setitem(shared._models, key, replace(loaded, fingerprint="of other files"))
+    mapped.run()
+    assert not mapped.exception
+    assert not has_map(mapped)
+    assert "the model has changed since the saved map was made" in said(mapped)
+    assert any(button.label == "Make the map" for button in mapped.button)
+    monkeypatch.delitem(shared._models, key)  # nobody knows, and nothing is loaded to find out
+    mapped.run()
+    assert has_map(mapped)
+    assert key not in shared._models
 
 
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):

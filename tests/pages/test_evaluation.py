@@ -527,7 +527,7 @@ def test_a_text_that_no_model_can_read_is_named(page: AppTest) -> None:
         ("sbert-wk.window=3", "the method “sbert-wk”, which is not selected"),
         ("layer=first", "not “first”"),
         ("layer", "NAME=VALUE"),
-        ("layer=all, layer=last", "The option layer is set twice"),
+        ("layer=all, layer=last", "The option “layer” is set twice"),
         ("=", "None of the methods"),
     ],
 )

@@ -1,5 +1,7 @@
 """The way from two texts to their cosine similarity, without a browser."""
 
+import math
+import re
 from functools import cache
 from pathlib import Path
 
@@ -139,3 +141,35 @@ def test_layer_and_neuron_and_hidden_token_can_be_chosen(page):
     page.selectbox[0].select_index(3).run()
     assert "w' &= w" in page.latex[0].value
     assert not page.exception
+
+
+def test_the_numbers_shown_give_the_results_shown(page):
+    for _ in range(3):
+        button(page, "Next").click().run()
+    for position in (1, 5, 9):
+        page.selectbox[0].select_index(position).run()
+        loss = next(one.value for one in page.markdown if "ln(" in one.value)
+        shown = re.search(r"ln\((.+?)\) = (\S+?)\$", loss)
+        assert -math.log(value(shown[1])) == pytest.approx(float(shown[2]), abs=0.006)
+    button(page, "Next").click().run()
+    for neuron in range(4):
+        page.selectbox[0].select_index(neuron).run()
+        lines = page.latex[0].value.split(r" \end{aligned}")[0].split(r"\\")
+        gradient, first, second = (value(line.split("= ")[-1]) for line in lines[:3])
+        assert first == pytest.approx(0.1 * gradient, rel=1e-5)
+        assert second == pytest.approx(0.001 * gradient**2, rel=1e-3)
+        weight, decay, step = map(float, re.findall(r"-?\d+\.\d+", lines[4]))
+        assert len(lines[5].split(".")[1].strip()) == 7  # the decay shows in the result
+        assert value(lines[5].strip("&= ")) == pytest.approx(weight - decay - step, abs=2e-7)
+
+
+def value(tex):
+    return float(tex.replace(r"\cdot 10^{", "e").replace("}", ""))
+
+
+def test_token_ids_have_no_separators(page):
+    button(page, "Next").click().run()
+    ids = [str(i) for i in page.dataframe[0].value["id"]]
+    assert max(map(len, ids)) > 3
+    tiles = page.get("html")[0].proto.body
+    assert all(f">{i}<" in tiles for i in ids)

@@ -81,7 +81,7 @@ def test_what_is_known_is_not_computed_again(page):
     page.segmented_control(key="layers-view").set_value("A text").run()
     page.segmented_control(key="layers-view").set_value("Scored pairs").run()
     page.segmented_control(key="layers-coefficient").set_value("Pearson").run()
-    page.segmented_control(key="layers-pairs-variant").set_value("paper").run()
+    page.segmented_control(key="layers-pairs-variant").set_value("Paper's equations").run()
     assert not page.exception
     assert runs(page) == [run]
     assert figures(page) == FIGURES
@@ -99,9 +99,10 @@ def test_a_link_holds_the_coefficient_and_the_variant(bundled, monkeypatch):
     from neuralviz.ui.layers import pairs
 
     monkeypatch.setattr(pairs, "MAX_PAIRS", 12)
-    page = finish(opened(layers_coefficient="Kendall tau-b", layers_pairs_variant="paper"))
+    address = {"layers_coefficient": "Kendall tau-b", "layers_pairs_variant": "Paper's equations"}
+    page = finish(opened(**address))
     assert page.segmented_control(key="layers-coefficient").value == "Kendall tau-b"
-    assert page.segmented_control(key="layers-pairs-variant").value == "paper"
+    assert page.segmented_control(key="layers-pairs-variant").value == "Paper's equations"
 
 
 def test_pairs_of_ones_own(page):

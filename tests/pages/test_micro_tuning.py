@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -16,6 +20,8 @@ from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
+from neuralviz.ui.micro_tuning import runs
+from neuralviz.ui.micro_tuning.draw import losses_csv
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -74,6 +80,29 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
     assert report.loss_after < run.result.loss[-1, 0]
     assert len(page.dataframe) == 1
     assert any("Done" in element.proto.text for element in page.get("progress"))
+
+
+def test_the_losses_to_download_are_those_of_the_figure() -> None:
+    record = recorded_run()
+    table = pd.read_csv(StringIO(losses_csv(record)))
+    assert table["epoch"].tolist() == list(range(record.settings.epochs + 1))
+    first = table["text 1"]
+    assert first[0] == pytest.approx(record.loss[0, 0])
+    assert first.iloc[-1] == pytest.approx(record.reports[0].loss_after)
+
+
+@pytest.mark.parametrize("stretch", [1, 100])
+def test_shares_that_cancel_out_are_explained(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch, stretch: int
+) -> None:
+    record = copy(recorded_run())
+    shares = record.reports[0].shares * stretch
+    shares[-1] += (1 - stretch) * (1 - record.reports[0].decay_share)  # the sum stays
+    record.reports = {**record.reports, 0: replace(record.reports[0], shares=shares)}
+    monkeypatch.setattr(runs, "recorded_run", lambda: record)
+    page.run()
+    note = next(one.value for one in page.caption if one.value.startswith("The shares of all"))
+    assert ("Some shares exceed 100%" in note) == (stretch > 1)
 
 
 def test_the_recorded_run_is_what_the_model_does(bundled) -> None:
@@ -194,6 +223,8 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
     assert any("Stopped" in element.proto.text for element in page.get("progress"))
+    said = " ".join(caption.value for caption in page.caption)
+    assert "not available for a text whose micro-tuning was stopped" in said
 
 
 def test_a_second_run_stands_beside_the_first(bundled) -> None:

@@ -77,7 +77,7 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(
     for name in (f"out.{ending}", "out.parquet"):
         result = run("embed", "in.csv", "-o", name, *words)
         assert result.exit_code == 0, result.stderr
-    assert "1 empty row" in result.stderr  # the row without text is reported
+    assert "Skipped 1 row without a text." in result.stderr  # the row without text is reported
     with Path(f"out.{ending}").open(encoding="utf-8", newline="") as file:
         if ending == "csv":
             rows = [row | {"vector": json.loads(row["vector"])} for row in csv.DictReader(file)]
@@ -349,7 +349,10 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
     text = "A [bold]fox[/bold] and \x1b[31ma dog\u202e run."
     result = run("tune", text, "--epochs", "3")
     assert result.exit_code == 0, result.stderr
-    assert "epoch 3/3" in result.stdout
+    epochs = [line[:9] for line in result.stdout.splitlines() if line.startswith("epoch")]
+    assert epochs == ["epoch 0/3", "epoch 1/3", "epoch 2/3"]  # each loss is of before an update
+    axis = next(line.split() for line in result.stdout.splitlines() if line.endswith("  epoch"))
+    assert axis == ["loss", "0", "3", "epoch"]
     assert "words that shaped the embedding" in result.stdout
     assert "bold" in result.stdout  # the markup is text
     assert not any(c in result.stdout for c in "\x1b\u202e\r")
@@ -385,7 +388,7 @@ def test_tune_says_how_exactly(run: Callable[..., Result]):
         result = run("tune", "A fox and a dog run.", "--epochs", "2", *words)
         assert result.exit_code == 0, result.stderr
         assert f"masked positions per epoch, {precision}\n" in result.stdout
-        assert "epoch 2/2" in result.stdout
+        assert "epoch 1/2" in result.stdout
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -536,6 +539,32 @@ def test_the_help_of_a_command_loads_nothing_heavy(
 def test_the_lines_of_the_commands_are_their_own(name: str):
     command = load_command(name)
     assert command.help.split("\n\n")[0].replace("\n", " ").strip() == COMMANDS[name][1]
+
+
+@pytest.mark.parametrize("words", ["", *COMMANDS, "corpus delete", "corpus list"])
+def test_flags_have_no_type_in_help(run: Callable[..., Result], words: str):
+    result = run(*words.split(), "--help")
+    assert result.exit_code == 0
+    assert "--help" in result.stdout
+    assert "bool" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("tune a --epochs ten", "--epochs must be a whole number.\n"),
+        ("tune a --epochs 1.5", "--epochs must be a whole number.\n"),
+        ("tune a --learning-rate slow", "--learning-rate must be a number.\n"),
+        ("embed a.txt -o b.csv --limit 0", "--limit must be at least 1.\n"),
+        ("app --port 99999", "--port must be at most 65535.\n"),
+        ("corpus add a.txt --limit 0", "--limit must be at least 1.\n"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_in_a_sentence(
+    run: Callable[..., Result], words: str, sentence: str
+):
+    result = run(*words.split())
+    assert (result.exit_code, result.stderr) == (2, sentence)
 
 
 def test_a_command_that_there_is_not(run: Callable[..., Result]):

@@ -643,11 +643,11 @@ def test_options_of_several_methods_find_their_takers() -> None:
         (
             ["mean"],
             {"epochs": "1"},
-            "The method mean has no option “epochs”. Its options are: layer",
+            "The method “mean” has no option “epochs”. Its options are: layer",
         ),
         (["mean", "cls"], {"epochs": "1"}, "None of the methods mean, cls has an option “epochs”"),
         (["mean"], {"cls.layer": "1"}, "to the method “cls”, which is not selected"),
-        (["mean+cls"], {"mean.window": "1"}, "The method mean has no option “window”"),
+        (["mean+cls"], {"mean.window": "1"}, "The method “mean” has no option “window”"),
         (["sbert-wk"], {"window": "0"}, "whole number of at least 1, not “0”"),
         (["sbert-wk"], {"omega": "nan"}, "a number from 0 to 1, not “nan”"),
         (["sbert-wk"], {"variant": "mine"}, "authors or paper, not “mine”"),
@@ -662,7 +662,7 @@ def test_options_of_several_methods_find_their_takers() -> None:
             {"precision": "fast", "tolerance": "1"},
             "below 1, not 1.0",
         ),
-        (["mean"], {"precision": "fast"}, "The method mean has no option “precision”"),
+        (["mean"], {"precision": "fast"}, "The method “mean” has no option “precision”"),
     ],
 )
 def test_what_cannot_be_meant_is_said(methods: list[str], typed: dict, sentence: str) -> None:

@@ -160,9 +160,8 @@ def test_a_hub_that_is_switched_off() -> None:
 def test_a_model_that_the_hub_has_not(refuses: int | None, hub_at) -> None:
     with local_hub({}, refuses=refuses) as address:
         hub_at(address)
-        assert (
-            f"The Hugging Face Hub has no public model {MODEL}. Check the spelling" in sentence_of()
-        )
+        sentence = f"The Hugging Face Hub has no public model “{MODEL}”. Check the spelling"
+        assert sentence in sentence_of()
 
 
 def test_a_hub_that_withholds_the_files(hub_at, folder: Path) -> None:

@@ -23,7 +23,11 @@ from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence
+from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.micro_tuning import TuningSettings
+from neuralviz.models import shared
+from neuralviz.models.shared import ModelRef
 
 
 def here() -> bool:
@@ -456,6 +460,14 @@ def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
     run.end()
     clock.now += 1000
     assert (run.seconds_left, run.seconds) == (0, pytest.approx(162))
+
+
+def test_micro_tuning_says_what_goes_on_before_its_first_step(monkeypatch) -> None:
+    monkeypatch.setattr(shared, "_models", {})
+    task = TuneTexts(ModelRef("bundled", None), ("A text.",), TuningSettings(("a.bias",)))
+    assert task.progress(task.start()).doing == "Loading the model …"
+    monkeypatch.setattr(shared, "_models", {("bundled", None): object()})
+    assert task.progress(task.start()).doing == "Computing the first step …"
 
 
 @pytest.mark.parametrize(

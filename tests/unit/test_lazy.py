@@ -61,6 +61,7 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     lazy = Lazy()
     with pytest.raises(ZeroDivisionError):
         lazy.get("it", lambda: 1 // 0)
+    assert not lazy._making  # nothing is left of it
     assert lazy.get("it", lambda: 2) == 2
 
 

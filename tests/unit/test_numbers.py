@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuralviz.words import number
+from neuralviz.words import number, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,9 @@ from neuralviz.words import number
 )
 def test_a_number_has_a_minus_sign_and_zero_has_none(value: float, spec: str, shown: str) -> None:
     assert number(value, spec) == shown
+
+
+def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
+    assert not why_above_100([0.7, 0.4, -0.1])
+    assert not why_above_100([1.0004, -0.0004])  # both are shown without the difference
+    assert "exceed 100%" in why_above_100([41.2, -40.0, -0.2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import subprocess
 import sys
@@ -31,6 +33,41 @@ def test_pasted_texts_are_split_as_asked(mode: str, texts: tuple[str, ...]) -> N
     assert split_pasted("  One\r\ntwo\n \nthree\n\n", mode).texts == texts
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["one", "two\nlines", "three"],
+        ['He said "yes"\nand left.\n\n"Why?"', "two"],
+        ['ends in a mark\nhere: "', '"\nbegins with one'],
+    ],
+)
+def test_a_cell_of_several_lines_copied_from_a_spreadsheet_is_one_text(cells: list[str]) -> None:
+    copied = io.StringIO()
+    for cell in cells:  # a spreadsheet quotes those with line breaks alone
+        quoting = csv.QUOTE_ALL if "\n" in cell else csv.QUOTE_NONE
+        csv.writer(copied, "excel-tab", quoting=quoting, quotechar='"').writerow([cell])
+    read = split_pasted(copied.getvalue(), "line")
+    assert read.texts == tuple(cells)
+    assert "quoted cell" in read.notes[0]
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        '"Come in," she said.\nHe did.\n"Sit down."',
+        '"A quotation that is never closed.\nThe next line.',
+        '"One paragraph.\n"The next one of the same speech."',
+        '"Quoted"\n"Quoted, too"',
+        'She said "yes\nand no".',
+        '"Open\nline with "marks" inside\nclosed"',
+    ],
+)
+def test_a_line_that_begins_with_a_quotation_mark_is_a_text(prose: str) -> None:
+    read = split_pasted(prose, "line")
+    assert read.texts == tuple(line for line in prose.split("\n") if line)
+    assert read.notes == ()
+
+
 @pytest.mark.parametrize("mode", ["line", "blank line", "one"])
 @pytest.mark.parametrize("text", ["", " \n\t\n ", "\n\n\n"])
 def test_nothing_pasted_gives_nothing(text: str, mode: str) -> None:
@@ -45,7 +82,7 @@ def test_control_characters_and_surrogates_become_blanks() -> None:
 
 
 @pytest.mark.parametrize(
-    "texts", [[], ["a"], ["a", "b"], ["a\nb", "c"], ["a\n\nb"], ["a\nb", "c\nd\ne"]]
+    "texts", [[], ["a"], ["a", "b"], ["a\nb", "c"], ["a\n\nb"], ["a\nb", "c\nd\ne"], ['"a', 'b"']]
 )
 def test_what_was_pasted_can_be_pasted_again(texts: list[str]) -> None:
     assert list(split_pasted(*join_pasted(texts)).texts) == texts
@@ -65,7 +102,7 @@ def test_a_table_gives_texts_ids_and_its_columns() -> None:
     assert read.texts == ("Hello, you", "NA")
     assert read.ids == ("1", "3")
     assert (read.column, read.columns) == ("Text", ("id", "label", "Text"))
-    assert read.notes == ("Skipped 1 empty row.",)
+    assert read.notes == ("Skipped 1 row without a text.",)
 
 
 def test_the_column_may_be_chosen_and_is_else_the_one_with_the_longest_texts() -> None:
@@ -412,7 +449,7 @@ def test_a_replacement_character_is_one_like_others() -> None:
 def test_texts_of_characters_without_width_are_blank() -> None:
     read = read_texts(Source("t.csv", "id,text\na,\u200b\nb,fine\nc,e\u0301\u200d\n".encode()))
     assert read.texts == ("fine", "e\u0301\u200d")
-    assert read.notes == ("Skipped 1 empty row.",)
+    assert read.notes == ("Skipped 1 row without a text.",)
 
 
 def test_files_without_end_are_not_opened(tmp_path: Path) -> None:

@@ -433,6 +433,40 @@ def test_a_long_text_in_every_row_of_a_small_parquet_file_is_refused(as_dictiona
     assert time.monotonic() - start < 10
 
 
+def test_columns_of_a_parquet_file_may_have_one_name() -> None:
+    values = {
+        "a": [{"x": "one"}, {"x": "two"}],
+        "text": ["a text", "another"],
+        "a (2)": [b"bytes", b"more"],
+        "a (3)": ["label", "label 2"],
+        "a (4)": [1, 2],
+    }
+    columns = [pa.array(column) for column in values.values()]
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns, ["a", "text", "a", "a", "a"]), file)
+    table = read_table(Source("t.parquet", file.getvalue()))
+    assert table.columns == ("a", "text", "a (3)", "a (4)")
+    assert table.values == (
+        ['{"x": "one"}', '{"x": "two"}'],
+        ["a text", "another"],
+        ["label", "label 2"],
+        ["1", "2"],
+    )
+    assert table.notes == ("Skipped the binary data in the column “a”.",)
+
+
+def test_long_texts_in_columns_of_one_name_are_refused_in_seconds() -> None:
+    codes = pa.array([0] * 1_000_000, pa.int32())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * 250_000]))
+    few = pa.array(["short"] * 1_000_000)
+    file = io.BytesIO()
+    parquet.write_table(pa.table([few, texts, texts], ["a", "a", "a"]), file, store_schema=False)
+    start = time.monotonic()
+    with pytest.raises(TextError, match=r"more than 2,147,483,648 characters in its first 10,000"):
+        read_table(Source("t.parquet", file.getvalue()))
+    assert time.monotonic() - start < 10
+
+
 @pytest.mark.parametrize("kind", ["list", "fixed list", "structure", "map", "list of structures"])
 def test_a_long_text_in_every_list_of_a_small_parquet_file_is_refused(kind: str) -> None:
     n = 50_000

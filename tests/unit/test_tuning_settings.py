@@ -35,7 +35,7 @@ def test_what_no_option_names_is_kept(tiny: LanguageModel) -> None:
 
 def test_given_settings_are_checked_against_the_model(tiny: LanguageModel, small_model) -> None:
     of_another = check_settings(small_model("distilbert"))
-    with pytest.raises(SettingsError, match=r"not a layer \(1-D parameter\)"):
+    with pytest.raises(SettingsError, match=r"” is not a layer \(1-D parameter\) of the model “"):
         check_settings(tiny, of_another)
     with pytest.raises(SettingsError, match="from 1 to 1000"):
         next(neuralviz.micro_tune(tiny, [TEXT], TuningSettings(tiny.head_layers, epochs=0)))

@@ -69,9 +69,9 @@ def show() -> None:
         order = choose_order(dict(read.labels))
     ready = specs is not None and len(read.texts) > 1
     if not read.texts:
-        st.caption("Enter at least two texts to start.")
+        st.caption("A comparison needs at least two texts.")
     elif len(read.texts) == 1:
-        st.info("Enter at least two texts.")
+        st.info("A comparison needs at least two texts.")
     pressed = button.button(
         "Compare", type="primary", icon=":material/compare_arrows:", disabled=not ready,
         width="stretch",
@@ -88,7 +88,7 @@ def show() -> None:
             run,
             partial(_show, run, st.session_state[LABELS], order),
             words=Words(
-                begins="Loading the models …",
+                begins="Loading the models and embedding the first texts …",
                 stopped=stopped_in_words,
                 done=lambda _: done_in(run),
             ),

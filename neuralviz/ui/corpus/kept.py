@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -11,19 +12,23 @@ import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.registry import make_embedder
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
+from neuralviz.models.shared import LOADERS, held_model
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.vectors import embedder_ids
 from neuralviz.ui.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from neuralviz.embedders.registry import Loaders
     from neuralviz.evaluation.neighbourhoods import KnnAccuracy
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.clusters import Clusters
@@ -37,6 +42,7 @@ MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart
 TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
 TEXTS_A_NUMBER = 5
 COLOURS = 24  # of a map, that are held
+HELD: Loaders = {kind: partial(held_model, kind) for kind in LOADERS}
 FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
 
 
@@ -237,27 +243,52 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
 
 
 def find_map(corpus: Corpus, choice: MapChoice) -> KeptMap | None:
-    """The kept map of a choice, without loading a model: by what was asked for when it was made.
-
-    The last one, where the model behind a name has changed since.
-    """
+    """The kept map of a choice, without loading a model: the last one that may still be right."""
     store = CorpusStore()
-    wanted = choice.spec.to_json()
-    for embedder in reversed(store.vectors.embedders()):
-        if embedder.spec == wanted:
-            kept = KeptMaps(store).find(corpus, embedder, choice.settings)
-            if kept is not None:
-                return kept
+    for embedder in reversed(_embedders(store, choice)):
+        kept = KeptMaps(store).find(corpus, embedder, choice.settings)
+        if kept is not None:
+            return kept
     return None
+
+
+def has_outdated_map(corpus: Corpus, choice: MapChoice) -> bool:
+    """Whether there is a map of a choice, but by other embeddings than are made of it now."""
+    store, wanted = CorpusStore(), choice.spec.to_json()
+    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
+    outdated = set(by_name) - set(_embedders(store, choice))
+    return any(KeptMaps(store).find(corpus, one, choice.settings) for one in outdated)
+
+
+def _embedders(store: CorpusStore, choice: MapChoice) -> list[KeptEmbedder]:
+    """Those of a choice, the oldest first: by what was asked for when they were registered.
+
+    The model behind a name may have changed since. Where it is in memory, that is known.
+    """
+    wanted = choice.spec.to_json()
+    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
+    try:
+        ids = embedder_ids(make_embedder(choice.spec, HELD))
+    except (LookupError, NeuralvizError):  # not in memory, or not for this model
+        return by_name
+    return [one for one in by_name if one.id in ids]
 
 
 def n_embedded(corpus: Corpus, choice: MapChoice) -> int:
     """Different texts of a corpus that have a vector by a choice's method already."""
     store = CorpusStore()
-    wanted = choice.spec.to_json()
-    keys = np.unique(store.keys(corpus))
-    known = [one for one in store.vectors.embedders() if one.spec == wanted]
-    return max((int(store.vectors.has(one, keys).sum()) for one in known), default=0)
+    version = store.vectors.version
+    known = _embedders(store, choice)
+    counts = [_count(store.folder, corpus.id, one, version(one)) for one in known]
+    return max(counts, default=0)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
+    """Different texts of a corpus that have a vector; counted anew when the vectors change."""
+    store = CorpusStore(folder)
+    keys = np.unique(store.keys(store.corpus(corpus_id)))
+    return int(store.vectors.has(embedder, keys).sum())
 
 
 def maps_by_method(corpus: Corpus) -> dict[str, KeptMap]:

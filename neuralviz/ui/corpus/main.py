@@ -12,7 +12,7 @@ from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
-from neuralviz.ui.corpus.kept import find_map, n_embedded, open_corpus, open_map
+from neuralviz.ui.corpus.kept import find_map, has_outdated_map, n_embedded, open_corpus, open_map
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, show_placing
 from neuralviz.ui.corpus.settings import choose_maps
@@ -118,6 +118,8 @@ def _to_do(corpus: Corpus, choice: MapChoice) -> str:
     """What there is to do for a map."""
     n, method = corpus.n_distinct, method_label(choice.spec)
     done = n_embedded(corpus, choice)
+    if has_outdated_map(corpus, choice):
+        method += " (the model has changed since the saved map was made)"
     counts = f"{method}: {many(n, 'different text')}"
     if done == n:
         return f"{counts}, all embedded"

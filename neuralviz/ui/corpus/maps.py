@@ -11,6 +11,7 @@ from neuralviz.embedders.specs import models_now
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
+from neuralviz.maps.settings import REDUCERS
 from neuralviz.plots.corpus_map import Standout, drawn_rows, map_figure, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import table_bytes
@@ -240,5 +241,4 @@ def _show_map(
 
 def _describe(shown: OpenMap) -> str:
     settings = shown.kept.settings
-    names = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
-    return names[settings.reducer] + " 3-D" * (settings.dimensions == 3)
+    return REDUCERS[settings.reducer] + " 3-D" * (settings.dimensions == 3)

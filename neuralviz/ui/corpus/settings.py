@@ -9,14 +9,20 @@ import streamlit as st
 from neuralviz.embedders import FOR_CORPORA
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MapChoice
-from neuralviz.maps.settings import METRICS, MOST_NEIGHBORS, SEED, SEEDS, ProjectionSettings
+from neuralviz.maps.settings import (
+    METRICS,
+    MOST_NEIGHBORS,
+    REDUCERS,
+    SEED,
+    SEEDS,
+    ProjectionSettings,
+)
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
 PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))
 
 

@@ -91,7 +91,7 @@ def _show_text(walk: Walkthrough) -> None:
 
 def _show_tokens(walk: Walkthrough) -> None:
     text = walk.text
-    _tiles(list(text.tokens), [f"{i:,}" for i in text.ids])
+    _tiles(list(text.tokens), [str(i) for i in text.ids])
     table = pd.DataFrame(
         {
             "token": text.tokens,
@@ -100,7 +100,8 @@ def _show_tokens(walk: Walkthrough) -> None:
             "unknown": text.unknown,
         }
     )
-    st.dataframe(table, hide_index=True, width="stretch")
+    ids = {"id": st.column_config.NumberColumn(format="%d")}  # names, not counts
+    st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
 
 
 def _show_inputs(walk: Walkthrough) -> None:
@@ -142,7 +143,7 @@ def _show_loss(walk: Walkthrough) -> None:
     figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
     _draw(figure, "predictions", table[::-1], 520)
     st.markdown(
-        f"The loss at this position is $-\\ln {before.probability[position]:.4f} = "
+        f"The loss at this position is $-\\ln({_tex(before.probability[position])}) = "
         f"{before.loss[position]:.2f}$ nats. The mean over all {len(before)} masked positions is "
         f"**{before.mean_loss:.2f}** nats before and **{after.mean_loss:.2f}** nats after "
         "micro-tuning."
@@ -187,12 +188,12 @@ def _show_weights(walk: Walkthrough) -> None:
     step = walk.first_step(layer, neuron)
     st.latex(
         r"\begin{aligned} "
-        rf"g &= {_tex(step.gradient)} \\ "
-        rf"m &= 0.1\,g = {_tex(step.first)} \\ "
+        rf"g &= {_tex(step.gradient, 6)} \\ "
+        rf"m &= 0.1\,g = {_tex(step.first, 6)} \\ "
         rf"v &= 0.001\,g^2 = {_tex(step.second)} \\ "
         r"w' &= w - \eta\lambda w - \eta\,\frac{m/0.1}{\sqrt{v/0.001}+\epsilon} \\ "
-        rf"&= {_tex(step.weight)} - ({_tex(step.decay)}) - ({_tex(step.step)}) \\ "
-        rf"&= {_tex(step.result)} \end{{aligned}}"
+        rf"&= {step.weight:.7f} - ({step.decay:.7f}) - ({step.step:.7f}) \\ "
+        rf"&= {step.result:.7f} \end{{aligned}}"
     )
     settings = walk.settings
     st.caption(
@@ -203,8 +204,8 @@ def _show_weights(walk: Walkthrough) -> None:
     )
 
 
-def _tex(value: float) -> str:
-    mantissa, _, exponent = f"{value:.4g}".partition("e")
+def _tex(value: float, digits: int = 4) -> str:
+    mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
     return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.layers import MeasureLayers
+from neuralviz.layers.settings import VARIANT_NAMES
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import (
@@ -31,13 +32,14 @@ from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
+    from neuralviz.layers.settings import Variant
 
 RUNS = SessionRuns("layers-pairs")
 EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
-VARIANTS = ("authors", "paper")  # as in the address
+VARIANTS = {name: variant for variant, name in VARIANT_NAMES.items()}
 PLAIN = "Mean of the last layer"
 HALF = 420  # px
 
@@ -131,8 +133,8 @@ def _show(result: LayerPairs | None, live: bool) -> None:
         )
         variant = st.segmented_control(
             "SBERT-WK variant",
-            VARIANTS,
-            default="authors",
+            list(VARIANTS),
+            default=VARIANT_NAMES["authors"],
             required=True,
             key="layers-pairs-variant",
             bind="query-params",
@@ -148,7 +150,7 @@ def _show(result: LayerPairs | None, live: bool) -> None:
     with left:
         _by_layer(result, coefficient)
     with right:
-        _ablation(result, coefficient, variant)
+        _ablation(result, coefficient, VARIANTS[variant])
     left, right = st.columns(2, gap="large")
     with left:
         _sweep(result, coefficient, "windows")
@@ -215,7 +217,7 @@ def _by_layer(result: LayerPairs, coefficient: str) -> None:
     st.caption(note)
 
 
-def _ablation(result: LayerPairs, coefficient: str, variant: str) -> None:
+def _ablation(result: LayerPairs, coefficient: str, variant: Variant) -> None:
     parts = {
         name: _value(measured, coefficient) for name, measured in result.ablation[variant].items()
     }
@@ -223,9 +225,9 @@ def _ablation(result: LayerPairs, coefficient: str, variant: str) -> None:
         ablation_figure(parts, coefficient),
         key="layers-pairs-ablation",
         numbers=lambda: pd.DataFrame(
-            {"variant": name, "part": part, **_row(measured)}
-            for name in VARIANTS
-            for part, measured in result.ablation[name].items()
+            {"variant": VARIANT_NAMES[one], "part": part, **_row(measured)}
+            for one, parts_of_one in result.ablation.items()
+            for part, measured in parts_of_one.items()
         ),
         name="ablation",
         height=HALF,
@@ -253,8 +255,8 @@ def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
         ),
         key=f"layers-pairs-{setting}",
         numbers=lambda: pd.DataFrame(
-            {"variant": name, axis: value, **_row(m)}
-            for name, row in measured.items()
+            {"variant": VARIANT_NAMES[one], axis: value, **_row(m)}
+            for one, row in measured.items()
             for value, m in zip(settings, row, strict=True)
         ),
         name=f"sbert-wk-{axis.replace(' ', '-')}",

@@ -12,6 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.jobs.layers import FollowText
+from neuralviz.layers.settings import VARIANT_NAMES
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from neuralviz.jobs.layers import FollowedText
     from neuralviz.layers.following import Sensitivity, TokenWeights
     from neuralviz.layers.geometry import TokenStates
-    from neuralviz.layers.settings import SbertWkSettings, Variant
+    from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TextModel
 
 KEY = "layers-text"
 RUNS = SessionRuns(KEY)
 PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
-VARIANTS: dict[str, Variant] = {"Authors' program": "authors", "Paper's equations": "paper"}
+VARIANTS = {name: variant for variant, name in VARIANT_NAMES.items()}
 BY_DEPTH = "One third of the way"
 MEAN = -1
 STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it

@@ -125,7 +125,7 @@ def _words(run: Run[Marks]) -> Words:
             return "Stopped before the first step."
         return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
 
-    return Words(begins="Loading the model …", stopped=stopped)
+    return Words(stopped=stopped)
 
 
 def _show(run: Run[Marks], marks: Marks, live: bool) -> None:
@@ -175,7 +175,7 @@ def _loss(marks: Marks) -> None:
     st.metric(
         "Loss at the masked positions, nats",
         f"{finite[-1]:.2f}",
-        delta=f"{finite[-1] - finite[0]:+.2f} since epoch 1" if len(finite) > 1 else None,
+        delta=f"{finite[-1] - finite[0]:+.2f} since epoch 0" if len(finite) > 1 else None,
         delta_color="inverse",
         chart_data=finite.tolist() if len(finite) > 1 else None,
         chart_type="line",

@@ -127,7 +127,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             show_error(error)
         why_not = str(error)
     if not texts:
-        why_not = "Enter a text to start."
+        why_not = "Micro-tuning needs a text."
         st.caption(why_not)
     return Asked(settings, why_not, button)
 
@@ -238,7 +238,8 @@ def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
         st.info(
             (
                 f"{n_tokens:,} tokens take about {many(minutes, 'minute')} on two cores with the "
-                "bundled model. You can stop at any time and keep the result so far."
+                "bundled model. You can stop at any time and keep the losses, deltas and "
+                "embeddings so far; word shares and predictions need a text to be finished."
             ),
             icon=":material/schedule:",
         )

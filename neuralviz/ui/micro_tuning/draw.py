@@ -22,7 +22,7 @@ from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain
-from neuralviz.words import many, number
+from neuralviz.words import many, number, why_above_100
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -118,10 +118,14 @@ def _name_texts(texts: Collection[int]) -> str:
 
 def show_after(record: RunRecord, key: str, text: int) -> None:
     """What is known after a text: shares, predictions, cosine similarities, downloads."""
-    report = record.reports.get(text)
-    if report is not None:
+    if text in record.reports:
         _shares(record, key, text)
         _predictions(record, key, text)
+    else:
+        st.caption(
+            "Word shares and predictions are not available for a text whose micro-tuning was "
+            "stopped."
+        )
     started = record.started()
     if len(started) > 1:
         shown = started[:SHOWN_PRODUCTS]
@@ -165,8 +169,10 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
             name="word-shares",
             height=400,
         )
-    decay = number(report.decay_share, ".1%")
+    decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
+    if why := why_above_100([*shares, report.decay_share]):
+        note += f" {why}"
     if unknown.any():
         listed = ", ".join(dict.fromkeys(w for w, u in zip(words, unknown, strict=True) if u))
         note += f" Words marked (?) are not in the vocabulary: {shorten(listed, 200)}."
@@ -207,15 +213,18 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
     )
 
 
+def losses_csv(record: RunRecord) -> str:
+    """A row for every number of epochs from 0, as the figure draws it; empty where not known."""
+    started = record.started()
+    losses = record.loss_curves()[started].T
+    table = pd.DataFrame(losses, columns=[f"text {i + 1}" for i in started])
+    table.insert(0, "epoch", np.arange(len(losses)))
+    return frame_csv(table)
+
+
 def _downloads(record: RunRecord, key: str) -> None:
     """Losses and embeddings as files."""
     started = record.started()
-
-    def losses() -> str:
-        epochs = np.arange(len(record.loss))
-        table = pd.DataFrame(record.loss[:, started], columns=[f"text {i + 1}" for i in started])
-        table.insert(0, "epoch", epochs)
-        return frame_csv(table)
 
     def embeddings() -> bytes:
         table = {
@@ -233,6 +242,6 @@ def _downloads(record: RunRecord, key: str) -> None:
             key=f"{key}-embeddings", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
-            "Losses (CSV)", losses, "losses.csv",
+            "Losses (CSV)", lambda: losses_csv(record), "losses.csv",
             key=f"{key}-losses", on_click="ignore", width="stretch",
         )  # fmt: skip

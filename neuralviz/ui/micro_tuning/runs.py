@@ -69,7 +69,7 @@ def show_runs() -> None:
                 RUNS,
                 run,
                 partial(_show, f"run-{run.id}", wide=len(shown) == 1),
-                words=Words(begins="Loading the model …", stopped=_stopped),
+                words=Words(stopped=_stopped),
                 bar_stays=True,
                 every=LIVE_SECONDS,
             )
