@@ -70,9 +70,9 @@ def look_at(page: Page, view: str, *figures: str) -> None:
     page.get_by_role("radio", name=view, exact=True).click()
     for figure in figures:
         page.locator(f'[aria-label^="{figure}"] .main-svg').first.wait_for()
-    settled(page)
+    found = {look: problems(page) for look in looks(page)}
     assert page.locator(".js-plotly-plot").count() == len(figures)
-    assert {look: found for look in looks(page) if (found := problems(page))} == {}, view
+    assert not any(found.values()), (view, found)
 
 
 def test_nothing_is_clipped_in_any_view(

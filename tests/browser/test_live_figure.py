@@ -42,6 +42,7 @@ def figures(watched: Page, address: str) -> Page:
     if watched.url != f"{address}/":
         watched.goto(address)
         watched.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
+        settled(watched)
         watched.evaluate(f'window.line = document.querySelector("{LINE}")')
     return watched
 
