@@ -42,9 +42,8 @@ def click_cell(page: Page, figure: str, row: int, column: int) -> None:
     x, y = box["x"] + (column + 0.5) * box["width"] / n, box["y"] + (row + 0.5) * box["height"] / n
     page.mouse.move(x - 3, y)
     page.mouse.move(x, y)
-    page.wait_for_timeout(
-        500
-    )  # a click is on what is pointed at, which plotly looks for at leisure
+    # a click is on what is pointed at, which plotly looks for at leisure
+    page.locator(figure).locator(".hoverlayer .hovertext").first.wait_for()
     page.mouse.click(x, y)
 
 
