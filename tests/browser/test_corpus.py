@@ -112,6 +112,8 @@ def download(page: Page, name: str) -> Path:
 def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    settled(page)
+    assert problems(page) == []
     panel(page, "k-NN accuracy").click()
     page.locator("[aria-label='10-NN accuracy'] .main-svg").first.wait_for()
     assert {how: found for how in looks(page) if (found := problems(page))} == {}

@@ -54,10 +54,12 @@ _SETTLED = """
         const app = document.querySelector('[data-test-script-state]')
         const figures = [...document.querySelectorAll('.neuralviz-figure')]
         const busy = app?.dataset.testScriptState === 'running'
-            || figures.some(figure => figure.stale || figure.drawing)
+            || figures.some(figure => figure.stale || figure.drawing
+                || Math.abs(figure._fullLayout?.width - figure.clientWidth) > 1)
         if (busy) calm = now
-        if (now - calm > 250) resolve()
-        else if (now - start > 60_000) reject(new Error('the page does not come to rest'))
+        if (now - calm > 400) resolve()
+        else if (now - start > 60_000) reject(new Error('the page does not come to rest: '
+            + figures.map(f => [f.stale, f.drawing, f._fullLayout?.width, f.clientWidth])))
         else setTimeout(look, 25)
     }
     look()
@@ -145,7 +147,7 @@ def look(page: Page, width: int) -> str:
         "theme => getComputedStyle(document.querySelector('.stApp')).colorScheme === theme",
         arg=theme,
     )
-    settled(page)  # a change of theme runs the script again: a click in between could be lost
+    settled(page)
     return f"{width} px, {theme}"
 
 
