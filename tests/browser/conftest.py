@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NoReturn
 
@@ -52,7 +51,9 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path],
 def tab(browser: Browser) -> Iterator[Page]:
     """One for all tests: the app's scripts are loaded and compiled once."""
     context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
-    yield context.new_page()
+    tab = context.new_page()
+    tab.set_default_timeout(60_000)
+    yield tab
     context.close()
 
 
@@ -60,20 +61,14 @@ def tab(browser: Browser) -> Iterator[Page]:
 def address(serve: Callable[[Path], str], tab: Page) -> str:
     """The app, once the bundled model is loaded: no test waits for that, and one server does."""
     address = serve(APP)
-    tab.set_default_timeout(60_000)
-    tab.goto(f"{address}/blueprints")
-    for _ in range(60):
-        tab.get_by_text(re.compile("Runs on|Loaded on first use")).wait_for()
-        if tab.get_by_text("Runs on").is_visible():
-            break
-        tab.wait_for_timeout(1000)
-        tab.reload()
+    tab.goto(f"{address}/how_it_works")
+    tab.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=120_000)
     return address
 
 
 @pytest.fixture
-def page(tab: Page) -> Iterator[Page]:
-    """A page; the test fails on an error in it and on requests beyond this machine."""
+def watched(tab: Page) -> Iterator[Page]:
+    """A page as it was left; the test fails on an error in it and on requests beyond localhost."""
     errors: list[str] = []
     strangers: list[str] = []
 
@@ -84,17 +79,27 @@ def page(tab: Page) -> Iterator[Page]:
         if not request.url.startswith(("http://localhost:", "blob:", "data:")):
             strangers.append(request.url)
 
+    tab.mouse.move(0, 0)
     tab.set_viewport_size({"width": 1440, "height": 900})
     tab.emulate_media(color_scheme="light")
-    tab.set_default_timeout(60_000)
     tab.on("pageerror", note_error)
     tab.on("request", note_stranger)
     yield tab
-    tab.context.clear_cookies()
-    tab.evaluate("() => { try { localStorage.clear(); sessionStorage.clear() } catch {} }")
-    tab.mouse.move(0, 0)
-    tab.goto("about:blank")
     tab.remove_listener("pageerror", note_error)
     tab.remove_listener("request", note_stranger)
     assert errors == []
     assert strangers == []
+
+
+@pytest.fixture
+def page(watched: Page) -> Iterator[Page]:
+    """A page on which nothing was done before."""
+    yield watched
+    leave(watched)
+
+
+def leave(page: Page) -> None:
+    """Nothing of what was done on a page is known to the next one."""
+    page.context.clear_cookies()
+    page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear() } catch {} }")
+    page.goto("about:blank")

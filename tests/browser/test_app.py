@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.app import CLIPPED_OR_OVERLAPPING, looks, problems
+from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, look, problems, settled
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PAGES = ("", "layers", "blueprints", "how_it_works")
 LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000
 
@@ -42,15 +39,63 @@ def set_number(page: Page, label: str, value: str) -> None:
     field.press("Enter")
 
 
-def test_a_link_to_another_page_as_the_first_visit(page: Page, address: str) -> None:
+def watch_places(page: Page) -> None:
+    """From the first three figures on, note where they are 20 times a second."""
+    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length >= 3")
+    page.evaluate(
+        """() => {
+            window.places = {}
+            const note = () => {
+                const main = document.querySelector('[data-testid=stMain]')
+                const top = main.querySelector('h1').getBoundingClientRect().top
+                const tops = [...main.querySelectorAll('.js-plotly-plot')].slice(0, 3)
+                    .map(figure => Math.round(figure.getBoundingClientRect().top - top))
+                window.places[tops] = (window.places[tops] ?? 0) + 1
+            }
+            window.noting = setInterval(note, 50)
+        }"""
+    )
+
+
+def assert_stayed(page: Page) -> None:
+    """The figures have been in one place since `watch_places`."""
+    settled(page)
+    seen = page.evaluate("() => { clearInterval(window.noting); return window.places }")
+    assert len(seen) == 1, f"tops of the figures, and how often they were there: {seen}"
+    assert sum(seen.values()) > 5
+
+
+def test_every_page_fits_whichever_is_opened_first(page: Page, address: str) -> None:
+    """One is opened by its address, then one after the other by its link, and back by *Back*."""
+    pages = ("How it works", "Micro-tuning", "Layer dynamics", "Masking blueprints")
     page.goto(f"{address}/how_it_works")
-    page.locator(".js-plotly-plot, h1").first.wait_for(timeout=MINUTE)
-    expect(page.get_by_role("heading", name="How it works").first).to_be_visible()
-    expect(page.get_by_role("link", name="Masking blueprints")).to_be_visible()
+
+    def is_there(name: str) -> None:
+        expect(page.get_by_role("heading", name=name, exact=True).first).to_be_visible()
+        page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
+        settled(page)
+
+    found = {}
+    is_there(pages[0])
     expect(page.get_by_text("Model", exact=True).first).to_be_visible()
+    for name in pages:
+        if name != pages[0]:
+            page.get_by_role("link", name=name, exact=True).click()
+            is_there(name)
+        found[name, "wide"] = problems(page)
+    narrow = look(page, min(LOOKS))
+    for name in reversed(pages):
+        is_there(name)
+        found[name, narrow] = problems(page)
+        if name != pages[0]:
+            page.go_back()
+    assert {where: what for where, what in found.items() if what} == {}
 
 
-def test_the_example_is_there_and_tuning_a_text_keeps_the_zoom(page: Page, address: str) -> None:
+def test_the_example_is_there_and_tuning_a_text_keeps_zoom_and_places(
+    page: Page, address: str
+) -> None:
     page.goto(address)
     expect(page.get_by_text("Recorded run")).to_be_visible(timeout=MINUTE)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
@@ -58,8 +103,8 @@ def test_the_example_is_there_and_tuning_a_text_keeps_the_zoom(page: Page, addre
     set_number(page, "Epochs", "30")
     tune(page)
     page.get_by_text(re.compile(r"[Ss]tep \d+ of 30")).wait_for(timeout=2 * MINUTE)
+    watch_places(page)
     figure = page.locator(LOSS)
-    figure.locator(".main-svg").first.wait_for(timeout=MINUTE)
     known = "figure => Array.from(figure._fullData[0].y).filter(Number.isFinite).length"
     page.wait_for_function(f'({known})(document.querySelector("{LOSS}")) >= 3', timeout=MINUTE)
     area = figure.locator(".nsewdrag").first.bounding_box()
@@ -76,8 +121,15 @@ def test_the_example_is_there_and_tuning_a_text_keeps_the_zoom(page: Page, addre
     losses = figure.evaluate("figure => Array.from(figure._fullData[0].y).filter(Number.isFinite)")
     assert losses[-1] < 0.5 * losses[0]
     expect(page.get_by_text("Which words shaped the embedding").first).to_be_visible()
+    assert_stayed(page)
+    assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []
     assert "view=" in page.url
     assert "bridge" not in page.url
+
+
+def assert_nothing_was_run(page: Page) -> None:
+    assert page.locator("img[src=x]").count() == 0
+    assert page.evaluate("window.hacked") is None
 
 
 def test_user_text_is_never_run_as_html_and_a_link_brings_it_back(page: Page, address: str) -> None:
@@ -87,8 +139,8 @@ def test_user_text_is_never_run_as_html_and_a_link_brings_it_back(page: Page, ad
     paste(page, text)
     tune(page)
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
-    page.wait_for_timeout(1000)
-    assert page.evaluate("window.hacked") is None
+    settled(page)
+    assert_nothing_was_run(page)
     words = page.evaluate(
         "() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot =>"
         " [...plot.querySelectorAll('.ytick text, .xtick text')].map(tick => tick.textContent))"
@@ -99,7 +151,7 @@ def test_user_text_is_never_run_as_html_and_a_link_brings_it_back(page: Page, ad
     page.goto(link)
     field = page.get_by_role("textbox", name="Your texts")
     expect(field).to_have_value(text, timeout=MINUTE)
-    assert page.evaluate("window.hacked") is None
+    assert_nothing_was_run(page)
 
 
 def test_a_blueprint_can_be_changed(page: Page, address: str) -> None:
@@ -119,38 +171,15 @@ def test_a_blueprint_can_be_changed(page: Page, address: str) -> None:
     expect(field).to_have_value("(0,3)")
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_nothing_is_wider_than_the_page(page: Page, address: str, path: str) -> None:
-    page.goto(f"{address}/{path}")
-    page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
-    assert {look: found for look in looks(page) if (found := problems(page))} == {}
-
-
-@pytest.mark.parametrize("width", [1440, 390])
-def test_figures_stay_where_they_are_while_a_run_goes_on(
-    page: Page, address: str, width: int
-) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
+def test_figures_stay_where_they_are_on_a_narrow_page(page: Page, address: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
     page.goto(address)
     page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
     set_number(page, "Epochs", "12")
     tune(page)
     page.get_by_text(re.compile(r"[Ss]tep \d+ of 12")).first.wait_for(timeout=2 * MINUTE)
-    page.locator(LOSS).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    tops = """() => {
-        const top = document.querySelector('[data-testid=stMain] h1').getBoundingClientRect().top
-        return [...document.querySelectorAll('.js-plotly-plot')].slice(0, 3).map(figure =>
-            Math.round(figure.getBoundingClientRect().top - top))
-    }"""
-    page.wait_for_function(f"({tops})().length === 3", timeout=MINUTE)
-    seen, over = [page.evaluate(tops)], page.get_by_text("Done in")
-    deadline = time.monotonic() + 120
-    while not over.is_visible():
-        assert time.monotonic() < deadline, "the run takes too long"
-        seen.append(page.evaluate(tops))
-        page.wait_for_timeout(100)
+    watch_places(page)
+    page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     page.get_by_text("Which words shaped the embedding").first.wait_for(timeout=MINUTE)
-    seen.append(page.evaluate(tops))
-    assert len(seen) > 5
-    assert len({tuple(tops) for tops in seen}) == 1, [tops for tops, _ in itertools.groupby(seen)]
+    assert_stayed(page)
     assert page.evaluate(CLIPPED_OR_OVERLAPPING) == []

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 from pyarrow import parquet
 
-from tests.support.app import looks, problems, settled
+from tests.support.app import LOOKS, look, looks, problems, settled
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -72,7 +72,7 @@ def click_point(page: Page, figure: str, row: int) -> None:
     x, y = point(page, figure, row)
     page.mouse.move(x - 4, y)
     page.mouse.move(x, y)
-    page.wait_for_timeout(500)
+    page.locator(figure).locator(".hoverlayer .hovertext").first.wait_for()
     page.mouse.click(x, y)
     settled(page)
 
@@ -109,9 +109,15 @@ def download(page: Page, name: str) -> Path:
     return waiting.value.path()
 
 
-def test_two_maps_of_one_corpus_open_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
+def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, address: str) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    settled(page)
+    assert problems(page) == []
+    panel(page, "k-NN accuracy").click()
+    page.locator("[aria-label='10-NN accuracy'] .main-svg").first.wait_for()
+    assert {how: found for how in looks(page) if (found := problems(page))} == {}
+    look(page, max(LOOKS))
     page.get_by_role("link", name="Masking blueprints").click()
     expect(page.get_by_role("heading", name="Masking blueprints").first).to_be_visible()
     page.go_back()
@@ -178,17 +184,9 @@ def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
     assert sum("astronomy" in one[2] for one in closest) >= 3
 
 
-def test_nothing_is_clipped(page: Page, address: str) -> None:
-    opened(page, address)
-    page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
-    assert {look: found for look in looks(page) if (found := problems(page))} == {}
-    panel(page, "k-NN accuracy").click()
-    bars = page.locator("[aria-label='10-NN accuracy']")
-    bars.locator(".main-svg").first.wait_for()
-    assert {look: found for look in looks(page) if (found := problems(page))} == {}
-
-
-def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path: Path) -> None:
+def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
+    page: Page, address: str, tmp_path: Path
+) -> None:
     path = tmp_path / "places.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -196,6 +194,11 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
         for number, text in enumerate(TEXTS):
             writer.writerow([PLACES[number % 4], text, "=1+1", number % 7])
     opened(page, address, "?map-b=none")
+    page.get_by_role("button", name="UMAP").click()
+    page.get_by_role("combobox", name="Projection").click()
+    page.get_by_role("option", name="PCA").click()
+    page.get_by_role("button", name="PCA").wait_for()
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Add a corpus").click()
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_text("24 texts").first.wait_for(timeout=MINUTE)
@@ -227,9 +230,10 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
     settled(page)
     assert traces(page, MEAN, "t.x") == before, "the map is another one when it is opened again"
 
+    stop_keeps_what_is_embedded(page)
 
-def test_stop_keeps_what_is_embedded(page: Page, address: str) -> None:
-    opened(page, address, "?map-b=none")
+
+def stop_keeps_what_is_embedded(page: Page) -> None:
     page.get_by_role("button", name="Add a corpus").click()
     page.get_by_role("radio", name="Paste").click()
     field = page.get_by_role("textbox", name="Texts")

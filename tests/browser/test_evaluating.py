@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.app import CLIPPED_OR_OVERLAPPING, looks, problems, settled
+from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, look, looks, problems, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MINUTE = 60_000
 N_PAIRS = 22
+MARKUP_NAME = "a **b** $x$ & c.csv"
 EVIL = "<img src=x onerror=window.hacked=1> **bold**"
 PAIRS = [("a", "b", "score")] + [
     (f"The {i}th boat left. {EVIL}", f"A boat, number {i * 7 % N_PAIRS}, is gone.", i % 11 / 2)
@@ -70,13 +71,63 @@ def look_at(page: Page, view: str, *figures: str) -> None:
     page.get_by_role("radio", name=view, exact=True).click()
     for figure in figures:
         page.locator(f'[aria-label^="{figure}"] .main-svg').first.wait_for()
-    settled(page)
+    found = {how: problems(page) for how in looks(page)}
     assert page.locator(".js-plotly-plot").count() == len(figures)
-    assert {look: found for look in looks(page) if (found := problems(page))} == {}, view
+    assert not any(found.values()), (view, found)
 
 
-def test_nothing_is_clipped_in_any_view(
-    page: Page, address: str, written: Callable[..., Path]
+def assert_markup_is_text(page: Page) -> None:
+    """Point at a pair; its texts are shown as they are, as the file's name is."""
+    expect(page.get_by_text(f"{MARKUP_NAME}: {N_PAIRS} scored pairs")).to_be_visible()
+    scatter = page.locator("[aria-label^='Human score and cosine similarity by mean']")
+    scatter.locator(".nsewdrag").first.wait_for()
+    scatter.scroll_into_view_if_needed()
+    settled(page)
+    x, y = scatter.evaluate(
+        """f => {
+            const box = f.getBoundingClientRect(), {xaxis, yaxis} = f._fullLayout
+            const {x, y} = f._fullData[0]
+            return [box.left + xaxis._offset + xaxis.d2p(x[3]),
+                box.top + yaxis._offset + yaxis.d2p(y[3])]
+        }"""
+    )
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    hovered = scatter.locator(".hoverlayer .hovertext")
+    hovered.first.wait_for()
+    assert "<img src=x" in hovered.first.text_content()  # as text
+    assert page.evaluate("window.hacked") is None
+
+
+def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> None:
+    """Download the results of mean and cls on the pairs; the report needs nothing beside it."""
+    page.get_by_role("button", name="Download the results").click()
+    files = {}
+    for label in ("Report (HTML)", "Results (CSV)", "Results (JSON)"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=label).click()
+        files[waiting.value.suggested_filename] = waiting.value
+    assert set(files) == {"report.html", "results.csv", "results.json"}
+    table = Path(files["results.csv"].path()).read_text("utf-8").splitlines()
+    assert table[0].startswith("data,method,model,precision,measure,value")
+    assert {line.split(",")[1] for line in table[1:]} == {"mean", "cls"}
+
+    files["report.html"].save_as(folder / "report.html")
+    context = browser.new_context(viewport={"width": 1100, "height": 900})
+    report = context.new_page()
+    asked: list[str] = []
+    report.on("request", lambda request: asked.append(request.url))
+    report.goto((folder / "report.html").as_uri())
+    report.locator(".js-plotly-plot .main-svg").last.wait_for()
+    assert report.locator(".js-plotly-plot").count() == 8
+    assert MARKUP_NAME in report.locator("h2").first.inner_text()
+    assert report.evaluate(CLIPPED_OR_OVERLAPPING) == []
+    assert len(asked) == 1
+    context.close()
+
+
+def test_every_view_fits_shows_markup_as_text_and_can_be_taken_away(
+    page: Page, browser: Browser, address: str, written: Callable[..., Path], tmp_path: Path
 ) -> None:
     page.goto(f"{address}/evaluation?methods=mean&methods=cls")
     measured(page, 2 * 82)
@@ -85,12 +136,15 @@ def test_nothing_is_clipped_in_any_view(
     look_at(page, "Similar and dissimilar", *products)
     look_at(page, "Shared errors", "Shared errors: triplets")
 
-    upload(page, written("pairs.csv", PAIRS))
+    upload(page, written(MARKUP_NAME, PAIRS))
     evaluate(page)
     measured(page, 2 * 2 * N_PAIRS)
     look_at(page, "Correlations", "Spearman correlation with human scores")
     look_at(page, "Errors", "Broken comparisons of pairs (of 60)", "Broken triplets (of 120)")
     look_at(page, "Pair by pair", "Human score and cosine similarity by mean")
+    look(page, max(LOOKS))
+    assert_markup_is_text(page)
+    assert_report_stands_alone(page, browser, tmp_path)
     look_at(page, "Similar and dissimilar", *products)
     look_at(page, "Shared errors", "Shared errors: triplets", "Shared errors: pairs")
 
@@ -133,57 +187,3 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     expect(said).to_have_count(0)
     assert "neural" in page.url
     assert "boat" not in page.url
-
-
-def test_markup_is_not_live_and_the_report_stands_alone(
-    page: Page, browser: Browser, address: str, written: Callable[..., Path], tmp_path: Path
-) -> None:
-    query = "methods=mean&methods=cls&example=Scored+pairs&view-pairs=Pair+by+pair"
-    page.goto(f"{address}/evaluation?{query}")
-    page.get_by_text("599 different texts, 2 methods").wait_for()
-    upload(page, written("a **b** $x$ & c.csv", PAIRS))
-    expect(page.get_by_text(f"a **b** $x$ & c.csv: {N_PAIRS} scored pairs")).to_be_visible()
-    evaluate(page)
-    measured(page, 2 * 2 * N_PAIRS)
-    scatter = page.locator("[aria-label^='Human score and cosine similarity by mean']")
-    scatter.locator(".nsewdrag").first.wait_for()
-    scatter.scroll_into_view_if_needed()
-    settled(page)
-    x, y = scatter.evaluate(
-        """f => {
-            const box = f.getBoundingClientRect(), {xaxis, yaxis} = f._fullLayout
-            const {x, y} = f._fullData[0]
-            return [box.left + xaxis._offset + xaxis.d2p(x[3]),
-                box.top + yaxis._offset + yaxis.d2p(y[3])]
-        }"""
-    )
-    page.mouse.move(x - 3, y)
-    page.mouse.move(x, y)
-    hovered = scatter.locator(".hoverlayer .hovertext")
-    hovered.first.wait_for()
-    assert "<img src=x" in hovered.first.text_content()  # as text
-    assert page.evaluate("window.hacked") is None
-
-    page.get_by_role("button", name="Download the results").click()
-    files = {}
-    for label in ("Report (HTML)", "Results (CSV)", "Results (JSON)"):
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=label).click()
-        files[waiting.value.suggested_filename] = waiting.value
-    assert set(files) == {"report.html", "results.csv", "results.json"}
-    table = Path(files["results.csv"].path()).read_text("utf-8").splitlines()
-    assert table[0].startswith("data,method,model,precision,measure,value")
-    assert {line.split(",")[1] for line in table[1:]} == {"mean", "cls"}
-
-    files["report.html"].save_as(tmp_path / "report.html")
-    context = browser.new_context(viewport={"width": 1100, "height": 900})
-    report = context.new_page()
-    asked: list[str] = []
-    report.on("request", lambda request: asked.append(request.url))
-    report.goto((tmp_path / "report.html").as_uri())
-    report.locator(".js-plotly-plot .main-svg").last.wait_for()
-    assert report.locator(".js-plotly-plot").count() == 8
-    assert "a **b** $x$ & c.csv" in report.locator("h2").first.inner_text()
-    assert report.evaluate(CLIPPED_OR_OVERLAPPING) == []
-    assert len(asked) == 1
-    context.close()

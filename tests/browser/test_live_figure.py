@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
+from tests.browser.conftest import leave
+from tests.support.app import settled
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Download, Page
 
@@ -27,12 +30,21 @@ def address(serve: Callable[[Path], str], tmp_path_factory: pytest.TempPathFacto
     return serve(Path(shutil.copy(here.with_name("live_figure_app.py"), folder)))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_open(tab: Page) -> Iterator[None]:
+    yield
+    leave(tab)
+
+
 @pytest.fixture
-def figures(page: Page, address: str) -> Page:
-    page.goto(address)
-    page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
-    page.evaluate(f'window.line = document.querySelector("{LINE}")')
-    return page
+def figures(watched: Page, address: str) -> Page:
+    """The app's first page, opened once for the tests in a row that look at it."""
+    if watched.url != f"{address}/":
+        watched.goto(address)
+        watched.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
+        settled(watched)
+        watched.evaluate(f'window.line = document.querySelector("{LINE}")')
+    return watched
 
 
 def wait_for_updates(page: Page, n: int) -> None:
@@ -45,37 +57,30 @@ def box(page: Page, selector: str) -> tuple[float, float, float, float]:
     return area["x"], area["y"], area["width"], area["height"]
 
 
-def test_zoom_legend_and_node_stay_while_the_data_move(figures: Page) -> None:
+def test_zoom_legend_hover_and_node_stay_while_the_data_move(figures: Page) -> None:
     x, y, width, height = box(figures, f"{LINE} .nsewdrag")
-    figures.mouse.move(x + 0.25 * width, y + 0.25 * height)
+    figures.mouse.move(x + 0.25 * width, y + 0.5 * height)
     figures.mouse.down()
-    figures.mouse.move(x + 0.5 * width, y + 0.75 * height, steps=5)
+    figures.mouse.move(x + 0.5 * width, y + 0.99 * height, steps=5)
     figures.mouse.up()
     figures.wait_for_function("window.line.layout.xaxis.range[0] > 3")
     zoomed = figures.evaluate("[window.line.layout.xaxis.range, window.line.layout.yaxis.range]")
     figures.locator(f"{LINE} .legendtoggle").nth(1).click()
     figures.wait_for_function("window.line._fullData[1].visible === 'legendonly'")
     before = figures.evaluate("Array.from(window.line._fullData[0].y)")
+    figures.mouse.move(*place(figures, 11, 11, LINE), steps=3)
+    label = figures.locator(f"{LINE} .hoverlayer .hovertext")
+    label.first.wait_for()
 
-    wait_for_updates(figures, 6)
+    for _ in range(6):
+        wait_for_updates(figures, 1)
+        assert label.count() > 0
 
     after = "[window.line.layout.xaxis.range, window.line.layout.yaxis.range]"
     assert figures.evaluate(after) == zoomed
     assert figures.evaluate("window.line._fullData[1].visible") == "legendonly"
     assert figures.evaluate("Array.from(window.line._fullData[0].y)") != before
     assert figures.evaluate(f'window.line === document.querySelector("{LINE}")')
-
-
-def test_hover_stays_while_the_data_move(figures: Page) -> None:
-    x, y, width, height = box(figures, f"{LINE} .nsewdrag")
-    figures.mouse.move(x + width / 2, y + height / 2, steps=3)
-    label = figures.locator(f"{LINE} .hoverlayer .hovertext")
-    label.first.wait_for()
-    seen = []
-    for _ in range(6):
-        wait_for_updates(figures, 1)
-        seen.append(label.count() > 0)
-    assert all(seen)
 
 
 def test_a_click_on_a_cell_comes_back(figures: Page) -> None:
@@ -98,12 +103,10 @@ def test_the_width_follows_the_page_and_the_height_stays(figures: Page) -> None:
     assert figures.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_plotly_is_loaded_once(page: Page, address: str) -> None:
-    loaded = []
-    page.on("request", lambda r: loaded.append(r.url) if "plotly.min.js" in r.url else None)
-    page.goto(address)
-    page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 3")
-    assert len(loaded) == 1
+def test_plotly_is_loaded_once(figures: Page) -> None:
+    loaded = "performance.getEntriesByType('resource').map(one => one.name)"
+    names = figures.evaluate(f"{loaded}.filter(name => name.includes('plotly.min.js'))")
+    assert len(names) == 1
 
 
 def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
@@ -143,12 +146,16 @@ PLACE = """([selector, x, y]) => {
 
 
 @pytest.fixture
-def maps(page: Page, address: str) -> Page:
-    """Two maps of a grid of 20 × 20 points with the rows 1000, 1001, … line by line."""
-    page.goto(f"{address}/?maps=2")
-    page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 2")
-    page.wait_for_timeout(500)  # the legend's room is taken in a second draw
-    return page
+def maps(watched: Page, address: str) -> Page:
+    """Two maps of a grid of 20 × 20 points with the rows 1000, 1001, … line by line.
+
+    They are opened once for the tests in a row that look at them.
+    """
+    if watched.url != f"{address}/?maps=2":
+        watched.goto(f"{address}/?maps=2")
+    watched.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 2")
+    settled(watched)
+    return watched
 
 
 def place(page: Page, x: float, y: float, selector: str = ONE) -> tuple[float, float]:
@@ -212,19 +219,12 @@ def test_a_lasso_is_not_ended_by_a_run_of_the_page(maps: Page) -> None:
     maps.get_by_text("selected [1064, 1065, 1066, 1084, 1085, 1086]", exact=True).wait_for()
 
 
-def test_a_click_on_a_webgl_point_comes_back(maps: Page, address: str) -> None:
+def test_a_click_on_a_webgl_point_comes_back(maps: Page) -> None:
     maps.mouse.move(*place(maps, 7, 3), steps=3)
-    maps.wait_for_timeout(500)  # a click goes to the point that is hovered
+    # a click goes to the point that is hovered
+    maps.get_by_text("hovered 1067", exact=True).wait_for()
     maps.mouse.click(*place(maps, 7, 3))
     maps.get_by_text("clicked 1067", exact=True).wait_for()
-    maps.goto(f"{address}/?maps=3")
-    maps.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 1")
-    maps.wait_for_timeout(500)
-    x, y, width, height = box(maps, f"{ONE} canvas")
-    maps.mouse.move(x + width / 2, y + height / 2, steps=3)
-    maps.wait_for_timeout(1000)
-    maps.mouse.click(x + width / 2, y + height / 2, delay=300)
-    maps.get_by_text("clicked 1000", exact=True).wait_for()
 
 
 def test_the_legend_stands_beside_the_points_where_there_is_room(maps: Page) -> None:
@@ -246,3 +246,14 @@ def test_maps_that_leave_give_their_webgl_contexts_back(maps: Page) -> None:
     maps.wait_for_function("window.contexts.every(context => context.isContextLost())")
     maps.get_by_text("Away").click()
     maps.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 2")
+
+
+def test_a_click_on_a_point_in_three_dimensions_comes_back(page: Page, address: str) -> None:
+    page.goto(f"{address}/?maps=3")
+    page.wait_for_function(f"document.querySelectorAll('{DRAWN}').length === 1")
+    settled(page)
+    x, y, width, height = box(page, f"{ONE} canvas")
+    page.mouse.move(x + width / 2, y + height / 2, steps=3)
+    page.get_by_text("hovered 1000", exact=True).wait_for()
+    page.mouse.click(x + width / 2, y + height / 2, delay=300)
+    page.get_by_text("clicked 1000", exact=True).wait_for()

@@ -44,6 +44,27 @@ CLIPPED_OR_OVERLAPPING = """
     return [...clipped, ...overlapping]
 })"""
 
+# What a click starts takes its way over the server: a moment without work is waited for.
+_SETTLED = """
+() => new Promise((resolve, reject) => {
+    const start = performance.now()
+    let calm = start
+    const look = () => {
+        const now = performance.now()
+        const app = document.querySelector('[data-test-script-state]')
+        const figures = [...document.querySelectorAll('.neuralviz-figure')]
+        const busy = app?.dataset.testScriptState === 'running'
+            || figures.some(figure => figure.stale || figure.drawing
+                || Math.abs(figure._fullLayout?.width - figure.clientWidth) > 1)
+        if (busy) calm = now
+        if (now - calm > 400) resolve()
+        else if (now - start > 60_000) reject(new Error('the page does not come to rest: '
+            + figures.map(f => [f.stale, f.drawing, f._fullLayout?.width, f.clientWidth])))
+        else setTimeout(look, 25)
+    }
+    look()
+})"""
+
 
 @contextmanager
 def served(script: Path, folder: Path) -> Iterator[str]:
@@ -102,13 +123,8 @@ def launch_chromium(playwright: Playwright) -> Browser:
 
 
 def settled(page: Page) -> None:
-    """Wait until the script has run to its end, and figures have been drawn."""
-    page.wait_for_timeout(200)
-    page.wait_for_function(
-        "() => document.querySelector('[data-test-script-state]')?.dataset.testScriptState"
-        " !== 'running'"
-    )
-    page.wait_for_timeout(300)
+    """Wait until no script runs and no figure is drawn, and neither has begun for a moment."""
+    page.evaluate(_SETTLED)
 
 
 def looks(page: Page) -> Iterator[str]:
@@ -118,19 +134,21 @@ def looks(page: Page) -> Iterator[str]:
     the page has comes first, and it keeps the last.
     """
     have = (page.viewport_size or {}).get("width")
-    for width, theme in sorted(LOOKS.items(), key=lambda look: look[0] != have):
-        _look(page, width, theme)
-        yield f"{width} px, {theme}"
+    for width in sorted(LOOKS, key=lambda width: width != have):
+        yield look(page, width)
 
 
-def _look(page: Page, width: int, theme: Literal["light", "dark"]) -> None:
+def look(page: Page, width: int) -> str:
+    """Give an open page a width and the theme that goes with it; gives both in words."""
+    theme = LOOKS[width]
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=theme)
     page.wait_for_function(
         "theme => getComputedStyle(document.querySelector('.stApp')).colorScheme === theme",
         arg=theme,
     )
-    settled(page)  # a change of theme runs the script again: a click in between could be lost
+    settled(page)
+    return f"{width} px, {theme}"
 
 
 def problems(page: Page) -> list[str]:
