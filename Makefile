@@ -16,7 +16,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-21s%s\n", $$1, $$2}'
 	@echo
 	@echo "  PYTHON=python3.12    Python to use, 3.11 or newer"
-	@echo "  TORCH=cuda           install PyTorch with CUDA even without an NVIDIA GPU; TORCH=cpu: without"
+	@echo "  TORCH=cpu            install PyTorch without CUDA, the default without an NVIDIA GPU"
+	@echo "  TORCH=cuda           install PyTorch with CUDA, the default with an NVIDIA GPU"
 	@echo "  ARGS=\"--port 8600\"   options for the app, pytest or the script"
 
 app: ## set up if needed, and open the app

@@ -16,7 +16,7 @@ page_header(
         "Each cell of a **heatmap** is a pair of texts; bright cells are similar pairs. All "
         "heatmaps share one colour scale, but methods use different parts of it, so a pair's "
         "**rank** among all pairs says more about a disagreement than its cosine similarity. "
-        "**neural**: the change of the weights after micro-tuning on the text. **mean**: the "
+        "**neural**: the change in the weights after micro-tuning on the text. **mean**: the "
         "mean of a sentence encoder's token vectors. **sbert-wk**: tokens and layers weighted "
         "by how the vectors change across the layers."
     ),

@@ -11,7 +11,7 @@ def header() -> None:
         "How it works",
         (
             "How does a text become a neural embedding? A language model learns the text for a "
-            "few seconds, and the change of its weights *is* the embedding. Follow every step, "
+            "few seconds, and the change in its weights *is* the embedding. Follow every step, "
             "with the real numbers of the selected model."
         ),
         (

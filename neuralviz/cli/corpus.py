@@ -60,7 +60,7 @@ MethodsOption = Annotated[
     typer.Option(
         help=(
             "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
-            "`neuralviz methods` lists all methods."
+            "`neuralviz methods` lists all methods. Default: mean."
         )
     ),
 ]

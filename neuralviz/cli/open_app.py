@@ -33,8 +33,8 @@ def open_app(
 ) -> None:
     """Open the app in the browser.
 
-    Other options are passed on to `streamlit run`; for example, `--server.headless true` opens no
-    browser.
+    Other options are passed on to `streamlit run`, such as `--server.headless true` to start
+    without opening a browser.
     """
 
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]

@@ -140,12 +140,12 @@ def _compare(
     _write(similarities, kept.ids, read.ids is not None, len(read.texts), output)
     _show(similarities)
     if results[-1].stopped:
-        say(f"Stopped. Wrote {kept.describe(names, len(read.texts))} to {output}.")
+        say(f"Stopped. Wrote {kept.describe(names, len(read.texts), output)}.")
         raise typer.Exit(INTERRUPTED)
     n_pairs = len(kept.texts) * (len(kept.texts) - 1) // 2
     say(
-        f"Wrote the cosine similarities of {many(n_pairs, 'pair')} by "
-        f"{'; '.join(names)} to {output}."
+        f"Wrote the cosine similarities of {many(n_pairs, 'pair')} to {output} "
+        f"({'; '.join(names)})."
     )
 
 
@@ -164,11 +164,12 @@ class _Kept:
             for name, result in zip(self.names, self.results, strict=True)
         ]
 
-    def describe(self, names: Sequence[str], n_texts: int) -> str:
-        by = ", ".join(self.names)
-        finished = f"{len(self.texts):,} of {many(n_texts, 'text')} by {by}"
+    def describe(self, names: Sequence[str], n_texts: int, output: Path) -> str:
+        of = f"{len(self.texts):,} of {many(n_texts, 'text')}"
         rest = [name for name in names if name not in self.names]
-        return finished + (f" (not finished: {', '.join(rest)})" if rest else "")
+        not_finished = f"; not finished: {'; '.join(rest)}" if rest else ""
+        by = "; ".join(self.names)
+        return f"the cosine similarities of {of} to {output} ({by}{not_finished})"
 
 
 def _kept(names: Sequence[str], results: Sequence[Embedded], read: ReadTexts) -> _Kept:

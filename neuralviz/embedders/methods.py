@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
         (
             Option(
                 "variant",
-                "Formulas: authors' program or paper's equations",
+                "The authors' program or the paper's equations",
                 "authors or paper",
                 partial(_read_choice, choices=VARIANTS),
                 "authors",
@@ -224,7 +224,7 @@ METHODS: dict[str, Method] = {
         ),
     ),
     "neural": Method(
-        "Change of the model's weights after micro-tuning on the text.",
+        "Change in the model's weights after micro-tuning on the text.",
         "masked",
         BUNDLED,
         (
@@ -267,9 +267,9 @@ METHODS: dict[str, Method] = {
     ),
     "cls-tuned": _tuned("Vector of [CLS] after micro-tuning."),
     "avg-tuned": _tuned("Mean of the token vectors after micro-tuning, without special tokens."),
-    "cls-diff": _tuned("Change of the [CLS] vector caused by micro-tuning."),
+    "cls-diff": _tuned("Change in the [CLS] vector caused by micro-tuning."),
     "avg-diff": _tuned(
-        "Change of the mean token vector caused by micro-tuning, without special tokens."
+        "Change in the mean token vector caused by micro-tuning, without special tokens."
     ),
     "sentence-transformer": Method(
         "Any sentence-transformers model, with its own pooling.",

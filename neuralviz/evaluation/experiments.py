@@ -204,7 +204,7 @@ def _row(
         if not any(name in {one.name for one in METHODS[taker].options} for taker in takers):
             continue
         if name in fixed:
-            raise SettingsError(f"The experiment sets {name} itself. Remove that option.")
+            raise SettingsError(f"The experiment sets the option “{name}” itself. Remove it.")
         options[option] = value
     spec = embedder_spec(method, options | dict(fixed), given.model_id)
     suffix = method_label(spec).removeprefix(spec.method)  # the options, in words

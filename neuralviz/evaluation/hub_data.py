@@ -106,8 +106,8 @@ def _load(repo: str, config: str | None, split: str) -> Any:
         from datasets.utils.logging import disable_progress_bar
     except ImportError as error:
         raise NeuralvizError(
-            "Data sets on the Hub need the package “datasets”. Install it with pip install "
-            "datasets, or save the data as CSV and use that file."
+            "Data sets on the Hub need the package “datasets”. Install it with `pip install "
+            "datasets`, or save the data as CSV and use that file."
         ) from error
     if not Path(repo).is_dir():
         _ask_for(repo)

@@ -112,13 +112,13 @@ class Results:
         return published(self.data[data], about.published, about.spec.model_id)
 
     def models(self) -> str:
-        """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean, cls)``."""
+        """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean; cls)``."""
         of: dict[str, list[str]] = {}
         for row in self.rows:
             of.setdefault(row.model, []).append(row.label)
         if len(of) == 1:
             return next(iter(of))
-        return ", ".join(f"{model} ({', '.join(labels)})" for model, labels in of.items())
+        return ", ".join(f"{model} ({'; '.join(labels)})" for model, labels in of.items())
 
     def published_table(self, data: int) -> tuple[list[str], list[list[str]]]:
         """What the paper has for rows, as words, with the models; no lines where it has nothing."""

@@ -101,7 +101,8 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
             notes += (
                 (
                     f"No text in the column “{columns['role'][:40]}” has the role “"
-                    f"{'” or “'.join(ANCHORS)}”, so roles are ignored. Mark the anchors with it."
+                    f"{'” or “'.join(ANCHORS)}”, so roles are ignored. To use them, mark the "
+                    "anchors."
                 ),
             )
     return grouped_data(name, texts, groups, anchors, notes=notes)

@@ -21,9 +21,9 @@ DEFAULT_TOLERANCE = 0.005  # of the cosine to exact
 PRECISION_LINES: dict[Precision, str] = {
     "exact": "every token of the vocabulary counts in every step. This is the slowest.",
     "fast": (
-        "after an exact first step, only the tokens that matter most for the text are followed "
-        "one by one, and all others together. Several times faster. The cosine similarity to the "
-        "exact embedding falls below 1 by no more than the tolerance (an estimate)."
+        "after an exact first step, only the tokens that matter most for the text are tracked "
+        "individually, and all others as a group. Several times faster. The cosine similarity to "
+        "the exact embedding falls below 1 by no more than the tolerance (an estimate)."
     ),
     "bf16": (
         "values are rounded to bfloat16 (8 significant bits) before and after each "

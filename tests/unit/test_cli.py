@@ -242,7 +242,7 @@ def test_similarity_writes_every_pair_by_every_method(run: Callable[..., Result]
     result = run(*words, *QUICK, "--option", "mean.layer=-1")
     assert result.exit_code == 0, result.stderr
     methods = "neural, exact; mean; neural+mean, exact"
-    assert f"Wrote the cosine similarities of 3 pairs by {methods} to out." in result.stderr
+    assert f"Wrote the cosine similarities of 3 pairs to out ({methods})." in result.stderr
     table = pd.read_parquet("out/products.parquet")
     other = pd.read_csv("out/products.csv")
     assert list(table.columns) == ["method", "id1", "id2", "text1", "text2", "product", "rank"]
@@ -327,14 +327,13 @@ def test_an_interrupted_comparison_keeps_what_is_finished(
     words = ["similarity", "texts.txt", "-o", "out", "--batch-size", "1", *QUICK]
     result = run(*words, "--method", "mean", "--method", "neural")
     assert result.exit_code == 130
-    assert (
-        "Stopped. Wrote 3 of 3 texts by mean (not finished: neural, exact) to out." in result.stderr
-    )
+    wrote = "Stopped. Wrote the cosine similarities of"
+    assert f"{wrote} 3 of 3 texts to out (mean; not finished: neural, exact)." in result.stderr
     assert set(parquet.read_table("out/products.parquet")["method"].to_pylist()) == {"mean"}
 
     result = run(*words, "--method", "neural", "--method", "mean")
     assert result.exit_code == 130
-    assert "Wrote 2 of 3 texts by neural, exact (not finished: mean)" in result.stderr
+    assert f"{wrote} 2 of 3 texts to out (neural, exact; not finished: mean)." in result.stderr
     table = parquet.read_table("out/products.parquet").to_pylist()
     assert [(row["id1"], row["id2"]) for row in table] == [("1", "3")]
 

@@ -343,7 +343,7 @@ def test_options_of_experiments(run) -> None:
     assert [row.published for row in rows("learning-rate", epochs="5")] == [""] * 6
     result = run("--data", "pairs.csv", "--experiment", "layers", "--option", "epochs=1")
     assert result.exit_code == 2
-    assert "The experiment sets epochs itself" in result.stderr
+    assert "The experiment sets the option “epochs” itself" in result.stderr
 
 
 def test_parts_of_sbert_wk_differ(run) -> None:

@@ -454,3 +454,9 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     assert "Cosines by &lt;script&gt;" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest
+
+
+def test_methods_with_a_comma_in_their_names_are_told_apart():
+    rows = method_rows(["neural", "cls-tuned", "mean"], {})
+    models = Results(EvaluationPlan((few_pairs(),), rows)).models()
+    assert models == "bundled (neural, exact; cls-tuned, exact), all-MiniLM-L6-v2 (mean)"
