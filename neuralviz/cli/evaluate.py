@@ -22,7 +22,7 @@ from neuralviz.cli.vectors import MethodsModel, progress_bars
 from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
-from neuralviz.evaluation.correlation import FEWEST_RESAMPLES
+from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows

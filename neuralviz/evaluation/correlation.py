@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.errors import NeuralvizError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.errors import ShouldStop
-
-RESAMPLES = 1000
-FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
-MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
 COEFFICIENTS = ("spearman", "kendall_c", "kendall_b", "pearson")
 SAME = 1e-12  # values that differ by less, relative to their size, differ by rounding
 
@@ -67,7 +62,6 @@ def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
         )
     if why_undefined(x, y):
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
-    # `pearsonr` and `spearmanr` add p-values: intervals would take 1.4 times as long
     ranks = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
     kendall_b = float(scipy.stats.kendalltau(x, y, variant="b").statistic)
     return Correlation(
@@ -93,68 +87,6 @@ def _kendall_c(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
     difference = kendall_b * np.sqrt(untied[0] * untied[1])
     fewest = min(n_values)
     return float(2 * difference * fewest / (n**2 * (fewest - 1)))
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Where the coefficients of other samples of such pairs would lie, in 95 of 100 cases.
-
-    Attributes:
-        spearman, kendall_b, kendall_c, pearson: lower and upper bound.
-        resamples: bootstrap samples that they are percentiles of.
-    """
-
-    spearman: tuple[float, float]
-    kendall_b: tuple[float, float]
-    kendall_c: tuple[float, float]
-    pearson: tuple[float, float]
-    resamples: int
-
-
-def bootstrap(
-    products: ArrayLike,
-    scores: ArrayLike,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    should_stop: ShouldStop = never,
-) -> Intervals | None:
-    """Percentile intervals at 95% by drawing pairs again (Efron 1979).
-
-    A loop that can be stopped: `kendalltau` takes one sample at a time, so that
-    `scipy.stats.bootstrap` would save nothing.
-
-    Args:
-        products, scores: [pair] as of `correlate`.
-        resamples: how often; cut where there are very many pairs.
-        seed: of what is drawn.
-        should_stop: asked for every resample.
-
-    Returns:
-        None when the coefficients are undefined, or there are too many pairs to draw them
-        `FEWEST_RESAMPLES` times.
-
-    Raises:
-        NeuralvizError: a product is not finite.
-        Stopped: ``should_stop`` said so.
-    """
-    x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
-    resamples = min(resamples, MAX_RESAMPLED // max(1, len(x)))
-    if resamples < FEWEST_RESAMPLES or why_undefined(x, y):
-        return None
-    draw = np.random.default_rng(seed)
-    drawn = np.empty((resamples, len(COEFFICIENTS)))
-    for number in range(resamples):
-        if should_stop():
-            raise Stopped
-        at = draw.integers(len(x), size=len(x))
-        found = correlate(x[at], y[at])
-        drawn[number] = [getattr(found, name) for name in COEFFICIENTS]
-    low, high = np.nanpercentile(drawn, [2.5, 97.5], axis=0)
-    bounds = {
-        name: (float(a), float(b)) for name, a, b in zip(COEFFICIENTS, low, high, strict=True)
-    }
-    return Intervals(**bounds, resamples=resamples)
 
 
 def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:

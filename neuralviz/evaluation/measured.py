@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.bootstrap import Intervals
     from neuralviz.evaluation.broken import BrokenCount
-    from neuralviz.evaluation.correlation import Correlation, Intervals
+    from neuralviz.evaluation.correlation import Correlation
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.neighbourhoods import KnnAccuracy, Outvoted
     from neuralviz.evaluation.paraphrases import QualityMap

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError, never
+from neuralviz.evaluation.bootstrap import bootstrap
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
-from neuralviz.evaluation.correlation import bootstrap, correlate, why_undefined
+from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
     DataSet,
     GroupedData,

@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from neuralviz.evaluation.bootstrap import RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
-from neuralviz.evaluation.correlation import RESAMPLES
 from neuralviz.evaluation.neighbourhoods import K
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.correlation import correlate
-
-COEFFICIENTS = ("spearman", "kendall_b", "kendall_c", "pearson")
+from neuralviz.evaluation import bootstrap as bootstrapping
+from neuralviz.evaluation.correlation import COEFFICIENTS, correlate
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +73,32 @@ def test_products_that_are_not_finite_are_refused(bad):
 def test_lengths_have_to_agree():
     with pytest.raises(ValueError, match="shape"):
         correlate([1, 2, 3], [1, 2])
+
+
+@pytest.mark.parametrize("largest_matrix", [2048, 0], ids=["matrix", "one by one"])
+@pytest.mark.parametrize("n", [2, 3, 12, 60])
+def test_resamples_have_the_coefficients_of_the_pairs_drawn(
+    n: int, largest_matrix: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrapping, "LARGEST_MATRIX", largest_matrix)
+    draw = np.random.default_rng(n)
+    for _ in range(5):
+        x, y = draw.normal(size=n).round(1), draw.integers(0, 4, size=n).astype(float)
+        at = [draw.integers(n, size=n) for _ in range(30)]
+        counts = np.array([np.bincount(rows, minlength=n) for rows in at], dtype=float)
+        found = bootstrapping.correlate_resamples(x, y, counts)
+        drawn = [correlate(x[rows], y[rows]) for rows in at]
+        expected = [[getattr(one, name) for name in COEFFICIENTS] for one in drawn]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_intervals_are_percentiles_of_correlations_of_resamples() -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=40)
+    y = (x + draw.normal(size=40)).round()
+    intervals = bootstrapping.bootstrap(x, y, resamples=250, seed=3)
+    again = np.random.default_rng(3)
+    drawn = [correlate(x[at], y[at]) for at in (again.integers(40, size=40) for _ in range(250))]
+    for name in COEFFICIENTS:
+        expected = np.percentile([getattr(one, name) for one in drawn], [2.5, 97.5])
+        np.testing.assert_allclose(getattr(intervals, name), expected, atol=1e-12)

@@ -166,7 +166,7 @@ def test_all_measures_of_scored_pairs() -> None:
 
 def test_an_interval_holds_what_it_says() -> None:
     """Of 30 samples whose correlation is known, the 95 % intervals hold it in most."""
-    from neuralviz.evaluation.correlation import bootstrap
+    from neuralviz.evaluation.bootstrap import bootstrap
 
     draw = np.random.default_rng(1)
     held = 0
