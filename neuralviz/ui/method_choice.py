@@ -13,8 +13,6 @@ from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.methods import Option
 
@@ -38,16 +36,16 @@ def choose_method(
     first: str,
     *,
     optional: bool = False,
-    defaults: Mapping[str, str] | None = None,
 ) -> EmbedderSpec | None:
     """A method with its settings and its model; a link brings all of it back.
+
+    Micro-tuning is *fast* unless something else is chosen: a page should answer soon.
 
     Args:
         key: begins the keys of all its widgets.
         label: of the method.
         first: the method at the start.
         optional: whether ``none`` can be chosen.
-        defaults: what options begin with, where that is not their own default.
 
     Returns:
         What was chosen; None for ``none``.
@@ -80,8 +78,7 @@ def choose_method(
             for option in METHODS[part.method].options:
                 option_key = f"{key}-{part.method}-{option.name}"
                 if option.name == "precision":
-                    begins = (defaults or {}).get(option.name, option.default)
-                    value: str = choose_precision("Precision", option_key, begins)
+                    value: str = choose_precision("Precision", option_key, "fast")
                     has_tolerance = is_fast(value)
                 elif option.name == "tolerance" and not has_tolerance:
                     continue

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders import FOR_CORPORA
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import MapChoice
 from neuralviz.maps.settings import (
@@ -37,13 +36,7 @@ def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapCho
             )
             try:
                 with row:
-                    spec = choose_method(
-                        f"map-{key}",
-                        label,
-                        first,
-                        optional=key != places[0][0],
-                        defaults=FOR_CORPORA,
-                    )
+                    spec = choose_method(f"map-{key}", label, first, optional=key != places[0][0])
                 if spec is not None:
                     with row:
                         choices.append(MapChoice(spec, _choose_settings(key)))
