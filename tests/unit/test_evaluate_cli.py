@@ -366,6 +366,7 @@ cli.app(standalone_mode=False)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(run, tmp_path: Path, monkeypatch) -> None:
     from neuralviz.embedders.pooled import PooledEmbedder
 

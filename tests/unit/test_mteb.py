@@ -21,6 +21,8 @@ from neuralviz.reading.texts import read_texts
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
+pytestmark = pytest.mark.slow  # importing MTEB takes seconds
+
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 N_PAIRS = 12
 SAME = 2.5  # pairs with a higher score count as alike

@@ -171,7 +171,7 @@ def exactly(on_device) -> Callable[[str, str], MicroTuning]:
     ("tolerance", "layers"),
     [
         (TOLERANCES[0], "head"),
-        (TOLERANCES[-1], "last_block"),
+        pytest.param(TOLERANCES[-1], "last_block", marks=pytest.mark.slow),
         *(pytest.param(each, "head", marks=pytest.mark.slow) for each in TOLERANCES[1:]),
         pytest.param(TOLERANCES[0], "last_block", marks=pytest.mark.slow),
     ],
