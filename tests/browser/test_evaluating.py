@@ -126,6 +126,7 @@ def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> No
     context.close()
 
 
+@pytest.mark.slow
 def test_every_view_fits_shows_markup_as_text_and_can_be_taken_away(
     page: Page, browser: Browser, address: str, written: Callable[..., Path], tmp_path: Path
 ) -> None:

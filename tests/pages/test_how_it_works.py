@@ -22,8 +22,9 @@ def patient(monkeypatch):
 
 @pytest.fixture(scope="module", autouse=True)
 def each_pair_is_walked_once():
+    once = cache(walkthrough.walk_through)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walkthrough, "walk_through", cache(walkthrough.walk_through))
+        patch.setattr(walkthrough, "walk_through", lambda *words, should_stop: once(*words))
         yield
 
 

@@ -110,7 +110,11 @@ def test_waiting_for_a_line_ends() -> None:
         wait_for("ends", process, 1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)],
+    ids=lambda number: number.name,
+)
 def test_the_command_that_tunes(number: signal.Signals) -> None:
     with started("-m", "neuralviz", "tune", TEXT, "--epochs", "1000") as process:
         wait_for("epoch", process)
