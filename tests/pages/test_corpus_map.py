@@ -19,6 +19,7 @@ from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models import shared
+from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -387,3 +388,13 @@ def test_few_texts_can_be_saved_without_a_map(visited: CorpusStore, texts: str, 
     assert not page.exception
     assert label in [one.label for one in page.button]
     assert ("at least 5 different texts" in said(page)) == (label == "Save")
+
+
+def test_what_was_left_out_is_said_where_no_text_is_left(visited: CorpusStore) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    page.session_state["corpus-add-source"] = "Paste"
+    page.session_state["corpus-paste"] = "x" * (MAX_CHARACTERS + 1)
+    next(one for one in page.button if one.label == "Add a corpus").click().run()
+    assert not page.exception
+    assert "Skipped 1 text with more than 1,000,000 characters" in said(page)
+    assert not any(one.label.startswith("Save") for one in page.button)
