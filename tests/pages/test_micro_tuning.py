@@ -402,13 +402,6 @@ def captions(page: AppTest) -> str:
     return " ".join(caption.value for caption in page.caption).replace("\\", "")
 
 
-def test_an_address_without_a_preset_of_layers(bundled) -> None:
-    page = page_at("micro_tuning")
-    page.query_params["layers"] = ""
-    page.run()
-    assert not page.exception
-
-
 def test_the_second_click_of_a_double_click_is_no_second_run(page: AppTest) -> None:
     def click() -> int:
         next(button for button in page.button if button.label == "Tune").click().run()
