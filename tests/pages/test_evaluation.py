@@ -533,7 +533,7 @@ def test_a_text_that_no_model_can_read_is_named(page: AppTest) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("window=3", "None of the methods mean, cls has an option “window”"),
+        ("window=3", "None of the methods “mean”, “cls” has an option “window”"),
         ("sbert-wk.window=3", "the method “sbert-wk”, which is not selected"),
         ("layer=first", "not “first”"),
         ("layer", "NAME=VALUE"),
