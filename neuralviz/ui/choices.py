@@ -23,13 +23,14 @@ def choose_one(
     Args:
         widget: ``segmented_control`` or ``pills`` of the place where it should be.
         label: of the widget.
-        options: to choose from; ``settings`` or the session hold which of them is the first choice.
+        options: to choose from.
         key: in the session and in the address.
-        settings: of the widget.
+        settings: of the widget; where none is the ``default``, the first option is.
     """
     if st.query_params.get(key) == "":
         del st.query_params[key]
         st.rerun()  # a widget reads the address that a script run begins with
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)
-    assert chosen is not None
+    if chosen is None:  # gone back to, an address without the key undoes what the session held
+        return settings.get("default", options[0])
     return chosen

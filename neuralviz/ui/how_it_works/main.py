@@ -143,4 +143,5 @@ def _navigation() -> tuple[int, bool]:
 
 
 def _go(by: int) -> None:
-    st.session_state["step"] = min(max(st.session_state["step"] + by, 1), len(STEPS))
+    step = st.session_state["step"] or 1  # as in `choose_one`
+    st.session_state["step"] = min(max(step + by, 1), len(STEPS))
