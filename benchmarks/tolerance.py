@@ -7,6 +7,8 @@ too, where the estimate is at its worst: how many texts lose more than the toler
 times as much. The second is of the bundled model on sentences of the STS benchmark's training set
 and on titles of AG News (made-up sentences if ``NEURALVIZ_DATA`` is not set): how far the cosine
 similarity to *exact* falls below 1, by number of epochs, at the default tolerance.
+
+With 1,500 models, which is the default, it takes about 8 minutes.
 """
 
 from __future__ import annotations

@@ -29,15 +29,11 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is slow runs last; what numba compiles for, just before, so that one worker does it.
+    """What numba compiles for runs last, so that one worker does it.
 
     Each worker is given one piece of the list.
     """
-    items.sort(key=lambda item: (marked(item, "slow"), marked(item, "compiles")))
-
-
-def marked(item: pytest.Item, mark: str) -> bool:
-    return item.get_closest_marker(mark) is not None
+    items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
 
 
 @pytest.fixture(scope="session")

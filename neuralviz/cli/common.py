@@ -75,7 +75,7 @@ def _in_words(error: typer.BadParameter) -> str | None:
     wish = error.message.removeprefix(_REFUSAL).split(",")[0]
     for theirs, ours in _WISHES.items():
         wish = wish.replace(theirs, ours)
-    return f"{max(error.param.opts, key=len)} must be {wish}."
+    return f"{error.param.opts[0]} must be {wish}."
 
 
 @contextmanager

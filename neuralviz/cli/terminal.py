@@ -138,15 +138,14 @@ def draw_words(result: MicroTuning) -> RenderableType:
         colour = VERMILLION if by_word[at] >= 0 else BLUE
         length = Text(bar(by_word[at] / largest, 32), colour)
         table.add_row(name, Text(f"{number(by_word[at], ',.1%'):>6}", justify="right"), length)
-    rest = []
+    rest = {"weight decay": shares.of_decay()}
     if len(order) > SHOWN_WORDS:
-        others = by_word[order[SHOWN_WORDS:]].sum()
-        rest.append(f"{many(len(order) - SHOWN_WORDS, 'other word')} {number(others, ',.1%')}")
-    rest.append(f"weight decay {number(shares.of_decay(), ',.1%')}")
-    why = why_above_100([*by_word, shares.of_decay()])
+        others = many(len(order) - SHOWN_WORDS, "other word")
+        rest = {others: by_word[order[SHOWN_WORDS:]].sum()} | rest
+    why = why_above_100([*by_word[order[:SHOWN_WORDS]], *rest.values()])
     return Group(
         Text("words that shaped the embedding, by their share of the delta", "dim"),
         table,
-        Text(" · ".join(rest), "dim"),
+        Text(" · ".join(f"{name} {number(share, ',.1%')}" for name, share in rest.items()), "dim"),
         *([Text(why, "dim")] if why else []),
     )

@@ -207,7 +207,7 @@ def _options(method: str) -> dict[str, Option]:
 def _no_such_option(methods: Sequence[str], name: str) -> str:
     has = ", ".join(dict.fromkeys([*(one for m in methods for one in _options(m)), "model"]))
     if len(methods) > 1:
-        all_of = ", ".join(methods)
+        all_of = ", ".join(f"“{method}”" for method in methods)
         return (
             f"None of the methods {all_of} has an option “{name[:40]}”. Their options are: {has}."
         )

@@ -12,7 +12,7 @@ from neuralviz import micro_tuning
 from neuralviz.jobs.task import Progress, Task
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
-from neuralviz.models.shared import is_loaded, shared_model
+from neuralviz.models.shared import is_held, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -138,4 +138,4 @@ class TuneBlocks(Task["TuningEvent", Marks]):
 
 def _before_first_step(model: ModelRef) -> str:
     """What goes on until then; the first step of a long text takes seconds."""
-    return "Computing the first step …" if is_loaded(model.id) else "Loading the model …"
+    return "Computing the first step …" if is_held("masked", model.id) else "Loading the model …"

@@ -23,7 +23,7 @@ PRECISION_LINES: dict[Precision, str] = {
     "fast": (
         "after an exact first step, only the tokens that matter most for the text are tracked "
         "individually, and all others as a group. Several times faster. The cosine similarity to "
-        "the exact embedding falls below 1 by no more than the tolerance (an estimate)."
+        "the exact embedding should fall below 1 by no more than the tolerance (an estimate)."
     ),
     "bf16": (
         "values are rounded to bfloat16 (8 significant bits) before and after each "

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import models
+from neuralviz.locks import NamedLocks
 from neuralviz.models.language_model import LanguageModel, TextModel
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ KEPT = 3  # models; the one that was used longest ago goes first
 _models: dict[tuple[str, object], TextModel] = {}
 _sentence_transformers: dict[tuple[str, object], tuple[SentenceTransformer, str]] = {}
 _lock = threading.Lock()  # for looking and putting
-_loading: dict[tuple[object, ...], threading.Lock] = {}  # each model is loaded once
+_loading = NamedLocks()  # each model is loaded once
 _after_loading: list[Callable[[], None]] = []
+
+
+class NotHeldError(Exception):
+    """A model is not kept, or not in this form."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +100,12 @@ def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, objec
     with _lock:
         if key in kept:
             return _used(key, kept)
-        loading = _loading.setdefault((id(kept), *key), threading.Lock())
-    with loading:
+    with _loading.hold((id(kept), *key)):
         with _lock:
             if key in kept:
                 return _used(key, kept)
-        try:
-            model = load(model_id)
-        except BaseException:
-            with _lock:
-                _loading.pop((id(kept), *key), None)
-            raise
+        model = load(model_id)
         with _lock:
-            _loading.pop((id(kept), *key), None)
             kept[key] = model
             while len(kept) > KEPT:
                 del kept[next(iter(kept))]
@@ -128,23 +126,32 @@ def _used(key: tuple[str, object], kept: dict[tuple[str, object], T]) -> T:
 
 def is_loaded(model_id: str) -> bool:
     """Whether a model is kept, in whatever form."""
-    key = (model_id, files_stamp(model_id))
-    return key in _models or key in _sentence_transformers
+    return any(is_held(kind, model_id) for kind in LOADERS)
+
+
+def is_held(kind: ModelKind, model_id: str) -> bool:
+    """Whether `held_model` gives a model."""
+    return _held(kind, model_id) is not None
 
 
 def held_model(kind: ModelKind, model_id: str) -> Any:
     """What `LOADERS` would give, where it is kept already; nothing is loaded.
 
     Raises:
-        LookupError: it is not kept in this form.
+        NotHeldError: it is not kept in this form.
     """
+    held = _held(kind, model_id)
+    if held is None:
+        raise NotHeldError(model_id)
+    return held
+
+
+def _held(kind: ModelKind, model_id: str) -> Any | None:
     key = (model_id, files_stamp(model_id))
     if kind == "sentence-transformer":
-        return _sentence_transformers[key]
-    model = _models[key]
-    if kind == "masked" and not isinstance(model, LanguageModel):
-        raise LookupError(model_id)
-    return model
+        return _sentence_transformers.get(key)
+    model = _models.get(key)
+    return model if kind == "text" or isinstance(model, LanguageModel) else None
 
 
 def device_of(model_id: str) -> str | None:

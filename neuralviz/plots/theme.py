@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -134,21 +133,18 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     return figure
 
 
-def styled_json(figure: go.Figure, dark: bool) -> str:
-    """The JSON of ``figure`` in the colours and fonts of `style`; the figure stays as it is.
-
-    Much faster than `style`, with which plotly copies and checks the whole template anew.
-    """
+def unstyled_json(figure: go.Figure) -> str:
+    """The JSON of ``figure`` without its template; the figure stays as it is."""
     spec = figure.to_dict()
-    spec["layout"]["template"] = _templates_as_json()[dark]
+    spec["layout"].pop("template", None)
     return pio.to_json(spec, validate=False)
 
 
-@cache
-def _templates_as_json() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The light one and the dark one."""
-    light, dark = (_TEMPLATES[f"neuralviz_{name}"].to_plotly_json() for name in ("light", "dark"))
-    return light, dark
+def templates_json() -> str:
+    """The templates of `style` as JSON, by ``light`` and ``dark``."""
+    return pio.to_json(
+        {name.removeprefix("neuralviz_"): one for name, one in _TEMPLATES.items()}, validate=False
+    )
 
 
 def method_colour(label: str) -> str:

@@ -13,7 +13,7 @@ from neuralviz.reading.objects import Objects, left_out
 from neuralviz.reading.table import Table, check_width, column_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -43,7 +43,6 @@ def read_parquet(
         check_width(name, len(schema.names))
         kinds = [_unwanted(field.type) for field in schema]
         wanted = [at for at, kind in enumerate(kinds) if not kind]
-        columns = list(dict.fromkeys(schema.names[at] for at in wanted))
         names = column_names(schema.names[at] for at in wanted)
         plain = [schema.field(at).type for at in wanted]
         notes = tuple(
@@ -53,17 +52,16 @@ def read_parquet(
         at_once = _ROWS_AT_ONCE if max_rows is None else min(_ROWS_AT_ONCE, max_rows + 1)
         repeated = _nested_texts(source)
         if n_rows:
-            repeated += _long_and_repeated(file, source, columns, max_characters)
+            repeated += _long_and_repeated(file, source, wanted, max_characters)
         source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
-        for batch in source.iter_batches(at_once, columns=columns) if columns else ():
-            kept = [_column(batch, schema, at) for at in wanted]
-            n_bytes += sum(map(_n_bytes, kept))
+        for batch in _batches(source, wanted, at_once) if wanted else ():
+            n_bytes += sum(map(_n_bytes, batch.columns))
             if n_bytes > max_characters:
                 raise TextError(
                     f"{name} has more than {max_characters:,} characters in its first "
                     f"{number + len(batch):,} rows. Split it."
                 )
-            for row in zip(*map(_values, kept, plain), strict=True):
+            for row in zip(*map(_values, batch.columns, plain), strict=True):
                 number += 1
                 objects.add(number, dict(zip(names, row, strict=True)))
             if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
@@ -73,8 +71,23 @@ def read_parquet(
     return objects.table("", notes)
 
 
+def _batches(
+    source: pq.ParquetFile, fields: Sequence[int], n_rows: int, group: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Columns by their numbers, of all row groups or one; by name, others may come along."""
+    leaves = [leaf for at in fields for leaf in _leaves(source)[at]]
+    groups = range(source.num_row_groups) if group is None else [group]
+    return source.reader.iter_batches(n_rows, row_groups=groups, column_indices=leaves)
+
+
+def _leaves(source: pq.ParquetFile) -> list[range]:
+    """The numbers of each column's leaves."""
+    ends = np.cumsum([0, *(_n_leaves(field.type) for field in source.schema_arrow)]).tolist()
+    return list(map(range, ends, ends[1:]))
+
+
 def _long_and_repeated(
-    file: IO[bytes], source: pq.ParquetFile, columns: Sequence[str], max_characters: int
+    file: IO[bytes], source: pq.ParquetFile, fields: Sequence[int], max_characters: int
 ) -> list[int]:
     """The numbers of leaves whose texts may be more than that when each row has its own.
 
@@ -82,23 +95,21 @@ def _long_and_repeated(
     Such columns are read as numbers and texts. The others are not: that takes twice the time.
     """
     groups = [source.metadata.row_group(group) for group in range(source.num_row_groups)]
-    paths = [groups[0].column(at).path_in_schema for at in range(groups[0].num_columns)]
-    starts = np.cumsum([0, *(_n_leaves(field.type) for field in source.schema_arrow)]).tolist()
-    field_of = {at: field for field, at in enumerate(starts[:-1])}  # of its first leaf
-    leaves = [at for at, path in enumerate(paths) if path in columns and at in field_of]
-    dictionaries = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=leaves)
+    first = {field: leaves[0] for field, leaves in enumerate(_leaves(source))}
+    dictionaries = parquet.ParquetFile(
+        file, pre_buffer=False, read_dictionary=[first[field] for field in fields]
+    )
     schema = dictionaries.schema_arrow
     found = []
-    for at in leaves:
-        field = field_of[at]
+    for field in fields:
         if not _is_dictionary(schema.field(field).type):
             continue
+        at = first[field]
         at_most = 0
         for number, group in enumerate(groups):
             longest = group.column(at).total_uncompressed_size
             if longest * group.num_rows > _WORTH_A_LOOK:
-                batches = dictionaries.iter_batches(1, row_groups=[number], columns=[paths[at]])
-                texts = _column(next(batches), schema, field).dictionary
+                texts = next(_batches(dictionaries, [field], 1, number)).column(0).dictionary
                 longest = compute.max(compute.binary_length(texts)).as_py() or 0
             at_most += longest * group.num_rows
         if at_most > max_characters:
@@ -106,22 +117,15 @@ def _long_and_repeated(
     return found
 
 
-def _column(batch: pa.RecordBatch, schema: pa.Schema, at: int) -> pa.Array:
-    """The column of a field among those that were read by name, which gives all of that name."""
-    name = schema.names[at]
-    nth = schema.get_all_field_indices(name).index(at)
-    return batch.column(batch.schema.get_all_field_indices(name)[nth])
-
-
 def _nested_texts(source: pq.ParquetFile) -> list[int]:
     """The numbers of the leaves of texts within lists, structures and maps."""
-    n_leaves = [_n_leaves(field.type) for field in source.schema_arrow]
-    is_nested = np.repeat([types.is_nested(field.type) for field in source.schema_arrow], n_leaves)
-    leaves = [source.schema.column(at) for at in range(len(source.schema))]
     return [
         at
-        for at, (leaf, nested) in enumerate(zip(leaves, is_nested.tolist(), strict=True))
-        if nested and leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+        for field, leaves in zip(source.schema_arrow, _leaves(source), strict=True)
+        if types.is_nested(field.type)
+        for at in leaves
+        if (leaf := source.schema.column(at)).physical_type == "BYTE_ARRAY"
+        and leaf.logical_type.type != "DECIMAL"
     ]
 
 

@@ -9,6 +9,7 @@ from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.texts import Mode, ReadTexts
 from neuralviz.words import many
 
+MAX_CELL = 32_767  # characters; a spreadsheet's cell holds no more
 _INSIDE = '[^"]*+(?:""[^"]*+)*+'  # a quoted cell
 _OPENING = re.compile(f'"{_INSIDE}')
 _WITHIN = re.compile(_INSIDE)
@@ -28,8 +29,8 @@ def split_pasted(text: str, mode: Mode = "line") -> ReadTexts:
         parts = [text] if mode == "one" else re.split(r"\n[^\S\n]*\n\s*", text)
         numbered = list(enumerate(parts, 1))
     starts, parts = [start for start, _ in numbered], [part for _, part in numbered]
-    texts, notes, _ = clean_texts(parts, starts)
-    n_cells = sum("\n" in part for part in parts) if mode == "line" else 0
+    texts, notes, used = clean_texts(parts, starts)
+    n_cells = sum("\n" in parts[place] for place in used) if mode == "line" else 0
     if n_cells:
         cells = f"{many(n_cells, 'quoted cell')} with line breaks"
         notes = (f"Read {cells} as {'one text' if n_cells == 1 else 'one text each'}.", *notes)
@@ -40,23 +41,32 @@ def _join_cells(lines: Sequence[str]) -> list[tuple[int, str]]:
     """Lines with their numbers, those of a quoted cell joined and without its quotation marks.
 
     A line that only begins with a quotation mark, as a sentence does, stays by itself: nowhere in
-    a cell is there a mark that is not doubled, until one ends the line.
+    a cell is there a mark that is not doubled, until one ends the line. So do the lines of what
+    would be more than a cell can hold.
     """
     joined: list[tuple[int, str]] = []
     at = 0
     while at < len(lines):
         end = at + 1
         if _OPENING.fullmatch(lines[at]):
-            while end < len(lines) and _WITHIN.fullmatch(lines[end]):
+            size = _size(lines[at])
+            while size <= MAX_CELL and end < len(lines) and _WITHIN.fullmatch(lines[end]):
+                size += 1 + _size(lines[end])
                 end += 1
             if end < len(lines) and _CLOSING.fullmatch(lines[end]):
-                cell = "\n".join(lines[at : end + 1]).rstrip()
-                joined.append((at + 1, cell[1:-1].replace('""', '"')))
-                at = end + 1
-                continue
+                cell = "\n".join(lines[at : end + 1]).rstrip()[1:-1].replace('""', '"')
+                if len(cell) <= MAX_CELL:
+                    joined.append((at + 1, cell))
+                    at = end + 1
+                    continue
         joined += enumerate(lines[at:end], at + 1)
         at = end
     return joined
+
+
+def _size(line: str) -> int:
+    """The characters of a cell's line when it is read: two marks are one, a single one is none."""
+    return len(line) - (line.count('"') + 1) // 2
 
 
 def join_pasted(texts: list[str]) -> tuple[str, Mode]:

@@ -88,6 +88,8 @@ class Source:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: OSError) -> TextError:
+        if isinstance(error, FileNotFoundError):
+            return TextError(f"No such file: {self.name}.")
         return TextError(f"Could not read {self.name}: {error.strerror or error}.")
 
     def _not_empty(self, file: IO[bytes]) -> IO[bytes]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from neuralviz.locks import NamedLocks
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -28,7 +30,7 @@ class Lazy:
     def __init__(self, kept: int | None = None) -> None:
         self._kept = kept
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._making: dict[Hashable, threading.Lock] = {}
+        self._making = NamedLocks()
         self._lock = threading.Lock()
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
@@ -37,20 +39,13 @@ class Lazy:
             if name in self._values:
                 self._values.move_to_end(name)
                 return self._values[name]
-            making = self._making.setdefault(name, threading.Lock())
-        with making:
+        with self._making.hold(name):
             with self._lock:
                 if name in self._values:
                     return self._values[name]
-            try:
-                value = frozen(make())
-            except BaseException:
-                with self._lock:
-                    self._making.pop(name, None)
-                raise
+            value = frozen(make())
             with self._lock:
                 self._values[name] = value
-                self._making.pop(name, None)
                 while self._kept is not None and len(self._values) > self._kept:
                     self._values.popitem(last=False)
             return value

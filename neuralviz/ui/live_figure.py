@@ -14,8 +14,7 @@ import streamlit as st
 import streamlit.components.v1
 import streamlit.components.v2
 
-from neuralviz.plots.theme import styled_json
-from neuralviz.ui.session import is_dark
+from neuralviz.plots.theme import templates_json, unstyled_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,7 @@ _component = streamlit.components.v2.component(
     "neuralviz_live_figure",
     html="<div class='neuralviz-figure' role='figure'></div>",
     css=".neuralviz-figure { width: 100%; overflow: hidden; }",
-    js=(_ASSETS / "live_figure.js").read_text("utf-8"),
+    js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
     isolate_styles=False,
 )
 
@@ -70,7 +69,8 @@ def live_figure(
 
     Zoom, hover and hidden legend entries stay while the data change; give the figure a
     ``layout.uirevision`` of its own that changes when they should be reset. A figure that is the
-    same as before is not drawn again. The figure takes the colours of the page. Works in fragments.
+    same as before is not drawn again. The figure has the colours of the page, light or dark, and
+    changes them with it. Works in fragments.
 
     Args:
         key: names the figure on the page; neither empty nor with two underscores in a row.
@@ -88,7 +88,7 @@ def live_figure(
         "height": height,
         "uirevision": figure.layout.uirevision or key,
     }
-    drawn = styled_json(figure, is_dark()).encode()  # megabytes, when there are many points
+    drawn = unstyled_json(figure).encode()  # megabytes, when there are many points
     spec = {
         "layout": layout,
         "digest": f"{hashlib.blake2b(drawn, digest_size=16).hexdigest()} {height}",

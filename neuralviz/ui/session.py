@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import streamlit as st
 from streamlit import config, runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -32,8 +31,3 @@ def is_here(session: str) -> Callable[[], bool]:
         return lambda: True
     server = runtime.get_instance()
     return lambda: server.is_active_session(session)
-
-
-def is_dark() -> bool:
-    """Whether the session's page is dark."""
-    return st.context.theme.type == "dark"

@@ -10,6 +10,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.views import load_texts, save_texts
 from neuralviz.words import many
@@ -121,13 +122,12 @@ def open_view(key: str) -> list[str] | None:
 
 
 def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> ReadTexts:
-    name = st.pills(
+    name = choose_one(
+        st.pills,
         "Example",
         list(examples),
         default=next(iter(examples)),
-        required=True,
         key=f"{key}-example",
-        bind="query-params",
         label_visibility="collapsed",
         persist_state="session",
     )

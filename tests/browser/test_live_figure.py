@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 import pytest
@@ -45,6 +45,19 @@ def figures(watched: Page, address: str) -> Page:
         settled(watched)
         watched.evaluate(f'window.line = document.querySelector("{LINE}")')
     return watched
+
+
+@pytest.mark.parametrize(("theme", "ink"), [("dark", "#ECEAE6"), ("light", "#1F2328")])
+def test_figures_take_the_colours_of_a_page_that_changes_them(
+    figures: Page, theme: Literal["light", "dark"], ink: str
+) -> None:
+    figures.emulate_media(color_scheme=theme)
+    figures.wait_for_function(
+        f"""ink => [...document.querySelectorAll('{DRAWN}')]
+            .every(node => node._fullLayout.font.color === ink)""",
+        arg=ink,
+        timeout=10_000,
+    )
 
 
 def wait_for_updates(page: Page, n: int) -> None:

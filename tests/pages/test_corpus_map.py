@@ -18,13 +18,22 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.maps.projection import ProjectionEvent
-from neuralviz.models import shared
+from neuralviz.models import export_model, shared
+from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
-from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map, n_embedded
+from neuralviz.ui.corpus import main
+from neuralviz.ui.corpus.kept import (
+    OpenCorpus,
+    Saved,
+    _open_corpus,
+    _open_map,
+    find_saved,
+    n_embedded,
+)
 from neuralviz.ui.corpus.work import stopped_in_words
 from tests.support.waiting import wait_until
 
@@ -305,16 +314,20 @@ def test_what_is_embedded_is_counted_anew_only_when_vectors_change(
     corpus = kept.add("mine", ReadTexts(TEXTS))
     choice = MapChoice(MEAN, ProjectionSettings("pca"))
     counted = []
+
+    def count() -> int:
+        return n_embedded(corpus, find_saved(corpus, choice).embedders)
+
     has = KeptVectors.has
     monkeypatch.setattr(KeptVectors, "has", lambda *of: counted.append(1) or has(*of))
-    assert n_embedded(corpus, choice) == 0
+    assert count() == 0
     for _ in embed_corpus(kept, corpus, MEAN):
         pass
     counted.clear()
-    assert [n_embedded(corpus, choice) for _ in range(3)] == [len(TEXTS)] * 3
+    assert [count() for _ in range(3)] == [len(TEXTS)] * 3
     assert len(counted) == 1
     kept.vectors.forget(kept.keys(corpus)[:4])
-    assert n_embedded(corpus, choice) == len(TEXTS) - 4
+    assert count() == len(TEXTS) - 4
 
 
 def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
@@ -333,6 +346,26 @@ def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
     mapped.run()
     assert has_map(mapped)
     assert key not in shared._models
+    assert "outdated" not in said(mapped)  # the bundled model changes with the program alone
+
+
+def test_a_map_by_a_folder_that_is_not_loaded_may_be_outdated(
+    visited: CorpusStore, bundled, tmp_path: Path, monkeypatch
+):
+    monkeypatch.setattr(shared, "_models", {})
+    folder = tmp_path / "model"
+    export_model(bundled, folder)
+    corpus = visited.add("mine", ReadTexts(TEXTS))
+    choice = MapChoice(embedder_spec("mean", {"model": str(folder)}), ProjectionSettings("pca"))
+    for event in embed_corpus(visited, corpus, choice.spec):
+        embedder = event.embedder
+    kept = make_map(visited, corpus, embedder, choice.settings)
+    shared.shared_text_model(str(folder))
+    assert find_saved(corpus, choice) == Saved(kept, False, False, (embedder,))
+    shared._models.clear()
+    assert find_saved(corpus, choice) == Saved(kept, False, True, (embedder,))
+    monkeypatch.setattr(main, "choose_maps", lambda: (choice,))
+    assert "the model is not loaded. If its files have changed" in said(opened())
 
 
 def test_columns_of_labels_are_told_from_those_of_names_and_numbers(kept: CorpusStore):
@@ -387,3 +420,13 @@ def test_few_texts_can_be_saved_without_a_map(visited: CorpusStore, texts: str, 
     assert not page.exception
     assert label in [one.label for one in page.button]
     assert ("at least 5 different texts" in said(page)) == (label == "Save")
+
+
+def test_what_was_left_out_is_said_where_no_text_is_left(visited: CorpusStore) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    page.session_state["corpus-add-source"] = "Paste"
+    page.session_state["corpus-paste"] = "x" * (MAX_CHARACTERS + 1)
+    next(one for one in page.button if one.label == "Add a corpus").click().run()
+    assert not page.exception
+    assert "Skipped 1 text with more than 1,000,000 characters" in said(page)
+    assert not any(one.label.startswith("Save") for one in page.button)

@@ -419,6 +419,16 @@ def test_a_data_set_of_the_hub(page: AppTest, monkeypatch: pytest.MonkeyPatch) -
     assert asked == ["no/such", "some/pairs.csv"]
 
 
+def test_what_an_address_leaves_empty_is_chosen_as_at_first(opened) -> None:
+    address = {"view-pairs": "", "coefficient": ""}
+    page = evaluate(opened(methods=["mean", "cls"], **address))
+    assert not page.exception
+    control = page.segmented_control(key="view-pairs")
+    assert control.value == control.options[0]
+    assert page.segmented_control(key="coefficient").value == "Spearman"
+    assert not address.keys() & page.query_params.keys()
+
+
 def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
     opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,7 +533,7 @@ def test_a_text_that_no_model_can_read_is_named(page: AppTest) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ("window=3", "None of the methods mean, cls has an option “window”"),
+        ("window=3", "None of the methods “mean”, “cls” has an option “window”"),
         ("sbert-wk.window=3", "the method “sbert-wk”, which is not selected"),
         ("layer=first", "not “first”"),
         ("layer", "NAME=VALUE"),

@@ -79,7 +79,7 @@ def test_a_link_brings_the_settings_back():
     assert not page.exception
     assert field(page, "First layer").value == "3"
     assert field(page, "Layer window").value == 4
-    assert field(page, "Variant").value == "Paper's equations"
+    assert field(page, "Variant").value == "paper"
     assert "20% alignment and 80% novelty" in captions(page)
 
 

@@ -7,6 +7,8 @@ import resource
 import sys
 from pathlib import Path
 
+STATUS = Path("/proc/self/status")  # which not every kernel fills in
+
 
 def peak_memory() -> int:
     """Bytes that this process has held at most.
@@ -15,8 +17,11 @@ def peak_memory() -> int:
     a child of a large process holds.
     """
     try:
-        status = Path("/proc/self/status").read_text("utf-8")
+        status = STATUS.read_text("utf-8")
     except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
-    return int(re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)[1]) * 1024
+        status = ""
+    found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
+    if found:
+        return int(found[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from pyarrow import parquet
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import neuralviz
 from neuralviz import cli
+from neuralviz.cli import terminal
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS, makers
@@ -98,7 +102,7 @@ def test_limit_takes_the_first_texts(run: Callable[..., Result]):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["missing.txt", "-o", "out.csv"], "Could not read missing.txt"),
+        (["missing.txt", "-o", "out.csv"], "No such file: missing.txt."),
         (["blank.txt", "-o", "out.csv"], "blank.txt is empty"),
         (["texts.txt", "-o", "out.xlsx"], "must end in .parquet, .csv or .jsonl"),
         (["texts.txt", "-o", "nowhere/out.csv"], "No such folder: nowhere"),
@@ -294,7 +298,7 @@ def test_identical_texts_are_compared(run: Callable[..., Result]):
     [
         (["one.txt", "-o", "out"], "The file contains only one text"),
         (["many.txt", "-o", "out"], "5,000 texts make 12,497,500 pairs"),
-        (["missing.txt", "-o", "out"], "Could not read"),
+        (["missing.txt", "-o", "out"], "No such file: missing.txt"),
         (["two.txt", "-o", "one.txt"], "is a file. Enter the name of a folder"),
         (["two.txt", "-o", "one.txt/out"], "is a file. Enter the name of a folder"),
         (["two.txt", "-o", "out", "--method", "magic"], "Unknown method “magic”"),
@@ -355,8 +359,39 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
     assert "words that shaped the embedding" in result.stdout
     assert "bold" in result.stdout  # the markup is text
     assert not any(c in result.stdout for c in "\x1b\u202e\r")
-    curve = [line for line in result.stdout.splitlines() if "│" in line]
-    assert any(0x2800 < ord(c) <= 0x28FF for line in curve for c in line)
+    assert "nats, before the first and before the last epoch\n" in result.stdout
+    curve = [line.partition("│")[2] for line in result.stdout.splitlines() if "│" in line]
+    drawn = [at for line in curve for at, c in enumerate(line) if 0x2800 < ord(c) <= 0x28FF]
+    width = len(curve[0])
+    assert min(drawn) == 0
+    assert max(drawn) == 2 * width // 3  # after the last of three epochs, no loss is measured
+
+
+def test_a_sum_of_shares_above_100_per_cent_is_explained() -> None:
+    words = ["it"] * (terminal.SHOWN_WORDS + 20)
+    ends = np.arange(3, 3 * len(words) + 1, 3)
+    by_word = np.array([-0.5] * terminal.SHOWN_WORDS + [0.3] * 20)
+    result = SimpleNamespace(
+        texts=[
+            SimpleNamespace(
+                text=" ".join(words),
+                word_spans=list(zip(ends - 3, ends - 1, strict=True)),
+                words=np.arange(len(words)),
+                unknown=np.zeros(len(words), dtype=bool),
+            )
+        ],
+        shares=[SimpleNamespace(by_token=lambda: by_word, of_decay=lambda: 1 - by_word.sum())],
+    )
+
+    def said() -> str:
+        console = Console(width=100, file=io.StringIO())
+        console.print(terminal.draw_words(result))
+        return console.file.getvalue()
+
+    assert "20 other words 600.0%" in said()
+    assert "Some shares exceed 100%" in said()
+    by_word[:] = 1 / len(by_word)
+    assert "exceed" not in said()
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["corpus", "add", "nothing.csv"], "Could not read nothing.csv"),
+        (["corpus", "add", "nothing.csv"], "No such file: nothing.csv"),
         (["corpus", "add", "empty.csv"], "empty.csv is empty"),
         (["corpus", "add", "binary.csv"], "binary.csv is not a text file"),
         (["corpus", "add", "lines.txt", "--name", " "], "Enter a name for the corpus"),

@@ -247,7 +247,7 @@ def test_vectors_that_are_not_finite_fail_their_cell(run, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--data", "none.csv"], "Could not read none.csv"),
+        (["--data", "none.csv"], "No such file: none.csv"),
         (["--data", "pairs.csv", "--measure", "all", "--method", "wrong"], "Unknown method"),
         (["--data", "pairs.csv", "--measure", "speed"], "Unknown measure “speed”"),
         (["--data", "groups.csv", "--measure", "pairs"], "cannot be used for pairs"),

@@ -462,11 +462,15 @@ def test_the_time_left_is_measured_since_the_first_event(monkeypatch) -> None:
     assert (run.seconds_left, run.seconds) == (0, pytest.approx(162))
 
 
-def test_micro_tuning_says_what_goes_on_before_its_first_step(monkeypatch) -> None:
+def test_micro_tuning_says_what_goes_on_before_its_first_step(bundled, monkeypatch) -> None:
     monkeypatch.setattr(shared, "_models", {})
     task = TuneTexts(ModelRef("bundled", None), ("A text.",), TuningSettings(("a.bias",)))
     assert task.progress(task.start()).doing == "Loading the model …"
-    monkeypatch.setattr(shared, "_models", {("bundled", None): object()})
+    only_vectors = {("bundled", None): object()}
+    monkeypatch.setattr(shared, "_sentence_transformers", dict(only_vectors))
+    monkeypatch.setattr(shared, "_models", dict(only_vectors))
+    assert task.progress(task.start()).doing == "Loading the model …"
+    monkeypatch.setattr(shared, "_models", {("bundled", None): bundled})
     assert task.progress(task.start()).doing == "Computing the first step …"
 
 

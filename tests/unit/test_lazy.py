@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from neuralviz.locks import NamedLocks
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.point_colours import by_category, by_number
@@ -61,8 +64,49 @@ def test_what_cannot_be_made_is_tried_again() -> None:
     lazy = Lazy()
     with pytest.raises(ZeroDivisionError):
         lazy.get("it", lambda: 1 // 0)
-    assert not lazy._making  # nothing is left of it
     assert lazy.get("it", lambda: 2) == 2
+
+
+def test_no_two_make_a_value_at_once_after_one_has_failed() -> None:
+    lazy, at_work, most = Lazy(), [], []
+    first, second, go_on = (threading.Event() for _ in range(3))
+
+    def fail() -> None:
+        first.set()
+        assert go_on.wait(10)
+        raise ZeroDivisionError
+
+    def make() -> str:
+        second.set()
+        at_work.append(1)
+        most.append(len(at_work))
+        time.sleep(0.2)
+        at_work.pop()
+        return "it"
+
+    def ask(how: Callable[[], object]) -> None:
+        with suppress(ZeroDivisionError):
+            lazy.get("it", how)
+
+    threads = [threading.Thread(target=ask, args=[how]) for how in (fail, make, make)]
+    threads[0].start()
+    assert first.wait(10)
+    threads[1].start()
+    time.sleep(0.05)  # it waits for the first
+    go_on.set()
+    assert second.wait(10)
+    threads[2].start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+
+
+def test_nothing_is_left_of_a_lock_that_nobody_wants() -> None:
+    locks = NamedLocks()
+    with pytest.raises(ZeroDivisionError), locks.hold("it"):
+        assert len(locks) == 1
+        _ = 1 // 0
+    assert len(locks) == 0
 
 
 def test_few_are_held_and_those_used_last() -> None:

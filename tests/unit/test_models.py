@@ -8,6 +8,8 @@ import runpy
 import shutil
 import sys
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
@@ -228,6 +230,53 @@ def test_loading_one_model_keeps_nobody_from_another(folder: Path, monkeypatch) 
     for thread in threads:
         thread.join()
     assert found[0] is found[1]  # loaded once
+
+
+def test_no_two_load_a_model_at_once_after_one_has_failed(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(shared, "_models", {})
+    real, n_begun = models.load_model, []
+    begun, go_on, found = threading.Event(), threading.Event(), []
+
+    def load(model_id: str) -> LanguageModel:
+        n_begun.append(1)
+        if len(n_begun) == 1:
+            begun.set()
+            assert go_on.wait(30)
+            raise ModelError("It cannot be had.")
+        if len(n_begun) == 2:
+            latecomer.start()
+            time.sleep(0.1)
+        return real(model_id)
+
+    def ask() -> None:
+        with suppress(ModelError):
+            found.append(shared.shared_model(str(folder)))
+
+    monkeypatch.setattr(models, "load_model", load)
+    failing, waiting, latecomer = (threading.Thread(target=ask) for _ in range(3))
+    failing.start()
+    assert begun.wait(30)
+    waiting.start()
+    time.sleep(0.05)
+    go_on.set()
+    for thread in (failing, waiting, latecomer):
+        thread.join()
+    assert len(n_begun) == 2
+    assert found[0] is found[1]
+
+
+def test_a_model_kept_for_its_vectors_is_not_held_for_tuning(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(shared, "_models", {})
+    monkeypatch.setattr(shared, "_sentence_transformers", {})
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["architectures"] = ["BertForPreTraining"]
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    model = shared.shared_text_model(str(folder))
+    assert shared.is_loaded(str(folder))
+    assert shared.held_model("text", str(folder)) is model
+    assert not shared.is_held("masked", str(folder))
+    with pytest.raises(shared.NotHeldError):
+        shared.held_model("masked", str(folder))
 
 
 def test_positions_counted_from_behind_padding() -> None:

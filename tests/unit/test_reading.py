@@ -16,7 +16,7 @@ from neuralviz.errors import TextError
 from neuralviz.reading import lines
 from neuralviz.reading import texts as reading
 from neuralviz.reading.folders import read_files, read_folder
-from neuralviz.reading.pasted import join_pasted, split_pasted
+from neuralviz.reading.pasted import MAX_CELL, join_pasted, split_pasted
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
 
@@ -68,10 +68,33 @@ def test_a_line_that_begins_with_a_quotation_mark_is_a_text(prose: str) -> None:
     assert read.notes == ()
 
 
+def test_no_cell_is_longer_than_a_spreadsheets() -> None:
+    longest = "x\n" + "y" * (MAX_CELL - 3) + '"'
+    quoted = longest.replace('"', '""')
+    assert split_pasted(f'"{quoted}"').texts == (longest,)
+    lines = ('"xx', "y" * (MAX_CELL - 3) + '"""')
+    assert split_pasted("\n".join(lines)).texts == lines
+
+
+def test_a_stray_mark_leaves_the_lines_below_it_alone() -> None:
+    lines = ('"Stand up', *(f"Text {i}." for i in range(60_000)), 'A screen of 15"')
+    read = split_pasted("\n".join(lines))
+    assert (read.texts, read.notes) == (lines, ())
+
+
+def test_blanks_behind_a_quoted_cell_are_no_part_of_it() -> None:
+    assert split_pasted('"One\ntwo" \t\nthree').texts == ("One\ntwo", "three")
+
+
 @pytest.mark.parametrize("mode", ["line", "blank line", "one"])
 @pytest.mark.parametrize("text", ["", " \n\t\n ", "\n\n\n"])
 def test_nothing_pasted_gives_nothing(text: str, mode: str) -> None:
     read = split_pasted(text, mode)
+    assert (read.texts, read.notes) == ((), ())
+
+
+def test_an_empty_cell_is_no_text() -> None:
+    read = split_pasted('"\n"')
     assert (read.texts, read.notes) == ((), ())
 
 
@@ -321,7 +344,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
-    with pytest.raises(TextError, match=r"Could not read a\.csv: No such file"):
+    with pytest.raises(TextError, match=r"^No such file: a\.csv\.$"):
         read_texts(Source("a.csv", tmp_path / "a.csv"))
     with pytest.raises(TextError, match="is not a regular file"):
         read_texts(Source("a.csv", tmp_path))

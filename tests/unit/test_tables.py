@@ -455,6 +455,31 @@ def test_columns_of_a_parquet_file_may_have_one_name() -> None:
     assert table.notes == ("Skipped the binary data in the column “a”.",)
 
 
+def test_a_long_blob_in_a_column_that_shares_its_name_with_texts_is_not_read() -> None:
+    n = 8_000
+    blobs = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), [b"\0" * 200_000])
+    file = io.BytesIO()
+    table = pa.table([pa.array([f"Text {i}." for i in range(n)]), blobs], ["a", "a"])
+    parquet.write_table(table, file, store_schema=False)
+    assert len(file.getvalue()) < 1e5
+    before = pa.default_memory_pool().max_memory()
+    read = read_table(Source("t.parquet", file.getvalue()))
+    assert read.column("a")[-1] == f"Text {n - 1}."
+    assert read.notes == ("Skipped the binary data in the column “a”.",)
+    assert pa.default_memory_pool().max_memory() < before + 2**28
+
+
+def test_a_column_may_be_named_like_a_part_of_another() -> None:
+    kind = pa.struct({"x": pa.string(), "y": pa.list_(pa.string())})
+    dotted = pa.array([{"x": "p", "y": ["q"]}], kind)
+    columns = [dotted, pa.array(["a text"]), pa.array([{"x": "inner"}])]
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns, ["a.x", "a", "a"]), file)
+    assert rows_of(read_table(Source("t.parquet", file.getvalue()))) == [
+        ('{"x": "p", "y": ["q"]}', "a text", '{"x": "inner"}')
+    ]
+
+
 def test_long_texts_in_columns_of_one_name_are_refused_in_seconds() -> None:
     codes = pa.array([0] * 1_000_000, pa.int32())
     texts = pa.DictionaryArray.from_arrays(codes, pa.array(["a " * 250_000]))

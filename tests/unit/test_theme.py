@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -11,8 +13,9 @@ from neuralviz.plots.theme import (
     shorten,
     standalone_html,
     style,
-    styled_json,
     symmetric_range,
+    templates_json,
+    unstyled_json,
 )
 
 
@@ -34,11 +37,12 @@ def test_figures_take_the_template_of_the_page(dark: bool) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_figure_as_json_is_that_of_the_styled_one(dark: bool) -> None:
+def test_a_figure_and_its_template_are_the_styled_figure(dark: bool) -> None:
     figure = go.Figure(go.Heatmap(z=np.eye(3)), layout={"title": "<b>&", "xaxis": {"title": "x"}})
-    drawn = styled_json(figure, dark)
-    assert drawn == style(figure, dark).to_json(validate=False)
-    assert styled_json(figure, not dark) != drawn
+    drawn = json.loads(unstyled_json(figure))
+    assert "template" not in drawn["layout"]
+    drawn["layout"]["template"] = json.loads(templates_json())["dark" if dark else "light"]
+    assert drawn == json.loads(style(figure, dark).to_json(validate=False))
 
 
 def test_what_users_typed_is_escaped_and_shortened() -> None:

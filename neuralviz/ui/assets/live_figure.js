@@ -1,4 +1,5 @@
 // One persistent node a figure: Plotly.react brings it up to date, so zoom and hover stay.
+// TEMPLATES, of light and of dark pages, is put in front of this file.
 
 const RESTS_AFTER = 150 // ms without another point under the pointer
 
@@ -55,8 +56,14 @@ function changesFor(node) {
   return all.filter(([least]) => node.clientWidth >= least).map(([, changes]) => changes)
 }
 
+// Streamlit says how the page is, whoever chose it: the system, its menu or the settings.
+function themeOf(node) {
+  return getComputedStyle(node).colorScheme === "dark" ? "dark" : "light"
+}
+
 function layoutFor(node) {
   const layout = { ...structuredClone(node.figure.layout), ...node.spec.layout }
+  layout.template = structuredClone(TEMPLATES[node.theme])
   for (const [path, value] of changesFor(node).flatMap(Object.entries)) {
     const keys = path.split(".")
     const last = keys.pop()
@@ -75,6 +82,7 @@ function layoutFor(node) {
 function draw(Plotly, node) {
   node.config ??= configuration(Plotly, node)
   node.changes = changesFor(node).length
+  node.theme = themeOf(node)
   return Plotly.react(node, node.figure.data, layoutFor(node), node.config)
 }
 
@@ -132,6 +140,13 @@ function listen(Plotly, node) {
     drawLatest(Plotly, node)
   })
   node.observer.observe(node)
+  node.themes = new MutationObserver(() => {
+    if (themeOf(node) === node.theme) return
+    node.stale = true
+    drawLatest(Plotly, node)
+  })
+  const app = document.querySelector("[data-testid=stApp]") // gets another class with a theme
+  node.themes.observe(app, { attributeFilter: ["class"] })
 
   // A redraw would end a drag that is under way: it waits until the pointer is let go.
   node.addEventListener("pointerdown", () => {
@@ -181,6 +196,7 @@ function leave(node) {
   const canvases = node.querySelectorAll("canvas")
   clearTimeout(node.resting)
   node.observer?.disconnect()
+  node.themes?.disconnect()
   window.Plotly?.purge(node)
   for (const canvas of canvases) {
     const context = canvas.getContext("webgl2") ?? canvas.getContext("webgl")

@@ -68,10 +68,9 @@ def show() -> None:
     with place:
         order = choose_order(dict(read.labels))
     ready = specs is not None and len(read.texts) > 1
-    if not read.texts:
-        st.caption("A comparison needs at least two texts.")
-    elif len(read.texts) == 1:
-        st.info("A comparison needs at least two texts.")
+    if len(read.texts) < 2:
+        say = st.info if read.texts else st.caption  # nothing is amiss before the first text
+        say("A comparison needs at least two texts.")
     pressed = button.button(
         "Compare", type="primary", icon=":material/compare_arrows:", disabled=not ready,
         width="stretch",

@@ -116,11 +116,11 @@ def _add_dialog() -> None:
     except NeuralvizError as error:
         show_error(error)
         return
-    if read is None:
+    for note in read.notes if read else ():
+        st.caption(plain(note))
+    if not read or not read.texts:
         st.caption("Your texts stay on this machine. Your files are not changed.")
         return
-    for note in read.notes:
-        st.caption(plain(note))
     _preview(read)
     typed = st.text_input("Name", shorten(name, MAX_NAME), max_chars=MAX_NAME)
     enough = len(set(read.texts)) >= FEWEST_TEXTS
@@ -143,7 +143,7 @@ def _pasted() -> tuple[ReadTexts | None, str]:
         "Texts", height=220, placeholder="Paste your texts here", key="corpus-paste"
     )
     read = split_pasted(pasted, _MODES[mode])
-    return (read, shorten(read.texts[0], 30)) if read.texts else (None, "")
+    return read, shorten(read.texts[0], 30) if read.texts else ""
 
 
 def _uploaded() -> tuple[ReadTexts | None, str]:

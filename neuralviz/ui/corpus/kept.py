@@ -13,19 +13,20 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.neighbourhoods import knn_accuracy
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
-from neuralviz.models.shared import LOADERS, held_model
+from neuralviz.models.shared import LOADERS, NotHeldError, held_model
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_ids
 from neuralviz.ui.lazy import Lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from neuralviz.embedders.registry import Loaders
@@ -242,45 +243,51 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
     return _open_map(CorpusStore().folder, corpus.id, kept.id)
 
 
-def find_map(corpus: Corpus, choice: MapChoice) -> KeptMap | None:
-    """The kept map of a choice, without loading a model: the last one that may still be right."""
-    store = CorpusStore()
-    for embedder in reversed(_embedders(store, choice)):
-        kept = KeptMaps(store).find(corpus, embedder, choice.settings)
-        if kept is not None:
-            return kept
-    return None
+@dataclass(frozen=True)
+class Saved:
+    """What is kept of a choice of settings, found without loading a model.
+
+    Attributes:
+        map: the map, if there is one; where no model is in memory to compare with, the last one.
+        is_outdated: whether there is only a map by a model that has changed since.
+        may_be_outdated: whether the map is by a model in a folder, which may have changed since:
+            that is not known before it is loaded.
+        embedders: those whose vectors a map is made of, the oldest first.
+    """
+
+    map: KeptMap | None
+    is_outdated: bool
+    may_be_outdated: bool
+    embedders: tuple[KeptEmbedder, ...]
 
 
-def has_outdated_map(corpus: Corpus, choice: MapChoice) -> bool:
-    """Whether there is a map of a choice, but by other embeddings than are made of it now."""
+def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
+    """What is kept of a choice."""
     store, wanted = CorpusStore(), choice.spec.to_json()
     by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
-    outdated = set(by_name) - set(_embedders(store, choice))
-    return any(KeptMaps(store).find(corpus, one, choice.settings) for one in outdated)
-
-
-def _embedders(store: CorpusStore, choice: MapChoice) -> list[KeptEmbedder]:
-    """Those of a choice, the oldest first: by what was asked for when they were registered.
-
-    The model behind a name may have changed since. Where it is in memory, that is known.
-    """
-    wanted = choice.spec.to_json()
-    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
+    maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
     try:
         ids = embedder_ids(make_embedder(choice.spec, HELD))
-    except (LookupError, NeuralvizError):  # not in memory, or not for this model
-        return by_name
-    return [one for one in by_name if one.id in ids]
+    except (NotHeldError, NeuralvizError):  # or this method is not for this model
+        ids = tuple(one.id for one in by_name)
+        is_folder = any(model.files is not None for model in models_now([choice.spec]))
+    else:
+        is_folder = False
+    embedders = tuple(one for one in by_name if one.id in ids)
+    found = next((kept for one in reversed(embedders) if (kept := maps[one])), None)
+    return Saved(
+        found,
+        is_outdated=found is None and any(maps.values()),
+        may_be_outdated=found is not None and is_folder,
+        embedders=embedders,
+    )
 
 
-def n_embedded(corpus: Corpus, choice: MapChoice) -> int:
-    """Different texts of a corpus that have a vector by a choice's method already."""
+def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
+    """Different texts of a corpus that have a vector by one of these already."""
     store = CorpusStore()
     version = store.vectors.version
-    known = _embedders(store, choice)
-    counts = [_count(store.folder, corpus.id, one, version(one)) for one in known]
-    return max(counts, default=0)
+    return max((_count(store.folder, corpus.id, one, version(one)) for one in embedders), default=0)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -12,7 +12,7 @@ from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
-from neuralviz.ui.corpus.kept import find_map, has_outdated_map, n_embedded, open_corpus, open_map
+from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_map
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, show_placing
 from neuralviz.ui.corpus.settings import choose_maps
@@ -21,11 +21,11 @@ from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.store.corpora import Corpus
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap, Saved
 
 _SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
 
@@ -55,14 +55,21 @@ def show() -> None:
     if choices is None:
         return
     try:
-        found = [find_map(corpus, choice) for choice in choices]
+        saved = {choice: find_saved(corpus, choice) for choice in choices}
         opened = open_corpus(corpus)
-        maps = [open_map(corpus, kept) for kept in found if kept is not None]
+        maps = [open_map(corpus, found.map) for found in saved.values() if found.map is not None]
     except NeuralvizError as error:
         show_error(error)
         return
-    missing = [choice for choice, kept in zip(choices, found, strict=True) if kept is None]
-    _make_missing(corpus, choices, missing, is_new=added is not None)
+    _make_missing(corpus, saved, is_new=added is not None)
+    for choice, found in saved.items():
+        if found.may_be_outdated:
+            st.caption(
+                plain(
+                    f"{method_label(choice.spec)}: the model is not loaded. If its files have "
+                    "changed since this map was made, the map is outdated."
+                )
+            )
     if maps:
         _explore(opened, maps)
 
@@ -78,13 +85,12 @@ def _offer_example(store: CorpusStore) -> None:
             st.rerun()
 
 
-def _make_missing(
-    corpus: Corpus, choices: Sequence[MapChoice], missing: Sequence[MapChoice], *, is_new: bool
-) -> None:
+def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bool) -> None:
     """Offer to make the maps that are missing, or show how far they are.
 
     The first map of a corpus that is new is made without being asked for.
     """
+    missing = [choice for choice, found in saved.items() if found.map is None]
     run = current_run(corpus)
     is_working = run is not None and not run.is_over
     too_few = ""
@@ -96,8 +102,10 @@ def _make_missing(
         st.info(plain(too_few))
     elif missing and not is_working:
         row = st.container(horizontal=True, vertical_alignment="center")
-        pressed = row.button(_what_to_make(choices, missing), type="primary", icon=":material/map:")
-        row.caption(plain(" · ".join(_to_do(corpus, choice) for choice in missing)))
+        pressed = row.button(
+            _what_to_make(list(saved), missing), type="primary", icon=":material/map:"
+        )
+        row.caption(plain(" · ".join(_to_do(corpus, choice, saved[choice]) for choice in missing)))
         if pressed or is_new:
             start_maps(corpus, missing if pressed else missing[:1])
             st.rerun()
@@ -114,11 +122,11 @@ def _what_to_make(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) ->
     return f"Make the {'first' if missing[0] == choices[0] else 'second'} map"
 
 
-def _to_do(corpus: Corpus, choice: MapChoice) -> str:
+def _to_do(corpus: Corpus, choice: MapChoice, saved: Saved) -> str:
     """What there is to do for a map."""
     n, method = corpus.n_distinct, method_label(choice.spec)
-    done = n_embedded(corpus, choice)
-    if has_outdated_map(corpus, choice):
+    done = n_embedded(corpus, saved.embedders)
+    if saved.is_outdated:
         method += " (the model has changed since the saved map was made)"
     counts = f"{method}: {many(n, 'different text')}"
     if done == n:

@@ -16,6 +16,7 @@ from neuralviz.maps.settings import (
     SEEDS,
     ProjectionSettings,
 )
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error
 
@@ -71,10 +72,9 @@ def _choose_settings(key: str) -> ProjectionSettings:
         )
         values: dict[str, object] = {"reducer": reducer}
         if reducer != "tsne":
-            values["dimensions"] = st.segmented_control(
-                "Dimensions", [2, 3], default=2, required=True, key=f"map-{key}-dimensions",
-                bind="query-params",
-            )  # fmt: skip
+            values["dimensions"] = choose_one(
+                st.segmented_control, "Dimensions", [2, 3], default=2, key=f"map-{key}-dimensions"
+            )
         if reducer == "umap":
             values["n_neighbors"] = st.number_input(
                 "Number of neighbours", 2, MOST_NEIGHBORS, 15, key=f"map-{key}-neighbors",

@@ -12,6 +12,7 @@ from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.results import Results
 from neuralviz.jobs.evaluating import Evaluate, Filling
 from neuralviz.plots.report import report_html
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.views import draw_view, views_of
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, run_panel
@@ -67,13 +68,12 @@ def _show(filling: Filling, live: bool) -> None:
     views = views_of(results)
     if not views:
         return
-    view = st.segmented_control(
+    view = choose_one(
+        st.segmented_control,
         "View",
         views,
         default=views[0],
-        required=True,
         key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
-        bind="query-params",
         label_visibility="collapsed",
     )
     draw_view(view if view in views else views[0], results)

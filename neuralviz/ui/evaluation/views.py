@@ -26,6 +26,7 @@ from neuralviz.plots.results import (
     quality_figures,
 )
 from neuralviz.plots.theme import escape, shorten
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.words import number
 
@@ -69,11 +70,10 @@ def draw_view(view: str, results: Results) -> None:
 
 def _correlations(results: Results) -> None:
     names = {NAMES[name]: name for name in COEFFICIENTS}
-    chosen = st.segmented_control(
-        "Coefficient", list(names), default="Spearman", required=True, key="coefficient",
-        bind="query-params",
-    )  # fmt: skip
-    name = names[chosen or "Spearman"]
+    chosen = choose_one(
+        st.segmented_control, "Coefficient", list(names), default="Spearman", key="coefficient"
+    )
+    name = names[chosen]
     found = correlation_figure(results, 0, name)
     if found is None:
         return

@@ -9,6 +9,7 @@ import streamlit as st
 
 from neuralviz.jobs.walking import WalkThrough
 from neuralviz.models.shared import ModelRef
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS
 from neuralviz.ui.model_choice import chosen_model_id, may_load
@@ -111,16 +112,14 @@ def _navigation() -> tuple[int, bool]:
             help="Hide the introduction and enlarge the figure.",
         )
         st.session_state.setdefault("step", 1)
-        chosen = st.pills(
+        number = choose_one(
+            st.pills,
             "Step",
             range(1, len(STEPS) + 1),
-            required=True,
             key="step",
-            bind="query-params",
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
-    number = chosen or 1
     buttons.button(
         "Back",
         icon=":material/arrow_back:",
@@ -144,4 +143,5 @@ def _navigation() -> tuple[int, bool]:
 
 
 def _go(by: int) -> None:
-    st.session_state["step"] = min(max(st.session_state["step"] + by, 1), len(STEPS))
+    step = st.session_state["step"] or 1  # as in `choose_one`
+    st.session_state["step"] = min(max(step + by, 1), len(STEPS))

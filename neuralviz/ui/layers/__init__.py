@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.models import MINILM
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.model_choice import chosen_model_id
 
@@ -27,13 +28,12 @@ EXAMPLES = {
 
 def followed_model_id() -> str:
     """Offer the sentence encoder and the sidebar's model; the id of the one that is chosen."""
-    choice = st.segmented_control(
+    choice = choose_one(
+        st.segmented_control,
         "Model",
         [MINILM, OF_SIDEBAR],
         default=MINILM,
-        required=True,
         key="layers-model",
-        bind="query-params",
         persist_state="session",
         help=(
             "SBERT-WK was designed for sentence encoders, which are trained to compare "

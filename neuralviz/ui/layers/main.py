@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.layers import FORMER_NAMES, pairs, text, tuning, words
 
 VIEWS = {
@@ -17,13 +18,12 @@ VIEWS = {
 def show() -> None:
     """The view that is chosen."""
     _rename_choices_of_old_links()
-    view = st.segmented_control(
+    view = choose_one(
+        st.segmented_control,
         "View",
         list(VIEWS),
         default=next(iter(VIEWS)),
-        required=True,
         key="layers-view",
-        bind="query-params",
         on_change=_leave_texts,
         persist_state="session",
         label_visibility="collapsed",

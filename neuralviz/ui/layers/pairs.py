@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.layers import MeasureLayers
-from neuralviz.layers.settings import VARIANT_NAMES
+from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import (
@@ -23,6 +23,7 @@ from neuralviz.plots.pairs import (
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import may_load
@@ -39,7 +40,6 @@ EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
-VARIANTS = {name: variant for variant, name in VARIANT_NAMES.items()}
 PLAIN = "Mean of the last layer"
 HALF = 420  # px
 
@@ -118,26 +118,25 @@ def _show(result: LayerPairs | None, live: bool) -> None:
     if result is None:
         return
     with st.container(horizontal=True, gap="large"):
-        coefficient = st.segmented_control(
+        coefficient = choose_one(
+            st.segmented_control,
             "Correlation",
             list(COEFFICIENTS),
             default="Spearman",
-            required=True,
             key="layers-coefficient",
-            bind="query-params",
             persist_state="session",
             help=(
                 "Spearman and Kendall compare only the order of the pairs. Pearson "
                 "measures a linear relation."
             ),
         )
-        variant = st.segmented_control(
+        variant = choose_one(
+            st.segmented_control,
             "SBERT-WK variant",
-            list(VARIANTS),
-            default=VARIANT_NAMES["authors"],
-            required=True,
+            VARIANTS,
+            default="authors",
+            format_func=VARIANT_NAMES.__getitem__,
             key="layers-pairs-variant",
-            bind="query-params",
             persist_state="session",
             help=(
                 "The authors' program, which produced the paper's tables, differs from the "
@@ -150,7 +149,7 @@ def _show(result: LayerPairs | None, live: bool) -> None:
     with left:
         _by_layer(result, coefficient)
     with right:
-        _ablation(result, coefficient, VARIANTS[variant])
+        _ablation(result, coefficient, variant)
     left, right = st.columns(2, gap="large")
     with left:
         _sweep(result, coefficient, "windows")

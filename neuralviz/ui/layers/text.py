@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.jobs.layers import FollowText
-from neuralviz.layers.settings import VARIANT_NAMES
+from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots
 from neuralviz.plots.theme import GREEN, shorten
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 KEY = "layers-text"
 RUNS = SessionRuns(KEY)
 PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
-VARIANTS = {name: variant for variant, name in VARIANT_NAMES.items()}
 BY_DEPTH = "One third of the way"
 MEAN = -1
 STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
@@ -99,7 +98,8 @@ def _settings(model: TextModel) -> SbertWkSettings:
         columns = st.columns(4)
         variant = columns[0].selectbox(
             "Variant",
-            list(VARIANTS),
+            VARIANTS,
+            format_func=VARIANT_NAMES.__getitem__,
             key="layers-variant",
             bind="query-params",
             persist_state="session",
@@ -142,7 +142,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
         )
     return check_sbert_wk(
         model,
-        variant=VARIANTS[variant],
+        variant=variant,
         layer_start=None if start == BY_DEPTH else int(start),
         window=window,
         omega=round(omega, 1),

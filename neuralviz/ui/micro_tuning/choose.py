@@ -20,6 +20,7 @@ from neuralviz.micro_tuning.settings import (
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.plots.micro_tuning import short_layer_names
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.model_choice import model_or_none
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.precision import choose_precision
@@ -148,16 +149,9 @@ def layer_choice(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     """Widgets for the layers to tune; the names of the chosen ones."""
     presets = _presets(layers, vocab_size)
     first = next(iter(presets), "Choose")
-    preset = st.pills(
-        "Layers",
-        [*presets, "Choose"],
-        default=first,
-        required=True,
-        key="layers",
-        bind="query-params",
-    )
+    preset = choose_one(st.pills, "Layers", [*presets, "Choose"], default=first, key="layers")
     if preset != "Choose":
-        chosen = presets[preset or first]
+        chosen = presets[preset]
         st.caption(plain(", ".join(short_layer_names(chosen))))
         return chosen
     by_name = {layer.name: layer for layer in layers}

@@ -123,8 +123,8 @@ def show_after(record: RunRecord, key: str, text: int) -> None:
         _predictions(record, key, text)
     else:
         st.caption(
-            "Word shares and predictions are not available for a text whose micro-tuning was "
-            "stopped."
+            "Word shares and predictions are not available for a text whose micro-tuning was not "
+            "finished."
         )
     started = record.started()
     if len(started) > 1:

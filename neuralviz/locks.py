@@ -1,0 +1,37 @@
+"""Locks that have names."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+
+class NamedLocks:
+    """A lock for each name, kept for as long as somebody holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Hashable, tuple[threading.Lock, int]] = {}  # and those who want it
+        self._counting = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many names somebody holds or waits for."""
+        return len(self._locks)
+
+    @contextmanager
+    def hold(self, name: Hashable) -> Iterator[None]:
+        """Wait until nobody else holds the name, and hold it."""
+        with self._counting:
+            lock, wanted = self._locks.get(name, (threading.Lock(), 0))
+            self._locks[name] = lock, wanted + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._counting:
+                lock, wanted = self._locks.pop(name)
+                if wanted > 1:
+                    self._locks[name] = lock, wanted - 1

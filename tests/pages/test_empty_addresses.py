@@ -1,0 +1,61 @@
+"""What an address leaves empty is chosen as if it were not in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from neuralviz.ui.layers import OF_SIDEBAR, pairs
+from tests.support.pages import page_at
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
+
+
+@pytest.fixture(autouse=True)
+def _little_to_do(bundled, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr(pairs, "MAX_PAIRS", 12)
+
+
+def check(page: AppTest, key: str, chosen: object) -> None:
+    assert not page.exception
+    assert page.button_group(key=key).value == chosen
+    assert key not in page.query_params
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "chosen"),
+    [
+        ("micro_tuning", "layers", "Head"),
+        ("micro_tuning", "micro-tuning-example", "Two banks"),
+        ("compare", "compare-example", "Style and content"),
+        ("corpus_map", "map-a-dimensions", 2),
+        ("how_it_works", "step", 1),
+        ("layers", "layers-view", "A text"),
+    ],
+)
+def test_the_first_choice_of_a_page(name: str, key: str, chosen: object) -> None:
+    check(page_at(name, **{key: ""}).run(), key, chosen)
+
+
+def test_the_first_step_is_gone_on_from_when_the_browser_went_back_to_it() -> None:
+    page = page_at("how_it_works")
+    page.session_state["step"] = None  # as an address without a step leaves it then
+    page.run()
+    assert not page.exception
+    next(button for button in page.button if button.label == "Next").click().run()
+    assert not page.exception
+    assert page.session_state["step"] == 2
+
+
+def test_the_first_choices_of_scored_pairs() -> None:
+    first = {"layers-coefficient": "Spearman", "layers-pairs-variant": "authors"}
+    address = {"layers-view": "Scored pairs", "layers-model": OF_SIDEBAR} | dict.fromkeys(first, "")
+    page = page_at("layers", **address).run()
+    wait_until(lambda: page.session_state["layers-pairs-runs"][-1].is_over)
+    page.run()
+    for key, chosen in first.items():
+        check(page, key, chosen)
