@@ -15,7 +15,7 @@ page_header(
         "$$\\min_Y \\sum_{i \\ne j} v_{ij} \\log\\frac{v_{ij}}{w_{ij}} + (1 - v_{ij})\\log\\frac"
         "{1 - v_{ij}}{1 - w_{ij}},\\qquad w_{ij} = \\frac{1}"
         "{1 + a \\lVert y_i - y_j \\rVert^{2b}}$$\n\nUMAP: $v_{ij}$ is how likely two texts are "
-        "neighbours by their embeddings, $w_{ij}$ how close their points $y$ are. The points "
+        "to be neighbours by their embeddings, $w_{ij}$ how close their points $y$ are. The points "
         "move until the two match."
     ),
     (

@@ -10,7 +10,7 @@ def header() -> None:
     page_header(
         "How it works",
         (
-            "How does a text become a neural embedding? A language model learns the text for a "
+            "How does a text become a neural embedding? A language model trains on the text for a "
             "few seconds, and the change in its weights *is* the embedding. Follow every step, "
             "with the real numbers of the selected model."
         ),

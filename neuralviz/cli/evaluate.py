@@ -311,7 +311,7 @@ def _drawn(events: Iterator[Event], plan: EvaluationPlan, bars: Any) -> Iterator
             place = (event.data, event.row, event.at_once)
             label = "Shared errors" if event.row is None else plan.rows[event.row].label
             if event.at_once:
-                label += f" and {many(len(event.at_once) - 1, 'more method')} in the same run"
+                label += f" and {many(len(event.at_once) - 1, 'more method')} at once"
             if len(plan.data) > 1:
                 label = f"{plan.data[event.data].name}: {label}"
             task = bars.add_task(label, total=event.total or None)

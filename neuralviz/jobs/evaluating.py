@@ -109,6 +109,6 @@ def _in_words(doing: EvaluationProgress, results: Results) -> str:
         return ""
     others = ""
     if doing.at_once:
-        others = f" and {many(len(doing.at_once) - 1, 'more method')} in the same run"
+        others = f" and {many(len(doing.at_once) - 1, 'more method')} at once"
     by = " by" if doing.doing == "embedding" else ""
     return f", now {doing.doing}{by} {results.rows[doing.row].label}{others}"

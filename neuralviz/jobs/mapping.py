@@ -144,11 +144,11 @@ class MakeMaps(Task[MapEvent, Mapped]):
             counted = f", epoch {event.done:,} of {event.total:,}" if event.total else ""
             doing = f"{method}: {STAGES[event.stage]}{counted}"
         elif embedding is None:
-            doing = f"{method}: loading the model …"
+            doing = f"{method}: Loading the model …"
         else:
             doing = (
-                f"{method}: embedded {embedding.done:,} of "
-                f"{many(embedding.total, 'different text')}"
+                f"{method}: {embedding.done:,} of "
+                f"{many(embedding.total, 'different text')} embedded"
             )
         return Progress(result.place + share, len(self.choices), doing=doing)
 

@@ -27,7 +27,7 @@ SHOWN_TEXTS = 40
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
     "blank line": "Blank line between texts",
-    "one": "One single text",
+    "one": "A single text",
 }
 
 _read = st.cache_data(

@@ -41,8 +41,8 @@ def show_warnings(comparison: Comparison, done: Sequence[Similarity]) -> None:
         if one.zeros.any():
             st.warning(
                 plain(
-                    f"{one.method}: all values of the embedding are 0 for {_texts(one.zeros)}, "
-                    "and so are all of its cosine similarities."
+                    f"{one.method}: all embedding values, and therefore all cosine similarities, "
+                    f"are 0 for {_texts(one.zeros)}."
                 )
             )
     for each in comparison:
@@ -72,9 +72,9 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         st.caption("No pair of texts was embedded by every method.")
         return
     st.caption(
-        f"{many(len(found.first), 'pair')} of texts, sorted by how much the ranks by the methods "
-        "differ (*difference*, as a percentage of all ranks). Rank 1 is the most similar "
-        "pair. Select a row to see its texts below."
+        f"{many(len(found.first), 'pair')} of texts, sorted by how much their ranks differ "
+        "between the methods (*difference*, as a percentage of all ranks). Rank 1 is the most "
+        "similar pair. Select a row to see its texts below."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
     table: dict[str, Any] = {"difference": 100 * found.spread[listed]}

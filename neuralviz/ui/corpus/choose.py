@@ -125,7 +125,9 @@ def _add_dialog() -> None:
     typed = st.text_input("Name", shorten(name, MAX_NAME), max_chars=MAX_NAME)
     enough = len(set(read.texts)) >= FEWEST_TEXTS
     if not enough:
-        st.caption(f"A map needs at least {FEWEST_TEXTS} different texts. You can save these.")
+        st.caption(
+            f"A map needs at least {FEWEST_TEXTS} different texts. You can still save these."
+        )
     label = "Save and make a map" if enough else "Save"
     if st.button(label, type="primary", icon=":material/map:" if enough else ":material/save:"):
         try:

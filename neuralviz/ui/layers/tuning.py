@@ -239,9 +239,9 @@ def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
             height=height,
         )
         st.caption(
-            "All kinds of layers in a block together (root of the "
-            f"{'mean' if per_value else 'sum'} of squares). AdamW's first step changes every "
-            "value by the learning rate, "
+            "All kinds of layers in a block together (root "
+            f"{'mean square' if per_value else 'of the sum of squares'}). AdamW's first step "
+            "changes every value by the learning rate, "
             f"{task.settings.learning_rate:g}; after that, values with a steady gradient "
             "keep moving, and those with a fluctuating one slow down."
         )

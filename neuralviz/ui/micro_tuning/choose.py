@@ -233,7 +233,7 @@ def say_how_long(texts: Sequence[str], settings: TuningSettings) -> None:
             (
                 f"{n_tokens:,} tokens take about {many(minutes, 'minute')} on two cores with the "
                 "bundled model. You can stop at any time and keep the losses, deltas and "
-                "embeddings so far; word shares and predictions need a text to be finished."
+                "embeddings so far; word shares and predictions are shown only for finished texts."
             ),
             icon=":material/schedule:",
         )
