@@ -72,7 +72,8 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     n = int(labelled.sum())
     if n < 2:
         raise NeuralvizError(
-            f"The accuracy needs at least 2 texts with a label; only {n} of {len(codes):,} has one."
+            "The accuracy needs at least 2 texts with a label; "
+            f"{'only 1' if n else 'none'} of {len(codes):,} has one."
         )
     right = int(((_winners(neighbours, codes, k) == codes) & labelled).sum())
     baseline = np.bincount(codes[labelled]).max() / n
