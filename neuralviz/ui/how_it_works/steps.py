@@ -73,7 +73,7 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>two texts</b>",
         f"<b>{len(first)}</b> and <b>{many(len(second), 'token')}</b>",
         f"<b>{many(len(walk.inputs.masked), 'masked input')}</b>, "
-        f"{many(len(walk.before), 'masked position')}",
+        f"{many(len(walk.before), 'position')}",
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
         f"<b>weights</b> of {many(len(layers), 'layer')}",
         f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
