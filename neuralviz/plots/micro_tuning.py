@@ -14,6 +14,7 @@ MAX_LINES = 8
 MAX_CELLS = 100_000  # of a heatmap that moves
 FEW_EPOCHS = 12
 UPRIGHT_WORDS = 14  # more are written upwards
+FLAT_CHARACTERS = 36  # of words beside each other in half a page
 _LINE_COLOURS = OKABE_ITO[:6]
 
 
@@ -181,7 +182,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         xaxis={
             "tickvals": np.arange(len(words)) if few else None,
             "ticktext": [escape(shorten(word, 14)) for word in words] if few else None,
-            "tickangle": -90 if len(words) > UPRIGHT_WORDS else -45 if len(words) > 8 else 0,
+            "tickangle": _word_angle(words),
             "tickfont": {"size": 13} if len(words) > UPRIGHT_WORDS else None,
             "showgrid": False,
             "title": None if few else "word",
@@ -190,6 +191,14 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         bargap=0.15,
     )
     return figure
+
+
+def _word_angle(words: Sequence[str]) -> int:
+    """Degrees at which words do not run into each other, also in half a page."""
+    if len(words) > UPRIGHT_WORDS:
+        return -90
+    fits = sum(len(word) + 2 for word in words) <= FLAT_CHARACTERS
+    return 0 if fits else -45
 
 
 def shares_width(words: Sequence[str]) -> int:

@@ -224,7 +224,7 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert 0 < run.result.epochs_done(0) < 1000
     assert any("Stopped" in element.proto.text for element in page.get("progress"))
     said = " ".join(caption.value for caption in page.caption)
-    assert "not available for a text whose micro-tuning was not finished" in said
+    assert "appear only when micro-tuning is finished" in said
 
 
 def test_a_second_run_stands_beside_the_first(bundled) -> None:

@@ -280,11 +280,8 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
     if not len(sizes):
         st.caption(plain(f"{shown.label}: no clusters found. The corpus may be too small."))
         return
-    st.caption(
-        plain(
-            f"{shown.label}: {many(len(sizes), 'cluster')}; {many(n_none, 'text')} in no cluster."
-        )
-    )
+    beside = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
+    st.caption(plain(f"{shown.label}: {many(len(sizes), 'cluster')}{beside}."))
 
     def choose() -> None:
         ticked = st.session_state[key]["selection"]["rows"]

@@ -362,8 +362,8 @@ def _sensitivity(result: Sensitivity) -> None:
         )
         st.caption(
             "Cosine similarity between the embedding with your settings (framed) and the "
-            "embeddings with others. Values close to 1 mean that the settings hardly matter for "
-            "this text."
+            "embeddings with other settings. Values close to 1 mean that the settings hardly "
+            "matter for this text."
         )
     with right:
         show_figure(
@@ -375,5 +375,5 @@ def _sensitivity(result: Sensitivity) -> None:
         )
         st.caption(
             "Cosine similarity between the embedding with your omega (dotted line) and the "
-            "embeddings with others."
+            "embeddings with other values of omega."
         )

@@ -122,10 +122,7 @@ def show_after(record: RunRecord, key: str, text: int) -> None:
         _shares(record, key, text)
         _predictions(record, key, text)
     else:
-        st.caption(
-            "Word shares and predictions are not available for a text whose micro-tuning was not "
-            "finished."
-        )
+        st.caption("Word shares and predictions appear only when micro-tuning is finished.")
     started = record.started()
     if len(started) > 1:
         shown = started[:SHOWN_PRODUCTS]
