@@ -76,6 +76,7 @@ def vectors_of(store: CorpusStore) -> np.ndarray:
     return store.vectors.get(kept, store.keys(corpus))
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
     corpus = store.add("c", TEXTS)
     undisturbed = HashEmbedder().encode(list(TEXTS.texts))
