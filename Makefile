@@ -24,7 +24,7 @@ app: ## set up if needed, and open the app
 	@$(SET_UP) app
 	$(BIN)/neuralviz app $(ARGS)
 
-test: set-up lint browser ## set up, check the code, and run all tests (with a browser)
+test: set-up lint browser ## set up, check the code, and run the tests (with a browser)
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: set-up ## check style, formatting and types

@@ -61,11 +61,8 @@ def samples(n: int) -> dict[str, list[str]]:
     """``n`` sentences and half as many titles, the same in every run."""
     folder = os.environ.get("NEURALVIZ_DATA")
     if not folder:
-        return {
-            "made-up sentences": pd.read_csv(sample_data() / "scored_pairs.csv")["sentence1"][
-                :n
-            ].tolist()
-        }
+        made_up = pd.read_csv(sample_data() / "scored_pairs.csv")["sentence1"]
+        return {"made-up sentences": made_up[:n].tolist()}
     sentences = pd.read_csv(Path(folder) / "stsb" / "train.csv")["sentence1"].drop_duplicates()
     titles = pd.read_csv(Path(folder) / "ag_news" / "test.csv")["title"].drop_duplicates()
     return {

@@ -9,7 +9,12 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import Stopped, never
-from neuralviz.evaluation.correlation import COEFFICIENTS, SAME, why_undefined
+from neuralviz.evaluation.correlation import (
+    COEFFICIENTS,
+    SAME,
+    ordered_pairs,
+    why_undefined,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -158,8 +163,4 @@ def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def _ordered_one(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
     """The same of one resample of many pairs, from tau-b, in n log n."""
     x, y = np.repeat(x, counts), np.repeat(y, counts)
-    untied = 1.0
-    for values in (x, y):
-        _, sizes = np.unique(values, return_counts=True)
-        untied *= (len(x) * (len(x) - 1) - float(np.sum(sizes * (sizes - 1)))) / 2
-    return float(scipy.stats.kendalltau(x, y, variant="b").statistic) * np.sqrt(untied)
+    return ordered_pairs(float(scipy.stats.kendalltau(x, y, variant="b").statistic), x, y)

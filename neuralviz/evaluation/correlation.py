@@ -78,15 +78,17 @@ def _kendall_c(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
 
     Counting the pairs in and out of order is what takes the time; `kendalltau` would do it again.
     """
-    n = len(x)
-    untied, n_values = [], []
+    n, fewest = len(x), min(len(np.unique(x)), len(np.unique(y)))
+    return float(2 * ordered_pairs(kendall_b, x, y) * fewest / (n**2 * (fewest - 1)))
+
+
+def ordered_pairs(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
+    """Pairs that x and y order alike, less those that they order differently, from tau-b."""
+    n, untied = len(x), []
     for values in (x, y):
         _, counts = np.unique(values, return_counts=True)
         untied.append((n * (n - 1) - float(np.sum(counts * (counts - 1)))) / 2)
-        n_values.append(len(counts))
-    difference = kendall_b * np.sqrt(untied[0] * untied[1])
-    fewest = min(n_values)
-    return float(2 * difference * fewest / (n**2 * (fewest - 1)))
+    return kendall_b * float(np.sqrt(untied[0] * untied[1]))
 
 
 def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:
