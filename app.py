@@ -7,14 +7,15 @@ import streamlit as st
 from neuralviz import ui
 from neuralviz.ui.model_choice import model_sidebar, warm_up
 
+ASSETS = Path(ui.__file__).with_name("assets")
+
 st.set_page_config(
     page_title="neuralviz",
-    page_icon=str(Path(ui.__file__).with_name("assets") / "icon.svg"),
+    page_icon=str(ASSETS / "icon.svg"),
     layout="wide",
     menu_items={"About": "**neuralviz** shows what a language model learns from a text."},
 )
-# Streamlit leaves a fifth of a projected page empty above the title.
-st.html("<style>[data-testid=stMainBlockContainer] { padding-top: 4.2rem; }</style>")
+st.html(ASSETS / "app.css")
 page = st.navigation(
     [
         st.Page(

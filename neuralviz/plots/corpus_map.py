@@ -11,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, SYMBOLS, PointColour
+from neuralviz.plots.standalone import standalone_html
 from neuralviz.plots.theme import (
     BLUE,
     SIGNED_POINTS,
@@ -18,7 +19,6 @@ from neuralviz.plots.theme import (
     YELLOW,
     escape,
     shorten,
-    standalone_html,
     symmetric_range,
 )
 from neuralviz.words import many

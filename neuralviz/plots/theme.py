@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,17 @@ SKY = "#56B4E9"
 YELLOW = "#F0E442"
 BLACK = "#000000"
 _METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
+_METHOD_COLOURS |= {"gradient": "#B3A100"}
 _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
 OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
+
+# What is no method has colours that no method has; all are seen on light and on dark pages.
+LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#7267D8", "#C2607A", "#8B6F5C", "#6E8B3D")
+SIMILAR, DISSIMILAR = "#A34AA0", "#8A9096"  # kinds of pairs
+BEFORE, AFTER = "#8A9096", "#7267D8"
+EPOCH_COLOURS = ["#CFC9F2", "#A79EE6", "#7267D8", "#5A4FC4"]  # from the first to the last
+
+_END_OF_NAME = re.compile(r"[\s,(:]")
 
 FONT = "'Source Sans', 'Source Sans Pro', 'Helvetica Neue', Arial, sans-serif"
 FONT_SIZE = 16  # px: readable from the back of a room
@@ -153,7 +163,7 @@ def method_colour(label: str) -> str:
     Neural embeddings and predictions of tuned models are vermillion, pooled vectors blue, SBERT-WK
     green, concatenated methods purple.
     """
-    name = label.lower().split(" ")[0]
+    name = _END_OF_NAME.split(label.lower(), maxsplit=1)[0]
     return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)
 
 
@@ -176,16 +186,3 @@ def shorten(text: str, n: int) -> str:
     """``text`` on one line and at most ``n`` characters long, cut with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= n else line[: n - 1].rstrip() + "…"
-
-
-def standalone_html(figure: go.Figure) -> str:
-    """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it.
-
-    There is room for what ``layout.meta.from_width`` says of wide pages.
-    """
-    page = style(go.Figure(figure), dark=False)
-    page.update_layout(autosize=True, paper_bgcolor="white", width=None)
-    for _, changes in (page.layout.meta or {}).get("from_width", ()):
-        page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
-    config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
-    return page.to_html(include_plotlyjs=True, config=config)

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_AT_A_TIME = 10_000
+BYTE_ORDER_MARK = "\ufeff"
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -93,9 +94,21 @@ def table_bytes(ending: str, table: pa.Table) -> bytes:
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """A data frame as CSV, its texts and the names of its columns `inert`."""
+    """A data frame as CSV, its texts and the names of its columns `inert`.
+
+    It begins with a byte order mark, without which Excel takes UTF-8 for another encoding.
+    """
     safe = frame.map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
-    return safe.rename(columns=lambda name: inert(str(name))).to_csv(index=False)
+    return BYTE_ORDER_MARK + safe.rename(columns=lambda name: inert(str(name))).to_csv(index=False)
+
+
+def frame_parquet(frame: pd.DataFrame, about: Mapping[str, str] | None = None) -> bytes:
+    """A data frame as parquet; ``about``, by name, stands in the file's metadata."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **(about or {})})
+    file = io.BytesIO()
+    parquet.write_table(table, file)
+    return file.getvalue()
 
 
 def inert(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from neuralviz.plots.theme import standalone_html
-from neuralviz.store.writing import frame_csv
+from neuralviz.plots.standalone import NOTHING, About, file_name, standalone_html
+from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.live_figure import NO_HANDLERS, Handlers, live_figure
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def show_figure(
     height: int = 420,
     alt: str = "",
     handlers: Handlers = NO_HANDLERS,
+    about: About = NOTHING,
     page: Callable[[], str] | None = None,
     more: Sequence[Download] = (),
 ) -> dict[str, Any] | None:
@@ -47,47 +48,58 @@ def show_figure(
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: file name of everything that is downloaded, without ending.
+        name: names everything that is downloaded, without ending; see `file_name`.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
         handlers: as of `live_figure`.
-        page: makes the standalone page; by default it is the figure on white.
+        about: title and settings, for what is downloaded.
+        page: makes the standalone page; by default it is the figure on white, with ``about``.
         more: files that are offered beside these.
 
     Returns:
         The click that caused this run, if any.
     """
     click = live_figure(
-        figure,
-        key=key,
-        height=height,
-        handlers=handlers,
-        alt=alt,
-        name=name,
+        figure, key=key, height=height, handlers=handlers, alt=alt, name=name, footer=about.line
     )
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
-        make_page = page or (lambda: standalone_html(figure))
-        _download("Figure (HTML)", make_page, f"{name}.html", "text/html", key)
+        make_page = page or (lambda: standalone_html(figure, about))
+        download("Figure (HTML)", make_page, f"{name}.html", key=key)
         if numbers is not None:
-            make = numbers if callable(numbers) else lambda: numbers
-            _download(
-                "Numbers (CSV)",
-                lambda: frame_csv(make()),
-                f"{name}.csv",
-                "text/csv",
-                key,
-            )
-            _download(
-                "Numbers (Parquet)",
-                lambda: make().to_parquet(index=False),
-                f"{name}.parquet",
-                "application/vnd.apache.parquet",
-                key,
-            )
+            download_table("Numbers", numbers, name, key=key, about=about)
         for file in more:
-            _download(file.label, file.make, f"{name} embeddings.{file.ending}", None, key)
+            download(file.label, file.make, f"{name} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
+
+
+def download_table(
+    label: str,
+    table: pd.DataFrame | Callable[[], pd.DataFrame],
+    name: str,
+    *,
+    key: str,
+    about: About = NOTHING,
+) -> None:
+    """Two buttons: a table as CSV, and as parquet with ``about`` in its metadata.
+
+    Args:
+        label: what the table is, before the names of the formats.
+        table: or what makes it when it is downloaded.
+        name: of the files, without ending.
+        key: begins the keys of the buttons.
+        about: title and settings.
+    """
+    make = table if callable(table) else lambda: table
+    said = {"title": about.title, **about.settings} if about != NOTHING else {}
+    download(f"{label} (CSV)", lambda: frame_csv(make()), f"{name}.csv", key=key)
+    download(f"{label} (Parquet)", lambda: frame_parquet(make(), said), f"{name}.parquet", key=key)
+
+
+def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:
+    """A button whose file is made when it is pressed, without running the page again."""
+    file = file_name(name)
+    st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
 
 
 @contextmanager
@@ -100,12 +112,3 @@ def swiped(key: str, least: int) -> Iterator[None]:
             f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
         )
         yield
-
-
-def _download(
-    label: str, make: Callable[[], str | bytes], file_name: str, mime: str | None, key: str
-) -> None:
-    """A button whose file is made when it is pressed, without running the page again."""
-    st.download_button(
-        label, make, file_name, mime, key=f"{key}-{file_name}", on_click="ignore", width="stretch"
-    )

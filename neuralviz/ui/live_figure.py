@@ -14,13 +14,15 @@ import streamlit as st
 import streamlit.components.v1
 import streamlit.components.v2
 
-from neuralviz.plots.theme import templates_json, unstyled_json
+from neuralviz.plots.standalone import file_name
+from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import plotly.graph_objects as go
 
+FOOTER_LENGTH = 160
 _ASSETS = Path(__file__).with_name("assets")
 _PLOTLY = Path(plotly.__file__).with_name("package_data")
 
@@ -64,6 +66,7 @@ def live_figure(
     handlers: Handlers = NO_HANDLERS,
     alt: str = "",
     name: str = "",
+    footer: str = "",
 ) -> dict[str, Any] | None:
     """Draw ``figure``, or bring the one drawn under ``key`` up to date.
 
@@ -77,7 +80,8 @@ def live_figure(
         height: px, kept from the first moment.
         handlers: of clicks, selections and hovering.
         alt: what a screen reader says; the figure's title if empty.
-        name: file name of the pictures, without ending; ``key`` if empty.
+        name: names the pictures, without ending; ``key`` if empty. See `file_name`.
+        footer: how it was made, for below the pictures.
 
     Returns:
         The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
@@ -94,7 +98,8 @@ def live_figure(
         "digest": f"{hashlib.blake2b(drawn, digest_size=16).hexdigest()} {height}",
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={version('plotly')}",
         "alt": alt or figure.layout.title.text or key,
-        "name": name or key,
+        "name": file_name(name or key),
+        "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click != "ignore",
         "selects": handlers.select != "ignore",
         "hovers": handlers.hover != "ignore",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from neuralviz.errors import NeuralvizError
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # links and arrows
@@ -45,6 +48,20 @@ def _leave_automatic_pages() -> None:
     if PagesManager.uses_pages_directory:
         PagesManager.uses_pages_directory = False
         st.rerun()
+
+
+@contextmanager
+def dimmed(key: str, when: bool) -> Iterator[None]:
+    """A place for results, which fade when they belong to other texts or settings than asked for.
+
+    Args:
+        key: names the place on the page.
+        when: whether they do.
+    """
+    # the same elements either way, so that no figure is drawn anew
+    st.html(f"<style>.st-key-result-{key} {{ opacity: {0.4 if when else 1} }}</style>")
+    with st.container(key=f"result-{key}"):
+        yield
 
 
 def plain(text: str) -> str:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.plots.point_colours import by_category
+from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.live_figure import Handlers, live_figure
 
@@ -81,5 +82,6 @@ show_figure(
     key="bars",
     numbers=pd.DataFrame({"word": ["one", "two"], "n": [1, 2]}),
     name="two bars",
+    about=About("Two words & more", {"counted": "by hand"}),
     height=300,
 )

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import pandas as pd
 import pytest
+from pyarrow import parquet
 
 from tests.browser.conftest import leave
 from tests.support.app import settled
@@ -128,14 +128,15 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
 
     chart = figures.locator(DRAWN).last
     for title, name, start in [
-        ("Download as PNG", "two bars.png", b"\x89PNG"),
-        ("Download as SVG", "two bars.svg", b"<svg"),
+        ("Download as PNG", "two-bars.png", b"\x89PNG"),
+        ("Download as SVG", "two-bars.svg", b"<svg"),
     ]:
         chart.hover()
         with figures.expect_download() as picture:
             chart.locator(f"[data-title='{title}']").click()
         assert picture.value.suggested_filename == name
         assert content(picture.value).startswith(start)
+    assert b"counted: by hand" in content(picture.value)
     assert chart.locator("[data-title*='loud']").count() == 0  # nothing is sent anywhere
 
     figures.get_by_role("button", name="Download", exact=True).click()
@@ -144,9 +145,13 @@ def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
         with figures.expect_download() as file:
             figures.get_by_role("button", name=label).click()
         files[file.value.suggested_filename] = content(file.value)
-    assert b"Plotly.newPlot" in files["two bars.html"]
-    assert files["two bars.csv"] == b"word,n\none,1\ntwo,2\n"
-    assert pd.read_parquet(io.BytesIO(files["two bars.parquet"]))["n"].tolist() == [1, 2]
+    for said in (b"Plotly.newPlot", b"<h1>Two words &amp; more</h1>", b"<dd>by hand</dd>"):
+        assert said in files["two-bars.html"]
+    assert files["two-bars.csv"] == b"\xef\xbb\xbfword,n\none,1\ntwo,2\n"
+    table = parquet.read_table(io.BytesIO(files["two-bars.parquet"]))
+    assert table["n"].to_pylist() == [1, 2]
+    assert table.schema.metadata[b"title"] == b"Two words & more"
+    assert table.schema.metadata[b"counted"] == b"by hand"
 
 
 ONE, OTHER = "[aria-label='map one']", "[aria-label='map other']"

@@ -11,7 +11,8 @@ import pytest
 from neuralviz.plots.corpus_map import FADED, Standout, map_figure, marker_look
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, by_category, by_number
-from neuralviz.plots.theme import SIGNED_POINTS, method_colour, standalone_html, style
+from neuralviz.plots.standalone import standalone_html
+from neuralviz.plots.theme import SIGNED_POINTS, method_colour, style
 
 
 def points(n: int, dimensions: int = 2) -> np.ndarray:

@@ -8,10 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
+from neuralviz.plots.standalone import file_name, standalone_html
 from neuralviz.plots.theme import (
     escape,
+    method_colour,
     shorten,
-    standalone_html,
     style,
     symmetric_range,
     templates_json,
@@ -57,3 +58,15 @@ def test_the_page_to_take_away_needs_no_network_and_runs_no_text() -> None:
     assert "<script>alert" not in page
     assert "<script src=" not in page
     assert figure.layout.paper_bgcolor is None
+
+
+def test_names_of_files_have_no_spaces() -> None:
+    assert file_name("products sbert-wk, novelty") == "products-sbert-wk-novelty"
+    assert file_name("neural+mean") == "neural+mean"
+    assert file_name("../…/ ") == "neuralviz"
+
+
+def test_a_method_keeps_its_colour_whatever_stands_behind_its_name() -> None:
+    for plain, label in (("sbert-wk", "sbert-wk, novelty"), ("gradient", "gradient: rank")):
+        assert method_colour(label) == method_colour(plain) != method_colour("neural")
+    assert method_colour("neural, fast") == method_colour("neural")

@@ -57,7 +57,7 @@ def test_jsonl_and_parquet_keep_everything():
 
 def test_data_frames_are_inert_too():
     frame = pd.DataFrame({"text": ["=1", "a"], "@n": [-1.5, 2.0]})
-    assert frame_csv(frame).splitlines() == ["text,'@n", "'=1,-1.5", "a,2.0"]
+    assert frame_csv(frame).splitlines() == ["\ufefftext,'@n", "'=1,-1.5", "a,2.0"]
     assert frame["text"][0] == "=1"
 
 

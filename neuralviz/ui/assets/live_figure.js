@@ -18,6 +18,20 @@ function loadPlotly(path) {
   return window.neuralvizPlotly
 }
 
+const FOOTER = 28 // px
+
+// How it was made, below the picture; returns how many px that takes.
+function addFooter(node, layout) {
+  if (!node.spec.footer) return 0
+  const { b: below } = node._fullLayout._size
+  const paper = { xref: "paper", yref: "paper", xanchor: "left", yanchor: "top", showarrow: false }
+  const line = { text: node.spec.footer, x: 0, y: 0, yshift: -below, font: { size: 12 }, ...paper }
+  layout.annotations = [...(layout.annotations ?? []), line]
+  layout.margin = { ...layout.margin, b: below + FOOTER }
+  layout.height += FOOTER
+  return FOOTER
+}
+
 function pictureButton(Plotly, node, format, icon) {
   return {
     name: `picture-${format}`,
@@ -26,7 +40,8 @@ function pictureButton(Plotly, node, format, icon) {
     click: () => {
       const page = getComputedStyle(node).getPropertyValue("--st-background-color")
       const layout = { ...node.layout, paper_bgcolor: page.trim() || "white" }
-      const { width, height } = node.getBoundingClientRect()
+      const { width, height: drawn } = node.getBoundingClientRect()
+      const height = drawn + addFooter(node, layout)
       const options = { format, width, height, scale: 2, filename: node.spec.name }
       Plotly.downloadImage({ data: node.data, layout }, options)
     },

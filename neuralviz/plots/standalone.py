@@ -1,0 +1,82 @@
+"""Figures as pages of their own, which say what they show and how it was made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+
+import plotly.graph_objects as go
+
+from neuralviz import __version__
+from neuralviz.plots.theme import FONT, style
+
+_NOT_IN_FILE_NAMES = re.compile(r"[^\w.+]+")
+
+
+@dataclass(frozen=True)
+class About:
+    """What a figure says of itself where the app is not around it.
+
+    Attributes:
+        title: in a few words; plain text.
+        settings: how it was made, by name: methods, model, what else changes the result.
+    """
+
+    title: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """The settings on one line."""
+        return " · ".join(f"{name}: {value}" for name, value in self.settings.items())
+
+
+NOTHING = About()
+
+
+def standalone_html(figure: go.Figure, about: About = NOTHING) -> str:
+    """A page with ``figure`` on white that needs no network: plotly.js, about 5 MB, is in it.
+
+    Title and settings stand above it, the day and the version below it. There is room for what
+    ``layout.meta.from_width`` says of wide pages.
+    """
+    page = style(go.Figure(figure), dark=False)
+    page.update_layout(autosize=True, paper_bgcolor="white", width=None)
+    for _, changes in (page.layout.meta or {}).get("from_width", ()):
+        page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
+    config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
+    drawn = page.to_html(full_html=False, include_plotlyjs=True, config=config)
+    settings = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.settings.items()
+    )
+    title = escape(about.title or figure.layout.title.text or "neuralviz")
+    heading = f"<h1>{title}</h1>" if about.title else ""
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
+h1 {{ font-size: 1.5rem; margin: 0 0 .5rem }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0 0 1rem }}
+dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top: 1rem }}
+</style>
+</head>
+<body>
+{heading}
+<dl>{settings}</dl>
+{drawn}
+<footer>neuralviz {__version__}, {datetime.now(UTC):%Y-%m-%d}</footer>
+</body>
+</html>
+"""
+
+
+def file_name(name: str) -> str:
+    """``name`` in small letters, with hyphens for whatever is no letter, digit, + or full stop."""
+    return _NOT_IN_FILE_NAMES.sub("-", name).strip("-.").lower() or "neuralviz"

@@ -1,0 +1,18 @@
+"""What a page shows, said in a sentence above its figures."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+
+def show_point(sentence: str, *, key: str) -> None:
+    """Say what the figures below show, in large type; on the stage, it is their headline.
+
+    Args:
+        sentence: one or two, made from the numbers that are shown; markdown, so that texts of
+            users go through `plain`. Nothing is shown when it is empty.
+        key: names it on the page.
+    """
+    if sentence:
+        with st.container(key=f"point-{key}"):
+            st.markdown(sentence)
