@@ -6,6 +6,7 @@ import streamlit as st
 
 from neuralviz import ui
 from neuralviz.ui.model_choice import model_sidebar, warm_up
+from neuralviz.ui.stage import stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 
@@ -32,6 +33,7 @@ page = st.navigation(
         st.Page("pages/how_it_works.py", title="How it works", icon=":material/school:"),
     ]
 )
+stage_switch()
 model_sidebar()
 warm_up()
 page.run()

@@ -5,26 +5,23 @@ from __future__ import annotations
 from neuralviz.ui.how_it_works.main import show
 from neuralviz.ui.page import page_header
 
+page_header(
+    "How it works",
+    (
+        "How does a text become a neural embedding? A language model trains on the text for a "
+        "few seconds, and the change in its weights *is* the embedding. Follow every step, "
+        "with the real numbers of the selected model."
+    ),
+    (
+        "$$E = \\frac{E_c}{|E_c|}, \\qquad "
+        "E_c = \\mathrm{concat}_j \\frac{W'_j - W_j}{|W'_j - W_j|}$$\n\n"
+        "$W_j$ are the weights of layer $j$ before micro-tuning on the text, $W'_j$ after it."
+    ),
+    (
+        "Use *Next* and *Back*, the arrow keys or the step numbers. *Stage* (or S) fills "
+        "the screen with the figure, in large type. The formula is below each figure."
+    ),
+    "Neural Embeddings for Text, section 2 (Equation 1)",
+)
 
-def header() -> None:
-    page_header(
-        "How it works",
-        (
-            "How does a text become a neural embedding? A language model trains on the text for a "
-            "few seconds, and the change in its weights *is* the embedding. Follow every step, "
-            "with the real numbers of the selected model."
-        ),
-        (
-            "$$E = \\frac{E_c}{|E_c|}, \\qquad "
-            "E_c = \\mathrm{concat}_j \\frac{W'_j - W_j}{|W'_j - W_j|}$$\n\n"
-            "$W_j$ are the weights of layer $j$ before micro-tuning on the text, $W'_j$ after it."
-        ),
-        (
-            "Use *Next* and *Back*, the arrow keys or the step numbers. *Presentation mode* "
-            "shows only the figure, in large type. The formula is below each figure."
-        ),
-        "Neural Embeddings for Text, section 2 (Equation 1)",
-    )
-
-
-show(header)
+show()

@@ -1,4 +1,4 @@
-"""The whole way from a text to the product with another, as a run."""
+"""The whole way from a text to its products with others, as a run."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WalkThrough(LatestTask["Walkthrough"]):
-    """Micro-tune on two short texts and keep every number."""
+    """Micro-tune on short texts and keep every number.
+
+    Attributes:
+        texts: the one that is followed, and those that it is compared with.
+    """
 
     is_short: ClassVar[bool] = True
 
     model: ModelRef
-    first: str
-    second: str
+    texts: tuple[str, ...]
 
     @property
     def label(self) -> str:
@@ -34,4 +37,4 @@ class WalkThrough(LatestTask["Walkthrough"]):
         from neuralviz.micro_tuning import walkthrough
 
         model = shared_model(self.model.id)
-        yield walkthrough.walk_through(model, self.first, self.second, should_stop=should_stop)
+        yield walkthrough.walk_through(model, self.texts, should_stop=should_stop)

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 from torch import nn
-from transformers.modeling_outputs import BaseModelOutput
+
+from neuralviz.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+with quiet_transformers():
+    from transformers.modeling_outputs import BaseModelOutput
 
 
 @dataclass(eq=False)

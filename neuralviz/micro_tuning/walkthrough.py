@@ -1,4 +1,4 @@
-"""The whole way from a text to the product with another, with every number that occurs on it."""
+"""The whole way from a text to its products with others, with every number that occurs on it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neuralviz.errors import ShouldStop
     from neuralviz.models import LanguageModel
 
@@ -27,10 +29,10 @@ MAX_TOKENS = 64
 
 @dataclass(frozen=True, eq=False)
 class Walkthrough:
-    """Two texts micro-tuned on, and what was met on the way of the first.
+    """Texts micro-tuned on, and what was met on the way of the first.
 
     Attributes:
-        tuning: the run on both texts.
+        tuning: the run on all texts.
         inputs: the masked inputs of the first text.
         before, after: what the model predicts at the first text's masked positions.
         words_before, words_after: [position][top] the likeliest tokens there, in words.
@@ -72,9 +74,9 @@ class Walkthrough:
         )
 
     @property
-    def product(self) -> float:
-        """Of the two embeddings, -1 … 1."""
-        return float(self.tuning.products[0, 1])
+    def products(self) -> np.ndarray:
+        """[text] cosine similarities of the first text's embedding to the others', -1 … 1."""
+        return self.tuning.products[0, 1:]
 
     def first_step(self, layer: int, neuron: int) -> AdamWStep:
         """What the first optimiser step does to one weight."""
@@ -114,18 +116,16 @@ class AdamWStep:
 
 def walk_through(
     model: LanguageModel,
-    first: str,
-    second: str,
+    texts: Sequence[str],
     epochs: int = 10,
     *,
     should_stop: ShouldStop = never,
 ) -> Walkthrough:
-    """Micro-tune on two short texts, as the paper does by default, and keep every number.
+    """Micro-tune on short texts, as the paper does by default, and keep every number.
 
     Args:
         model: to be tuned.
-        first: the text that is followed.
-        second: the one that its embedding is compared with.
+        texts: the one that is followed, and those that its embedding is compared with.
         epochs: of the tuning.
         should_stop: asked before every pass through the network.
 
@@ -133,14 +133,14 @@ def walk_through(
         TextError: a text is empty or has more than 64 tokens.
         Stopped: ``should_stop`` said so.
     """
-    for number, text in enumerate(tokenize(model, [first, second]), 1):
+    for number, text in enumerate(tokenize(model, list(texts)), 1):
         if len(text) > MAX_TOKENS:
             raise TextError(
                 f"Text {number} has {len(text):,} tokens. This page accepts texts of up to "
                 f"{MAX_TOKENS} tokens; use the Micro-tuning page for longer ones."
             )
     events = list(
-        micro_tune(model, [first, second], epochs=epochs, with_deltas=True, should_stop=should_stop)
+        micro_tune(model, list(texts), epochs=epochs, with_deltas=True, should_stop=should_stop)
     )
     tuning = finished(events)
     text, settings = tuning.texts[0], tuning.settings

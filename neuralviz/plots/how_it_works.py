@@ -8,13 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from neuralviz.plots.theme import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
+    AFTER,
+    BEFORE,
+    LAYER_COLOURS,
     VERMILLION,
-    YELLOW,
     escape,
     shorten,
     symmetric_range,
@@ -24,23 +21,12 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-BEFORE, AFTER = "#8A9096", VERMILLION
-LAYER_COLOURS = (SKY, PURPLE, ORANGE, GREEN, BLUE, YELLOW)
 EMBEDDING_COLUMNS = 48
 
 
 def layer_label(name: str) -> str:
     """The end of a parameter's name: ``LayerNorm.weight``."""
     return ".".join(name.split(".")[-2:])
-
-
-def for_stage(figure: go.Figure) -> go.Figure:
-    """Larger letters, for the back row; in place, and returned."""
-    figure.update_layout(font_size=24, legend_font_size=22, hoverlabel_font_size=22)
-    figure.update_xaxes(tickfont_size=20, title_font_size=22)
-    figure.update_yaxes(tickfont_size=20, title_font_size=22)
-    figure.update_traces(colorbar_tickfont_size=20, selector={"type": "heatmap"})
-    return figure
 
 
 def way_figure(stations: Sequence[str]) -> go.Figure:
@@ -212,7 +198,7 @@ def delta_figure(deltas: np.ndarray) -> go.Figure:
     figure.update_layout(
         margin={"l": 8, "r": 8, "t": 16, "b": 60},
         xaxis={"title": {"text": "neuron"}, "showgrid": False, "zeroline": False},
-        yaxis={"title": {"text": "epoch"}, "autorange": "reversed", "showgrid": False,
+        yaxis={"title": {"text": "epoch"}, "showgrid": False,
                "zeroline": False, "dtick": max(1, n_epochs // 10)},
     )  # fmt: skip
     return figure
@@ -293,41 +279,47 @@ def embedding_figure(embedding: np.ndarray) -> go.Figure:
 
 
 def product_figure(
-    names: Sequence[str], sizes: Sequence[int], first: np.ndarray, second: np.ndarray
+    names: Sequence[str], sizes: Sequence[int], first: np.ndarray, others: Sequence[np.ndarray]
 ) -> go.Figure:
-    """The cosine similarity of two embeddings as it adds up, value by value.
+    """The cosine similarities of an embedding to others as they add up, value by value.
 
     Args:
         names: [layer].
         sizes: [layer] values that each layer has in the embedding.
-        first, second: [dim] embeddings.
+        first: [dim] the embedding.
+        others: [text] [dim] the others; the sum of the first of them has the layers' colours, the
+            other sums are dashed.
     """
-    sums = np.append(0.0, np.cumsum(first * second))
     ends = np.cumsum(sizes)
     figure = go.Figure()
-    colours = _layer_colours(len(names))
-    for name, size, end, colour in zip(names, sizes, ends, colours, strict=True):
-        part = sums[end] - sums[end - size]
+    for text, other in enumerate(others, 2):
+        sums = np.append(0.0, np.cumsum(first * other))
+        is_main = text == 2
+        colours = _layer_colours(len(names)) if is_main else [BEFORE] * len(names)
+        for name, size, end, colour in zip(names, sizes, ends, colours, strict=True):
+            part = sums[end] - sums[end - size]
+            figure.add_scatter(
+                x=np.arange(end - size, end + 1),
+                y=sums[end - size : end + 1],
+                mode="lines",
+                line={"color": colour, "width": 4} | ({} if is_main else {"dash": "dot"}),
+                name=f"{layer_label(name)} {number(part, '+.3f')}",
+                showlegend=is_main,
+                hovertemplate=f"text {text}, after %{{x}} values<br>%{{y:.3f}}<extra></extra>",
+            )
         figure.add_scatter(
-            x=np.arange(end - size, end + 1),
-            y=sums[end - size : end + 1],
-            mode="lines",
-            line={"color": colour, "width": 4},
-            name=f"{layer_label(name)} {number(part, '+.3f')}",
-            hovertemplate="after %{x} values<br>%{y:.3f}<extra></extra>",
-        )
-    figure.add_scatter(
-        x=[ends[-1]], y=[sums[-1]], mode="markers+text",
-        text=[f"<b>{number(sums[-1], '.3f')}</b>  "],
-        textposition="middle left", textfont_size=26, marker={"size": 16, "color": VERMILLION},
-        showlegend=False, cliponaxis=False,
-        hovertemplate="cosine similarity: %{y:.3f}<extra></extra>",
-    )  # fmt: skip
+            x=[ends[-1]], y=[sums[-1]], mode="markers+text",
+            text=[f"<b>text {text}: {number(sums[-1], '.3f')}</b>"],
+            textposition="middle right", textfont_size=20,
+            marker={"size": 16, "color": colours[-1]}, showlegend=False, cliponaxis=False,
+            hovertemplate=f"cosine similarity to text {text}: %{{y:.3f}}<extra></extra>",
+        )  # fmt: skip
     figure.update_layout(
         margin={"l": 8, "r": 16, "t": 24, "b": 120},
-        xaxis={"title": {"text": "values summed"}, "showgrid": False, "zeroline": False},
+        xaxis={"title": {"text": "values summed"}, "showgrid": False, "zeroline": False,
+               "range": [0, ends[-1] * 1.2]},
         yaxis={"title": {"text": "running sum"}},
-    )
+    )  # fmt: skip
     return figure
 
 

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
+import streamlit.components.v2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_switch = streamlit.components.v2.component(
+    "neuralviz_stage",
+    html="<button class='neuralviz-stage-switch' title='Full screen (S)'>Stage</button>",
+    js=(Path(__file__).with_name("assets") / "stage.js").read_text("utf-8"),
+    isolate_styles=False,
+)
+
+
+def stage_switch() -> None:
+    """The button that opens the stage, as do the key S and ``?stage`` in a link.
+
+    The arrow keys change slides there; Escape leaves it.
+
+    Behind the last slide, *Right* presses the page's button with the key ``stage-next``, else the
+    one with ``tour-next``; before the first, *Left* presses ``stage-back`` or ``tour-back``.
+    """
+    _switch(key="stage-switch")
 
 
 @contextmanager

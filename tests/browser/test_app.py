@@ -93,6 +93,40 @@ def test_every_page_fits_whichever_is_opened_first(page: Page, address: str) -> 
     assert {where: what for where, what in found.items() if what} == {}
 
 
+def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
+    page: Page, address: str
+) -> None:
+    """Large type, the whole screen, nothing else; by a link, a key and the button."""
+    page.goto(f"{address}/how_it_works?step=4&stage")
+    page.locator("html[data-stage] .main-svg").first.wait_for(timeout=MINUTE)
+    heading, sidebar = page.locator("h3").first, page.get_by_test_id("stSidebar")
+    expect(heading).to_have_text("4. Loss")
+    expect(sidebar).to_be_hidden()
+    expect(page.get_by_role("button", name="Download", exact=True)).to_be_hidden()
+    large = """() => {
+        const {width, height, bottom} = document.querySelector('.main-svg').getBoundingClientRect()
+        const letters = document.querySelector('.xtick text').style.fontSize
+        return width > 1300 && height > 380 && bottom <= 900 && parseFloat(letters) >= 26
+    }"""
+    page.wait_for_function(large)
+    page.keyboard.press("ArrowRight")  # what more this step tells
+    expect(heading).to_be_hidden()
+    page.keyboard.press("PageDown")  # as the presenters' remote controls do
+    expect(heading).to_have_text("5. Weights before and after")
+    page.keyboard.press("ArrowLeft")
+    expect(heading).to_have_text("4. Loss")
+    page.keyboard.press("Escape")
+    expect(sidebar).to_be_visible()
+    page.wait_for_function(
+        "document.querySelector('.main-svg').getBoundingClientRect().width < 1200"
+    )
+    assert page.locator("[data-stale='true']").count() == 0
+    page.get_by_role("button", name="Stage", exact=True).click()
+    expect(sidebar).to_be_hidden()
+    page.keyboard.press("s")
+    expect(sidebar).to_be_visible()
+
+
 def test_the_example_is_there_and_tuning_a_text_keeps_zoom_and_places(
     page: Page, address: str
 ) -> None:

@@ -14,7 +14,9 @@ def model(bundled):
 
 @pytest.fixture(scope="module")
 def walk(model):
-    return walk_through(model, "A cat purrs on the warm mat.", "The dog sleeps.", epochs=3)
+    return walk_through(
+        model, ["A cat purrs on the warm mat.", "The dog sleeps.", "Rain."], epochs=3
+    )
 
 
 def test_the_predictions_give_the_loss_that_was_tuned_on(walk):
@@ -36,7 +38,7 @@ def test_every_step_leads_to_the_embedding_and_the_product(walk):
     assert joined @ joined == pytest.approx(3, abs=1e-5)
     embedding = joined / np.linalg.norm(joined)
     np.testing.assert_allclose(embedding, walk.tuning.embeddings[0], atol=1e-6)
-    assert walk.product == pytest.approx(embedding @ walk.tuning.embeddings[1], abs=1e-6)
+    assert walk.products == pytest.approx(walk.tuning.embeddings[1:] @ embedding, abs=1e-6)
 
 
 def test_words_are_those_of_the_vocabulary(walk, model):
@@ -45,9 +47,9 @@ def test_words_are_those_of_the_vocabulary(walk, model):
 
 def test_long_and_empty_texts_are_refused(model):
     with pytest.raises(TextError, match="Text 2 has 100 tokens"):
-        walk_through(model, "A cat.", "cat " * 100)
+        walk_through(model, ["A cat.", "cat " * 100])
     with pytest.raises(TextError, match="Text 1 is empty"):
-        walk_through(model, " ", "A cat.")
+        walk_through(model, [" ", "A cat."])
 
 
 def test_it_can_be_stopped_before_every_pass(model):
@@ -58,9 +60,9 @@ def test_it_can_be_stopped_before_every_pass(model):
         passes += 1
         return False
 
-    walk_through(model, "A cat.", "A dog.", epochs=2, should_stop=count)
+    walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=count)
     assert passes >= 4
     for last in range(1, passes + 1):
         answers = iter([False] * (last - 1) + [True])
         with pytest.raises(Stopped):
-            walk_through(model, "A cat.", "A dog.", epochs=2, should_stop=answers.__next__)
+            walk_through(model, ["A cat.", "A dog."], epochs=2, should_stop=answers.__next__)

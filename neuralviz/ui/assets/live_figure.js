@@ -1,6 +1,7 @@
 // One persistent node a figure: Plotly.react brings it up to date, so zoom and hover stay.
 // TEMPLATES, of light and of dark pages, is put in front of this file.
 
+const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
 
 function loadPlotly(path) {
@@ -76,14 +77,48 @@ function themeOf(node) {
   return getComputedStyle(node).colorScheme === "dark" ? "dark" : "light"
 }
 
-function layoutFor(node) {
-  const layout = { ...structuredClone(node.figure.layout), ...node.spec.layout }
-  layout.template = structuredClone(TEMPLATES[node.theme])
-  for (const [path, value] of changesFor(node).flatMap(Object.entries)) {
+function change(layout, changes) {
+  for (const [path, value] of Object.entries(changes)) {
     const keys = path.split(".")
     const last = keys.pop()
     keys.reduce((part, key) => (part[key] ??= {}), layout)[last] = value
   }
+}
+
+// All letters of a figure, as many times as large; what is data stays out of it.
+function enlarge(part, times) {
+  for (const [name, value] of Object.entries(part ?? {})) {
+    if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) continue
+    if (/font$/.test(name) && typeof value.size === "number") value.size *= times
+    enlarge(value, times)
+  }
+}
+
+// On the stage a figure is as high as its place there (stage.js says how high), its letters are
+// large, and layout.meta.stage, as {"path.of.attribute": value}, says what else is different.
+function putOnStage(node, layout) {
+  layout.height = node.stageHeight
+  const { meta, ...all } = layout // the template among them
+  enlarge(all, STAGE_TIMES)
+  layout.template.layout.margin.t *= STAGE_TIMES
+  layout.margin &&= { ...layout.margin, t: (layout.margin.t ?? 44) * STAGE_TIMES }
+  change(layout, node.figure.layout.meta?.stage ?? {})
+}
+
+function dataFor(node) {
+  if (!node.stageHeight) return node.figure.data
+  return node.figure.data.map((trace) => {
+    const letters = structuredClone({ textfont: trace.textfont, colorbar: trace.colorbar })
+    enlarge(letters, STAGE_TIMES)
+    return { ...trace, ...JSON.parse(JSON.stringify(letters)) }
+  })
+}
+
+function layoutFor(node) {
+  const layout = { ...structuredClone(node.figure.layout), ...node.spec.layout }
+  layout.template = structuredClone(TEMPLATES[node.theme])
+  for (const changes of changesFor(node)) change(layout, changes)
+  if (node.stageHeight) putOnStage(node, layout)
   // A changed figure says itself what is selected: no lasso drawn on the last one stays.
   layout.selectionrevision = node.spec.digest
   if (window.matchMedia("(pointer: coarse)").matches && !layout.scene) {
@@ -98,7 +133,9 @@ function draw(Plotly, node) {
   node.config ??= configuration(Plotly, node)
   node.changes = changesFor(node).length
   node.theme = themeOf(node)
-  return Plotly.react(node, node.figure.data, layoutFor(node), node.config)
+  node.stageHeight = Number(node.dataset.stageHeight ?? 0)
+  node.style.height = `${node.stageHeight || node.spec.layout.height}px`
+  return Plotly.react(node, dataFor(node), layoutFor(node), node.config)
 }
 
 function plain(value) {
@@ -163,6 +200,13 @@ function listen(Plotly, node) {
   const app = document.querySelector("[data-testid=stApp]") // gets another class with a theme
   node.themes.observe(app, { attributeFilter: ["class"] })
 
+  node.onStage = () => {
+    if (Number(node.dataset.stageHeight ?? 0) === node.stageHeight) return
+    node.stale = true
+    drawLatest(Plotly, node)
+  }
+  window.addEventListener("neuralviz-stage", node.onStage)
+
   // A redraw would end a drag that is under way: it waits until the pointer is let go.
   node.addEventListener("pointerdown", () => {
     node.held = true
@@ -212,6 +256,7 @@ function leave(node) {
   clearTimeout(node.resting)
   node.observer?.disconnect()
   node.themes?.disconnect()
+  window.removeEventListener("neuralviz-stage", node.onStage)
   window.Plotly?.purge(node)
   for (const canvas of canvases) {
     const context = canvas.getContext("webgl2") ?? canvas.getContext("webgl")
@@ -225,7 +270,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const read = (bytes) => JSON.parse(new TextDecoder().decode(bytes))
   node.spec = read(data.subarray(0, end))
   node.send = setTriggerValue
-  node.style.height = `${node.spec.layout.height}px`
+  node.style.height = `${node.stageHeight || node.spec.layout.height}px`
   node.setAttribute("aria-label", node.spec.alt)
   if (node.spec.digest !== node.digest) {
     node.digest = node.spec.digest

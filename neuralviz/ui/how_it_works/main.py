@@ -13,57 +13,55 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS
 from neuralviz.ui.model_choice import chosen_model_id, may_load
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 RUNS = SessionRuns(PAGE, kept=8)
 PATIENCE = 0.5  # seconds
-FIELDS = ("First text", "Second text")
-PAIRS = {
-    "Similar": ("A dog chased the ball across the park.", "The dog ran after a ball in the park."),
+FIELDS = ("First text", "Second text", "Unrelated text")
+EXAMPLES = {
+    "Similar": (
+        "A dog chased the ball across the park.",
+        "The dog ran after a ball in the park.",
+        "Our train to the coast was an hour late.",
+    ),
     "One word, two meanings": (
         "The bank raised its interest rates.",
         "They sat on the bank of the river.",
+        "My sister plays the violin every evening.",
     ),
     "Same words": (
         "A dog chased the ball across the park.",
         "The ball chased a dog across the park.",
+        "Our train to the coast was an hour late.",
     ),
 }
 
 
-def show(header: Callable[[], None]) -> None:
-    """The way, one step at a time.
-
-    Args:
-        header: draws title and explanation, which the stage does without.
-    """
-    top = st.container()  # empty on the stage, and only the navigation knows of it
-    number, on_stage = _navigation()
-    with top:
-        if not on_stage:
-            header()
+def show() -> None:
+    """The way, one step at a time."""
+    place = st.container()
+    number = _navigation()
     body = st.container()
-    with st.container() if on_stage else top:
-        first, second = _texts()
+    with place:
+        texts = _texts()
     with body:
         model_id = chosen_model_id()
         if not may_load(model_id):
             return
-        run = RUNS.start(WalkThrough(ModelRef.now(model_id), first, second))
+        run = RUNS.start(WalkThrough(ModelRef.now(model_id), tuple(texts)))
         walks = [earlier.result for earlier in RUNS.all() if earlier.result is not None]
         last: Walkthrough | None = walks[-1] if walks else None
         words = Words(
-            begins="Micro-tuning on both texts …",
+            begins="Micro-tuning on the texts …",
             after_error="Showing the last valid texts." if last is not None else "",
             done=lambda _: "",
         )
-        step = partial(_show_step, number, last, on_stage=on_stage)
-        run_panel(RUNS, run, step, words=words, patience=PATIENCE)
+        run_panel(RUNS, run, partial(_show_step, number, last), words=words, patience=PATIENCE)
 
 
 def _show_step(
@@ -71,46 +69,42 @@ def _show_step(
     last: Walkthrough | None,
     result: Walkthrough | None,
     live: bool,
-    *,
-    on_stage: bool,
 ) -> None:
     walk = result or last
     if walk is None:
         return
     step = STEPS[number - 1]
-    st.subheader(f"{number}. {step.title}", anchor=False)
-    st.markdown(step.sentence)
-    step.show(walk)
-    if not on_stage:
-        with st.expander("The formula", icon=":material/function:"):
-            st.markdown(step.formula)
-            st.caption(f"Neural Embeddings for Text, {step.source}")
+    with slide("step"):
+        st.subheader(f"{number}. {step.title}", anchor=False)
+        show_point(step.point(walk), key=f"{PAGE}-step")
+        st.markdown(step.sentence)
+        step.show(walk)
+    if step.more is not None:
+        with slide("step-more"):
+            step.more(walk)
+    with st.expander("The formula", icon=":material/function:"):
+        st.markdown(step.formula)
+        st.caption(f"Neural Embeddings for Text, {step.source}")
 
 
 def _texts() -> list[str]:
-    with st.expander("Edit the two texts", icon=":material/edit:", expanded=False):
+    with st.expander("Edit the texts", icon=":material/edit:", expanded=False):
         with st.container(horizontal=True):
-            for name in PAIRS:
-                st.button(name, on_click=_open_pair, args=(name,), key=f"{PAGE}-{name}")
-        return text_fields(PAGE, dict(zip(FIELDS, PAIRS["Similar"], strict=True)))
+            for name in EXAMPLES:
+                st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")
+        return text_fields(PAGE, dict(zip(FIELDS, EXAMPLES["Similar"], strict=True)))
 
 
-def _open_pair(name: str) -> None:
+def _open_example(name: str) -> None:
     keys = field_keys(PAGE, FIELDS)
-    st.session_state.update(zip(keys, PAIRS[name], strict=True))
+    st.session_state.update(zip(keys, EXAMPLES[name], strict=True))
     keep_texts(PAGE, keys)
 
 
-def _navigation() -> tuple[int, bool]:
-    """Back, next, stage and the numbers of the steps: the step, and whether on the stage."""
+def _navigation() -> int:
+    """Back, next and the numbers of the steps: the step."""
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
-        on_stage = st.toggle(
-            "Presentation mode",
-            key="stage",
-            bind="query-params",
-            help="Hide the introduction and enlarge the figure.",
-        )
         st.session_state.setdefault("step", 1)
         number = choose_one(
             st.pills,
@@ -127,7 +121,7 @@ def _navigation() -> tuple[int, bool]:
         args=(-1,),
         shortcut="Left",
         disabled=number == 1,
-        key=f"{PAGE}-back",
+        key="stage-back",
     )
     buttons.button(
         "Next",
@@ -137,9 +131,9 @@ def _navigation() -> tuple[int, bool]:
         shortcut="Right",
         type="primary",
         disabled=number == len(STEPS),
-        key=f"{PAGE}-next",
+        key="stage-next",
     )
-    return number, on_stage
+    return number
 
 
 def _go(by: int) -> None:

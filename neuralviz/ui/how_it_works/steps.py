@@ -1,4 +1,4 @@
-"""The ten steps from two texts to their cosine similarity: what each shows."""
+"""The ten steps from a text to its cosine similarity with others: what each shows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import streamlit as st
 from neuralviz.plots import how_it_works as plots
 from neuralviz.plots.blueprints import blueprint_grid, grid_height
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.how_it_works import points
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -22,35 +23,45 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 PAGE = "walk"
-STAGE_HEIGHT = 500  # px; with title and sentence it fits a projected page
 NEURONS = 16
+_POSITION = f"{PAGE}-position"
 
 
 class Step(NamedTuple):
-    """One station of the way."""
+    """One station of the way.
+
+    Attributes:
+        title: in a word or two.
+        point: what its numbers show, as a sentence.
+        sentence: what happens.
+        show: draws its picture.
+        formula: in markdown.
+        source: where the paper has it.
+        more: draws what is told after that.
+    """
 
     title: str
+    point: Callable[[Walkthrough], str]
     sentence: str
     show: Callable[[Walkthrough], None]
     formula: str
     source: str
+    more: Callable[[Walkthrough], None] | None = None
 
 
 def _draw(figure: go.Figure, key: str, numbers: pd.DataFrame, height: int = 440) -> None:
-    stage = bool(st.session_state.get("stage"))
     show_figure(
-        plots.for_stage(figure) if stage else figure,
+        figure,
         key=f"{PAGE}-{key}",
         numbers=numbers,
         name=f"how-it-works-{key}",
-        height=max(height, STAGE_HEIGHT) if stage else height,
+        height=height,
         alt=key.replace("-", " "),
     )
 
 
 def _tiles(words: list[str], under: list[str] | None = None) -> None:
     """Words in boxes, large; they wrap on a narrow screen."""
-    size = "2rem" if st.session_state.get("stage") else "1.5rem"
     box = (
         "background:color-mix(in srgb, currentColor 9%, transparent);border-radius:6px;"
         "padding:.35em .55em;display:flex;flex-direction:column;align-items:center"
@@ -62,16 +73,16 @@ def _tiles(words: list[str], under: list[str] | None = None) -> None:
         + "</div>"
         for i, word in enumerate(words)
     )
-    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:{size}">{tiles}</div>')
+    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:1.5em">{tiles}</div>')
 
 
 def _show_text(walk: Walkthrough) -> None:
-    first, second = walk.tuning.texts
+    first, *others = walk.tuning.texts
     _tiles(first.text.split())
     layers, dim = walk.settings.layers, len(walk.tuning.embeddings[0])
     stations = [
-        "<b>two texts</b>",
-        f"<b>{len(first)}</b> and <b>{many(len(second), 'token')}</b>",
+        f"<b>{len(others) + 1} texts</b>",
+        f"<b>{', '.join(str(len(text)) for text in (first, *others))} tokens</b>",
         f"<b>{many(len(walk.inputs.masked), 'masked input')}</b>, "
         f"{many(len(walk.before), 'position')}",
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
@@ -80,7 +91,7 @@ def _show_text(walk: Walkthrough) -> None:
         "<b>normalised</b>, each to length 1",
         f"<b>concatenated</b>, {dim:,} values",
         "<b>embedding</b> of length 1",
-        f"<b>cosine similarity</b> {number(walk.product, '.3f')}",
+        f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
     plain = [s.replace("<b>", "").replace("</b>", "") for s in stations]
     numbers = pd.DataFrame({"step": range(1, 11), "result": plain})
@@ -92,6 +103,7 @@ def _show_text(walk: Walkthrough) -> None:
 def _show_tokens(walk: Walkthrough) -> None:
     text = walk.text
     _tiles(list(text.tokens), [str(i) for i in text.ids])
+
     table = pd.DataFrame(
         {
             "token": text.tokens,
@@ -101,7 +113,8 @@ def _show_tokens(walk: Walkthrough) -> None:
         }
     )
     ids = {"id": st.column_config.NumberColumn(format="%d")}  # names, not counts
-    st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
+    with st.expander("The tokens as a table", icon=":material/table:"):
+        st.dataframe(table, hide_index=True, width="stretch", column_config=ids)
 
 
 def _show_inputs(walk: Walkthrough) -> None:
@@ -123,7 +136,9 @@ def _show_loss(walk: Walkthrough) -> None:
         return f"“{tokens[before.token[position]]}” in masked input {i + 1} {blueprint}"
 
     improved = int((after.probability - before.probability).argmax())
-    position = st.selectbox("Masked token", range(len(before)), index=improved, format_func=name)
+    if st.session_state.get(_POSITION) not in range(len(before)):
+        st.session_state[_POSITION] = improved
+    position = st.selectbox("Masked token", range(len(before)), format_func=name, key=_POSITION)
     masked = walk.inputs.masked[before.input[position]]
     _tiles(["?" if i == before.token[position] else "▢" if is_masked else token
             for i, (token, is_masked) in enumerate(zip(tokens, masked, strict=True))])  # fmt: skip
@@ -142,6 +157,11 @@ def _show_loss(walk: Walkthrough) -> None:
     )
     figure = plots.words_figure(words, table["before"].tolist(), table["after"].tolist(), label)
     _draw(figure, "predictions", table[::-1], 520)
+
+
+def _show_losses(walk: Walkthrough) -> None:
+    before, after, tokens = walk.before, walk.after, walk.text.tokens
+    position = st.session_state.get(_POSITION) or 0
     st.markdown(
         f"The loss at this position is $-\\ln({_tex(before.probability[position])}) = "
         f"{before.loss[position]:.2f}$ nats. The mean over all {len(before)} masked positions is "
@@ -184,6 +204,11 @@ def _show_weights(walk: Walkthrough) -> None:
     before, after = weights[strongest], (weights + delta)[strongest]
     numbers = pd.DataFrame({"neuron": strongest, "before": before, "after": after})
     _draw(plots.weights_figure(strongest, before, after), "weights", numbers, 460)
+
+
+def _show_first_step(walk: Walkthrough) -> None:
+    layer = st.session_state[f"{PAGE}-layer"]
+    strongest = np.argsort(-np.abs(walk.deltas[layer][-1, 0]))[:NEURONS]
     neuron = st.selectbox("AdamW's first step for neuron", strongest.tolist())
     step = walk.first_step(layer, neuron)
     st.latex(
@@ -241,29 +266,30 @@ def _show_embedding(walk: Walkthrough) -> None:
 
 
 def _show_product(walk: Walkthrough) -> None:
-    first, second = walk.tuning.texts
-    _tiles([first.text])
-    _tiles([second.text])
-    a, b = walk.tuning.embeddings
+    _tiles([f"{i}. {text.text}" for i, text in enumerate(walk.tuning.texts, 1)])
+    first, *others = walk.tuning.embeddings
     sizes = [len(weights) for weights in walk.weights]
-    numbers = pd.DataFrame(
-        {"first": a, "second": b, "product": a * b, "running sum": np.cumsum(a * b)}
-    )
-    _draw(
-        plots.product_figure(walk.settings.layers, sizes, a, b), "cosine-similarity", numbers, 460
-    )
+    numbers = pd.DataFrame({"text 1": first})
+    for i, other in enumerate(others, 2):
+        numbers[f"text {i}"] = other
+        numbers[f"text 1 × text {i}"] = first * other
+        numbers[f"running sum with text {i}"] = np.cumsum(first * other)
+    figure = plots.product_figure(walk.settings.layers, sizes, first, others)
+    _draw(figure, "cosine-similarity", numbers, 460)
 
 
 STEPS = (
     Step(
         "Text",
-        "We start with a text and end with a number: how similar the text is to another one.",
+        points.of_text,
+        "Each line is a step. Follow text 1; texts 2 and 3 are compared with it at the end.",
         _show_text,
         r"$$\text{text} \;\to\; E \in \mathbb{R}^{\text{dim}}, \qquad E_A \cdot E_B$$",
         "section 2",
     ),
     Step(
         "Tokens",
+        points.of_tokens,
         (
             "The model reads tokens: words of its vocabulary, or pieces of words. The number is "
             "the token's ID in the vocabulary."
@@ -274,6 +300,7 @@ STEPS = (
     ),
     Step(
         "Masked inputs",
+        points.of_inputs,
         "Blueprints turn the text into masked inputs. Each masks different tokens.",
         _show_inputs,
         r"$$\text{token } j \text{ is masked when } (j - s) \bmod (k + m) \ge k$$",
@@ -281,6 +308,7 @@ STEPS = (
     ),
     Step(
         "Loss",
+        points.of_loss,
         (
             "The model predicts every masked token. The lower the probability of the right one, "
             "the higher the loss."
@@ -288,9 +316,11 @@ STEPS = (
         _show_loss,
         "$$\\text{loss} = -\\frac{1}{M} \\sum_{i=1}^{M} \\ln p_i(\\text{masked token})$$",
         "section 2",
+        _show_losses,
     ),
     Step(
         "Weights before and after",
+        points.of_weights,
         (
             "AdamW lowers the loss by changing the weights of a few layers, step by step. All "
             "other weights stay the same."
@@ -299,16 +329,19 @@ STEPS = (
         r"$$m \leftarrow 0.9\,m + 0.1\,g, \quad v \leftarrow 0.999\,v + 0.001\,g^2, \quad "
         r"w \leftarrow w - \eta \lambda w - \eta \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$",
         "section 2",
+        _show_first_step,
     ),
     Step(
         "Delta",
-        "How much each weight has changed after each epoch. The last row is the delta.",
+        points.of_delta,
+        "How much each weight has changed after each epoch. The top row is the delta.",
         _show_delta,
         r"$$\Delta_j = W'_j - W_j$$",
         "section 2",
     ),
     Step(
         "Normalisation",
+        points.of_norms,
         "Each layer's delta is divided by its norm, so that every layer counts equally.",
         _show_norms,
         r"$$\frac{\Delta_j}{|\Delta_j|}$$",
@@ -316,6 +349,7 @@ STEPS = (
     ),
     Step(
         "Concatenation",
+        points.of_concatenated,
         "The normalised deltas of all layers are concatenated into one vector.",
         _show_concatenated,
         r"$$E_c = \mathrm{concat}_j \frac{\Delta_j}{|\Delta_j|}, \qquad |E_c|^2 = "
@@ -324,6 +358,7 @@ STEPS = (
     ),
     Step(
         "Embedding",
+        points.of_embedding,
         "Divided by its norm, this vector is the text's embedding. Each cell is one value.",
         _show_embedding,
         r"$$E = \frac{E_c}{|E_c|}, \qquad |E| = 1$$",
@@ -331,9 +366,10 @@ STEPS = (
     ),
     Step(
         "Cosine similarity",
+        points.of_product,
         (
-            "The second text goes through the same steps. The dot product of the two embeddings "
-            "is their cosine similarity: 1 means the same direction, 0 a right angle."
+            "The other texts go through the same steps. The dot product of two embeddings is "
+            "their cosine similarity: 1 means the same direction, 0 a right angle."
         ),
         _show_product,
         r"$$E_A \cdot E_B = \sum_i E_{A,i}\,E_{B,i}$$",

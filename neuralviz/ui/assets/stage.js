@@ -1,0 +1,177 @@
+// The stage: a page without its controls, one slide at a time, as large as the screen.
+// Slides are the containers that Python's `slide` makes; no widget changes, and no script runs.
+
+const SLIDE = "[class*='st-key-slide-']"
+const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
+const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
+const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
+const LEAST_HEIGHT = 160 // px of a figure
+const SETTLED = 150 // ms after the page has changed
+const IDLE = 2000 // ms without the mouse, then what shows the place goes
+
+function isTyping(target) {
+  return target.closest?.("input, textarea, select, [contenteditable='true']")
+}
+
+function keyOf(slide) {
+  return [...slide.classList].find((name) => name.startsWith("st-key-slide-"))
+}
+
+function press(name) {
+  const button = document.querySelector(`.st-key-${name} button:not([disabled])`)
+  button?.click()
+  return Boolean(button)
+}
+
+class Stage {
+  constructor() {
+    this.shown = undefined // class of the slide
+    this.style = document.head.appendChild(document.createElement("style"))
+    this.place = document.body.appendChild(document.createElement("div"))
+    this.place.className = "neuralviz-stage-place"
+    this.place.hidden = true
+    this.place.addEventListener("click", () => this.leave())
+    document.addEventListener("keydown", (event) => this.onKey(event), true)
+    document.addEventListener("fullscreenchange", () => {
+      if (!document.fullscreenElement) this.leave() // Escape went to the browser
+    })
+    window.addEventListener("resize", () => this.soon())
+    window.addEventListener("mousemove", () => this.showPlace())
+    new MutationObserver(() => this.soon()).observe(document.body, {
+      childList: true,
+      subtree: true,
+    })
+    const asked = new URLSearchParams(window.location.search).has("stage") // by a link
+    if (asked || sessionStorage.getItem(KEPT)) this.enter()
+  }
+
+  get isOn() {
+    return "stage" in document.documentElement.dataset
+  }
+
+  slides() {
+    const all = [...document.querySelectorAll(SLIDE)]
+    return all.filter((slide) => slide.childElementCount && !slide.closest("[hidden]"))
+  }
+
+  enter() {
+    document.activeElement?.blur?.()
+    document.documentElement.dataset.stage = ""
+    sessionStorage.setItem(KEPT, "on")
+    document.documentElement.requestFullscreen?.().catch(() => {}) // not without a key or a click
+    this.shown = undefined
+    this.arrange()
+    this.showPlace()
+  }
+
+  leave() {
+    if (!this.isOn) return
+    delete document.documentElement.dataset.stage
+    sessionStorage.removeItem(KEPT)
+    if (document.fullscreenElement) document.exitFullscreen().catch(() => {})
+    this.style.textContent = ""
+    this.place.hidden = true
+    for (const figure of document.querySelectorAll(".neuralviz-figure")) {
+      delete figure.dataset.stageHeight
+    }
+    this.tell()
+  }
+
+  tell() {
+    window.dispatchEvent(new Event("neuralviz-stage"))
+  }
+
+  onKey(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (!this.isOn) {
+      if (event.key.toLowerCase() !== "s" || isTyping(event.target)) return
+      this.enter()
+    } else if (event.key === "Escape" || event.key.toLowerCase() === "s") {
+      this.leave()
+    } else if (FORWARD.includes(event.key)) {
+      this.go(1)
+    } else if (BACKWARD.includes(event.key)) {
+      this.go(-1)
+    } else {
+      return
+    }
+    event.preventDefault()
+    event.stopPropagation()
+  }
+
+  // To the next slide; behind the last one, to the page's next step or the tour's next stop.
+  go(by) {
+    const slides = this.slides()
+    const at = slides.findIndex((slide) => keyOf(slide) === this.shown) + by
+    if (at >= 0 && at < slides.length) {
+      this.shown = keyOf(slides[at])
+      this.arrange()
+    } else {
+      const way = by > 0 ? "next" : "back"
+      if (press(`stage-${way}`) || press(`tour-${way}`)) this.shown = undefined
+    }
+    this.showPlace()
+  }
+
+  soon() {
+    if (!this.isOn) return
+    clearTimeout(this.waiting)
+    this.waiting = setTimeout(() => this.arrange(), SETTLED)
+  }
+
+  // The slide covers the page, and its figures share what its words leave of the height.
+  arrange() {
+    if (!this.isOn) return
+    const slides = this.slides()
+    const slide = slides.find((one) => keyOf(one) === this.shown) ?? slides[0]
+    if (!slide) return
+    this.shown = keyOf(slide)
+    const app = document.querySelector("[data-testid=stApp]")
+    const ground = getComputedStyle(app).backgroundColor
+    const rule = `.${this.shown} { ${ON_STAGE} background: ${ground}; }`
+    const isNew = this.style.textContent !== rule
+    if (isNew) this.style.textContent = rule
+    const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
+    const height = figures.length ? this.heightOf(slide, figures) : 0
+    const differs = figures.filter((one) => Number(one.dataset.stageHeight) !== height)
+    for (const figure of differs) figure.dataset.stageHeight = height
+    if (isNew || differs.length) this.tell()
+    this.place.textContent = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
+  }
+
+  heightOf(slide, figures) {
+    const before = figures.map((figure) => figure.style.height)
+    for (const figure of figures) figure.style.height = `${LEAST_HEIGHT}px`
+    const tops = figures.map((figure) => Math.round(figure.getBoundingClientRect().top))
+    const rows = new Set(tops).size
+    const words = contentHeight(slide) - rows * LEAST_HEIGHT
+    figures.forEach((figure, number) => (figure.style.height = before[number]))
+    return Math.max(LEAST_HEIGHT, Math.floor((window.innerHeight - words) / rows))
+  }
+
+  showPlace() {
+    if (!this.isOn) return
+    this.place.hidden = false
+    clearTimeout(this.idle)
+    this.idle = setTimeout(() => (this.place.hidden = true), IDLE)
+  }
+}
+
+const ON_STAGE = `position: fixed !important; inset: 0; z-index: 1000000; overflow: auto;
+  width: 100vw !important; max-width: none !important; height: 100vh; box-sizing: border-box;
+  padding: 2.5vh 3vw; flex-wrap: nowrap; visibility: visible;`
+
+function contentHeight(slide) {
+  const { paddingTop, paddingBottom } = getComputedStyle(slide)
+  const boxes = [...slide.children].map((child) => child.getBoundingClientRect())
+  const seen = boxes.filter((box) => box.height)
+  const top = Math.min(...seen.map((box) => box.top))
+  const bottom = Math.max(...seen.map((box) => box.bottom))
+  return bottom - top + parseFloat(paddingTop) + parseFloat(paddingBottom)
+}
+
+export default function ({ parentElement }) {
+  window.neuralvizStage ??= new Stage()
+  const button = parentElement.querySelector("button")
+  button.onclick = () => window.neuralvizStage.enter()
+}

@@ -1,0 +1,113 @@
+"""What each step of the way shows, in a sentence made from its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.walkthrough import Walkthrough
+
+SAME = 0.005  # cosine similarities that differ by less look alike with two digits
+
+
+def of_text(walk: Walkthrough) -> str:
+    """Where the way leads."""
+    related, unrelated = (number(one, ".2f") for one in walk.products)
+    return (
+        f"Ten steps from a text to a number: its similarity to a related text is {related}, to an "
+        f"unrelated one {unrelated}."
+    )
+
+
+def of_tokens(walk: Walkthrough) -> str:
+    n_words = len(walk.text.text.split())
+    return f"{many(n_words, 'word')}, {many(len(walk.text), 'token')}: this is all the model reads."
+
+
+def of_inputs(walk: Walkthrough) -> str:
+    times = walk.inputs.masked.sum(axis=0)
+    fewest, most = int(times.min()), int(times.max())
+    how_often = f"{fewest} to {most} times" if fewest < most else many(most, "time")
+    return (
+        f"{many(len(walk.inputs.masked), 'masked input')}: every token is masked {how_often}, "
+        "each time with other neighbours to guess it from."
+    )
+
+
+def of_loss(walk: Walkthrough) -> str:
+    before, after = walk.before.mean_loss, walk.after.mean_loss
+    if not after < before:
+        return (
+            f"The mean loss does not fall: {before:.2f} nats before, {after:.2f} after "
+            f"{many(walk.settings.epochs, 'epoch')}."
+        )
+    return (
+        f"The model learns the text: in {many(walk.settings.epochs, 'epoch')}, the mean loss "
+        f"falls from {before:.2f} to {after:.2f} nats."
+    )
+
+
+def of_weights(walk: Walkthrough) -> str:
+    tuned = sum(len(weights) for weights in walk.weights)
+    furthest = max(float(np.abs(layer[-1, 0]).max()) for layer in walk.deltas)
+    return (
+        f"Only {tuned:,} of the model's weights may change, and none changes by more than "
+        f"{furthest:.2f}."
+    )
+
+
+def of_delta(walk: Walkthrough) -> str:
+    norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
+    half = int((norms >= norms[-1] / 2).argmax()) + 1
+    if len(norms) == 1:
+        return "One epoch, one row: this is the delta."
+    return (
+        f"The weights move at once: half of the way is done after {many(half, 'epoch')} of "
+        f"{len(norms)}."
+        if half <= len(norms) / 2
+        else f"Half of the way is done after {many(half, 'epoch')} of {len(norms)}."
+    )
+
+
+def of_norms(walk: Walkthrough) -> str:
+    low, high = float(walk.lengths.min()), float(walk.lengths.max())
+    return (
+        f"The deltas of the layers have norms from {low:.2f} to {high:.2f}. Divided by them, all "
+        "have the norm 1 and count equally."
+    )
+
+
+def of_concatenated(walk: Walkthrough) -> str:
+    sizes = [len(weights) for weights in walk.weights]
+    each = f" of {sizes[0]:,} values" if len(set(sizes)) == 1 else ""
+    return f"{many(len(sizes), 'layer')}{each} make one vector of {sum(sizes):,} values."
+
+
+def of_embedding(walk: Walkthrough) -> str:
+    squares = np.sort(np.square(walk.tuning.embeddings[0]))[::-1]
+    tenth = max(1, len(squares) // 10)
+    share = squares[:tenth].sum() / squares.sum()
+    return (
+        f"This is the text's embedding: {len(squares):,} values. The largest tenth of them holds "
+        f"{share:.0%} of its squared length."
+    )
+
+
+def of_product(walk: Walkthrough) -> str:
+    related, unrelated = walk.products
+    said, other = number(related, ".2f"), number(unrelated, ".2f")
+    if abs(related - unrelated) < SAME:
+        return (
+            f"Texts 2 and 3 are equally similar to text 1 ({said}): the embedding sees no "
+            "difference."
+        )
+    if related > unrelated:
+        return (
+            f"Text 2 is closer to text 1 ({said}) than text 3 is ({other}): the embedding knows "
+            "which two belong together."
+        )
+    return f"Text 3 is closer to text 1 ({other}) than text 2 is ({said}). Would you agree?"
