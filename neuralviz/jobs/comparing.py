@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -14,9 +15,11 @@ from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import NeuralvizError, Stopped, unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
+from neuralviz.store.arrays import npz_bytes, read_npz
 from neuralviz.store.embedding import embed
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.words import many
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
 
+FORMAT = 1  # of what `Compare.pack` makes
 BATCH_SIZE = 8  # texts: after so many, cells appear
 MAX_FOLLOWED_TOKENS = 120  # of a pair
 MAX_FOLLOWED_IN_BLOCKS = 80
@@ -95,7 +99,7 @@ Comparison = tuple[Embedded, ...]
 
 
 @dataclass(frozen=True)
-class Compare(Task[Step, Comparison]):
+class Compare(KeptTask[Step, Comparison]):
     """Embed the same texts by several methods, a batch at a time.
 
     Attributes:
@@ -159,6 +163,29 @@ class Compare(Task[Step, Comparison]):
         started = any(one.n_done for one in result)
         doing = missing(result) if started else ""
         return Progress(done, n * len(result), doing=doing)
+
+    def cache_key(self) -> str:
+        specs = [spec.to_json() for spec in self.specs]
+        return json.dumps([FORMAT, specs, self.texts, [asdict(model) for model in self.models]])
+
+    def pack(self, result: Comparison) -> bytes:
+        arrays = {f"loss_rose_{m}": one.loss_rose for m, one in enumerate(result)}
+        arrays |= {
+            f"vectors_{m}": one.vectors for m, one in enumerate(result) if one.vectors is not None
+        }
+        return npz_bytes({"errors": [one.error for one in result]}, arrays)
+
+    def unpack(self, content: bytes) -> Comparison:
+        about, arrays = read_npz(content)
+        return tuple(
+            replace(
+                one,
+                vectors=arrays.get(f"vectors_{m}"),
+                loss_rose=arrays[f"loss_rose_{m}"],
+                error=about["errors"][m],
+            )
+            for m, one in enumerate(self.start())
+        )
 
 
 def missing(result: Comparison) -> str:

@@ -39,7 +39,11 @@ class RunQueue:
         self._is_closed = False
 
     def submit(
-        self, task: Task[Any, R], owner_is_here: Callable[[], bool], number: int = 1
+        self,
+        task: Task[Any, R],
+        owner_is_here: Callable[[], bool],
+        number: int = 1,
+        at_end: Callable[[Run[R]], None] | None = None,
     ) -> Run[R]:
         """Queue a task and return its run.
 
@@ -47,8 +51,9 @@ class RunQueue:
             task: what is to be done.
             owner_is_here: whether anybody still waits for it; asked from any thread.
             number: of the run among those of its owner.
+            at_end: called with the run when it is over.
         """
-        run = Run(task, owner_is_here, number)
+        run = Run(task, owner_is_here, number, at_end)
         with self._lock:
             if self._is_closed:
                 run.stop()

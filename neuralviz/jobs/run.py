@@ -41,15 +41,21 @@ class Run(Generic[R]):
         error: why it failed, in a sentence.
         may_succeed_again: false where texts or settings have to change first.
         started, finished: seconds since the epoch; None before.
+        is_reopened: whether its result was kept from an earlier visit.
 
     Args:
         task: what is to be done.
         owner_is_here: whether anybody still waits for it; asked at most once a second.
         number: see above.
+        at_end: called with the run when it is over, by the thread that carried it out.
     """
 
     def __init__(
-        self, task: Task[Any, R], owner_is_here: Callable[[], bool], number: int = 1
+        self,
+        task: Task[Any, R],
+        owner_is_here: Callable[[], bool],
+        number: int = 1,
+        at_end: Callable[[Run[R]], None] | None = None,
     ) -> None:
         self.id = next(_ids)
         self.number = number
@@ -59,6 +65,7 @@ class Run(Generic[R]):
         self.may_succeed_again = True
         self.started: float | None = None
         self.finished: float | None = None
+        self.is_reopened = False
         self._begun = self._ended = 0.0  # on the clock that never jumps
         self._result = task.start()
         self._fold_failure: Exception | None = None
@@ -69,8 +76,37 @@ class Run(Generic[R]):
         self._over = threading.Event()
         self._stop_asked = threading.Event()
         self._owner_is_here = owner_is_here
+        self._at_end = at_end
         self._last_look = -LOOK_EVERY
         self._gone_since: float | None = None
+
+    @classmethod
+    def over(
+        cls,
+        task: Task[Any, R],
+        result: R,
+        *,
+        status: Literal["done", "stopped"],
+        finished: float,
+        seconds: float,
+        number: int = 1,
+    ) -> Run[R]:
+        """A run that ended before, at another time or in another process.
+
+        Args:
+            task, result: what was done, and what came of it.
+            status: how it ended.
+            finished: when, in seconds since the epoch.
+            seconds: how long the work took.
+            number: see above.
+        """
+        run: Run[R] = cls(task, lambda: True, number)
+        run._result = result
+        run._begun, run._ended = 1.0, 1.0 + seconds
+        run.status, run.started, run.finished = status, finished - seconds, finished
+        run.is_reopened = True
+        run._over.set()
+        return run
 
     # --- for whoever looks ----------------------------------------------------------------------
 
@@ -188,6 +224,8 @@ class Run(Generic[R]):
             error = unexpected(failure)
         with self._lock:
             self._end(status, error)
+        if self._at_end is not None:
+            self._at_end(self)
 
     def carry_out(self) -> None:
         """Do the task here and now."""

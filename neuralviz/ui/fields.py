@@ -24,7 +24,8 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
         What is in the fields, as typed.
     """
     keys = field_keys(page, fields)
-    st.session_state.update(zip(keys, open_view(page) or (), strict=False))
+    if (view := open_view(page)) is not None:
+        st.session_state.update(zip(keys, view.texts, strict=False))
     texts = []
     for column, key, (label, text) in zip(st.columns(len(keys)), keys, fields.items(), strict=True):
         st.session_state.setdefault(key, text)

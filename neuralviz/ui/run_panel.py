@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import run_queue
+from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import many
@@ -58,13 +60,26 @@ class SessionRuns:
         """The last run of this very task, if it is remembered."""
         return next((run for run in reversed(self.all()) if run.task == task), None)
 
-    def start(self, task: Task[Any, R], *, again: bool = False) -> Run[R]:
+    def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
+        """The run of this very task as the last one: remembered, or kept under a view's id."""
+        runs = self.all()
+        run = self.of(task)
+        if run is None and view:
+            number = self._next_number()
+            run = reopened(task, view, number)
+        if run is None:
+            return None
+        self._remember([*(one for one in runs if one is not run), run])
+        return run
+
+    def start(self, task: Task[Any, R], *, again: bool = False, view: str = "") -> Run[R]:
         """The run of a task, started unless it is under way or remembered.
 
         Args:
             task: what is to be done.
             again: start it anew when it is over. While it is under way there is no second one: so
                 the second click of a double click starts nothing.
+            view: id under which the result is kept when the run ends; none is by default.
 
         Raises:
             SettingsError: too many runs of this kind are not over yet.
@@ -84,15 +99,24 @@ class SessionRuns:
                     f"You already have {self.at_once} unfinished runs. Stop one, or wait "
                     "until one finishes."
                 )
-            number = st.session_state.get(self._count, 0) + 1
-            st.session_state[self._count] = number
-            run = run_queue().submit(task, is_here(session_id()), number)
+            at_end = keeper(view) if view and isinstance(task, KeptTask) else None
+            number = self._next_number()
+            run = run_queue().submit(task, is_here(session_id()), number, at_end)
         runs.append(run)
+        self._remember(runs)
+        return run
+
+    def _next_number(self) -> int:
+        number = st.session_state.get(self._count, 0) + 1
+        st.session_state[self._count] = number
+        return number
+
+    def _remember(self, runs: list[Run[Any]]) -> None:
+        """Hold on to runs; those that have been over for longest go first."""
         finished = [earlier for earlier in runs[:-1] if earlier.is_over]
         for oldest in finished[: max(0, len(runs) - self.kept)]:
             runs.remove(oldest)
         st.session_state[self._key] = runs
-        return run
 
     @property
     def _key(self) -> str:
@@ -178,6 +202,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         share, text = 1.0, words.done(run.result) if words.done else _done(run)
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
+        text = f"{text} {when(run)}".rstrip()
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
         share, text = (
             0.0,
@@ -215,16 +240,26 @@ def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
         st.rerun()
 
 
+def when(run: Run[Any]) -> str:
+    """The day and time of a result that was kept from an earlier visit, as a sentence; else empty.
+
+    In UTC: a link may be opened elsewhere.
+    """
+    if not run.is_reopened or run.finished is None:
+        return ""
+    return f"Result of {datetime.fromtimestamp(run.finished, UTC):%d %B %Y, %H:%M} UTC."
+
+
 def _done(run: Run[Any]) -> str:
     progress = run.progress
     if not progress.unit:
         return done_in(run)
-    return f"{progress.total:,.0f} {progress.unit} in {_took(run)}."
+    return f"{progress.total:,.0f} {progress.unit} in {_took(run)}. {when(run)}".rstrip()
 
 
 def done_in(run: Run[Any]) -> str:
-    """How long a run took, as a sentence."""
-    return f"Done in {_took(run)}."
+    """How long a run took, as a sentence; of one that was kept, when that was."""
+    return when(run) or f"Done in {_took(run)}."
 
 
 def _took(run: Run[Any]) -> str:

@@ -1,6 +1,7 @@
-"""The texts of a view, kept on this machine under an id that cannot be guessed.
+"""What a view shows, kept on this machine under an id that cannot be guessed.
 
-An address holds settings and this id, never the texts.
+An address holds settings and this id, never the texts. What came of them is kept under the same id
+(`store.results`).
 """
 
 from __future__ import annotations
@@ -8,23 +9,43 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from typing import TYPE_CHECKING
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from neuralviz.paths import home
+from neuralviz.reading.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 KEPT_VIEWS = 5000
+KEPT_BYTES = 1 << 30  # of all views; those that nobody has opened for longest go first
+KEPT_DAYS = 365  # since a view was last opened
+LARGEST_FILE = 1 << 26  # bytes; of a larger one only the texts are kept
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
 
 
-def save_texts(texts: Sequence[str], view_id: str | None = None) -> str:
-    """Keep ``texts`` and return the id of their view; the oldest views beyond 5,000 are dropped.
+@dataclass(frozen=True)
+class View:
+    """Texts, and the file they were read from.
+
+    Attributes:
+        texts: as they are used.
+        file: what was uploaded, if anything was.
+        choices: how the file was read, by name: the column of the texts, for example.
+    """
+
+    texts: tuple[str, ...] = ()
+    file: Source | None = None
+    choices: tuple[tuple[str, str], ...] = ()
+
+
+def save_view(view: View, view_id: str | None = None) -> str:
+    """Keep a view and return its id; those that were opened longest ago are dropped.
 
     Args:
-        texts: of the view.
+        view: texts and file.
         view_id: of the view to write over; by default a new one.
 
     Raises:
@@ -36,32 +57,62 @@ def save_texts(texts: Sequence[str], view_id: str | None = None) -> str:
         raise ValueError(f"{view_id} is not a valid view ID")
     folder = home() / "views"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = folder / f"{view_id}.part"
-    part.write_text(json.dumps(list(texts)), "utf-8")
-    part.replace(folder / f"{view_id}.json")
+    about: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
+    content = view.file.content if view.file is not None else None
+    if view.file is not None and isinstance(content, bytes) and len(content) <= LARGEST_FILE:
+        about["file"] = view.file.name
+        _write(folder / f"{view_id}.file", content)
+    _write(folder / f"{view_id}.json", json.dumps(about).encode())
     _prune(folder)
     return view_id
 
 
-def load_texts(view_id: str) -> list[str] | None:
-    """The texts kept under ``view_id``; None when there are none or the id is not one."""
+def load_view(view_id: str) -> View | None:
+    """What is kept under ``view_id``; None when there is nothing or the id is not one.
+
+    Also reads the lists of texts that were written before views had files.
+    """
     if not _VIEW_ID.fullmatch(view_id):
         return None
+    path = home() / "views" / f"{view_id}.json"
     try:
-        texts = json.loads((home() / "views" / f"{view_id}.json").read_text("utf-8"))
-    except (OSError, ValueError):
+        about = json.loads(path.read_text("utf-8"))
+        if isinstance(about, list):
+            about = {"texts": about}
+        texts = tuple(about["texts"])
+        choices = tuple((str(name), str(value)) for name, value in about.get("choices", ()))
+        file = None
+        if "file" in about:
+            content = path.with_suffix(".file")
+            file = Source(str(about["file"]), content.read_bytes())
+            content.touch()
+        path.touch()
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
-        return texts
-    return None
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    return View(texts, file, choices)
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def _prune(folder: Path) -> None:
-    ages = []
-    for path in folder.glob("*.json"):
+    views: dict[str, tuple[float, int]] = {}
+    for path in folder.iterdir():
         try:
-            ages.append((path.stat().st_mtime_ns, path))
+            about = path.stat()
         except FileNotFoundError:  # another session pruned it
             continue
-    for _, path in sorted(ages)[:-KEPT_VIEWS]:
-        path.unlink(missing_ok=True)
+        opened, size = views.get(path.stem, (0.0, 0))
+        views[path.stem] = (max(opened, about.st_mtime), size + about.st_size)
+    room, oldest = KEPT_BYTES, time.time() - KEPT_DAYS * 86400
+    newest_first = sorted(views.items(), key=lambda one: one[1][0], reverse=True)
+    for place, (name, (opened, size)) in enumerate(newest_first):
+        room -= size
+        if place >= KEPT_VIEWS or room < 0 or opened < oldest:
+            for ending in ("json", "file"):
+                (folder / f"{name}.{ending}").unlink(missing_ok=True)

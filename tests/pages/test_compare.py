@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.embedders.labels import method_labels
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
+from neuralviz.reading.source import Source
 from neuralviz.ui import precision
 from neuralviz.ui.compare.main import stopped_in_words
 from tests.support.models import SENTENCES, save_family
@@ -126,6 +128,45 @@ def test_pasted_texts_wait_for_the_button(quick: AppTest) -> None:
     assert "view" in page.query_params
 
 
+def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> None:
+    page = opened(m2="cls", m3="none")
+    table = b"kind,said\nanimal,A cat sleeps.\nweather,It rains.\nanimal,A dog barks.\n"
+    page.session_state["compare-source"] = "Upload"
+    page.session_state["compare-kept-file"] = Source("kinds.csv", table)
+    page.run().selectbox(key="order").set_value("By kind").run()
+    page = finish(press(page))
+    shared = {**page.query_params, "order": "By kind"}  # a browser's address has the order, too
+    before = comparison(page)
+    wait_until(lambda: list((tmp_path / "results").glob(f"{shared['view']}.*")), 10)
+
+    other = page_at("compare", **shared).run()  # nothing is pressed in the second browser
+    after = comparison(other)
+    assert after.is_reopened
+    assert after.task == before.task
+    assert other.selectbox(key="order").value == "By kind"
+    assert other.session_state["compare-labels"] == {"kind": ("animal", "weather", "animal")}
+    np.testing.assert_array_equal(after.result[0].vectors, before.result[0].vectors)
+    assert f"Result of {datetime.now(UTC):%d %B %Y}" in told(other)
+    assert "Press **Compare**" not in said(other)
+
+
+def test_other_settings_leave_the_old_result_faded_and_going_back_finds_it_again(
+    quick: AppTest,
+) -> None:
+    before = comparison(quick)
+    quick.segmented_control(key="compare-source").set_value("Paste").run()
+    finish(press(quick.text_area(key="compare-pasted").set_value("A.\nB.").run()))
+    assert comparison(quick) is not before
+    quick.segmented_control(key="compare-source").set_value("Example").run()
+    assert comparison(quick) is before
+    assert "Press **Compare**" not in said(quick)
+
+
+def told(page: AppTest) -> str:
+    """What is said beside the bar."""
+    return " ".join(str(element.proto) for element in page.get("progress"))
+
+
 def test_a_new_comparison_begins_with_the_pair_of_most_disagreement() -> None:
     page = finish(opened(m2="cls"))
     page.selectbox(key="compare-first").set_value(3).run()
@@ -152,7 +193,8 @@ def test_one_text_is_refused_with_a_sentence(quick: AppTest) -> None:
     page.segmented_control(key="compare-source").set_value("Paste").run()
     page.text_area(key="compare-pasted").set_value("Only one.").run()
     assert "at least two" in said(page)
-    assert next(button for button in page.button if button.label == "Compare").disabled
+    press(page)
+    assert "at least two" in said(page)
 
 
 def test_identical_texts_and_single_tokens() -> None:

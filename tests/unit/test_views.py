@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from neuralviz.reading.source import Source
 from neuralviz.ui import views
 
 if TYPE_CHECKING:
@@ -19,11 +20,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def save(*texts: str, over: str | None = None) -> str:
+    return views.save_view(views.View(texts), over)
+
+
+def texts_of(view_id: str) -> list[str]:
+    view = views.load_view(view_id)
+    assert view is not None
+    return list(view.texts)
+
+
 def test_texts_come_back() -> None:
     texts = ["One text.", "שלום\nעולם", "<script>", ""]
-    first, second = views.save_texts(texts), views.save_texts(texts)
+    first, second = save(*texts), save(*texts)
     assert first != second
-    assert views.load_texts(first) == texts
+    assert texts_of(first) == texts
 
 
 @pytest.mark.parametrize(
@@ -31,35 +42,71 @@ def test_texts_come_back() -> None:
 )
 def test_an_unknown_or_foul_id_gives_nothing(view_id: str, home: Path) -> None:
     (home / "secret.json").write_text('["secret"]', "utf-8")
-    assert views.load_texts(view_id) is None
+    assert views.load_view(view_id) is None
 
 
 def test_a_view_can_be_written_over(home: Path) -> None:
-    view_id = views.save_texts(["a"])
-    assert views.save_texts(["b"], view_id) == view_id
-    assert views.load_texts(view_id) == ["b"]
+    view_id = save("a")
+    assert save("b", over=view_id) == view_id
+    assert texts_of(view_id) == ["b"]
     assert len(list((home / "views").iterdir())) == 1
     for foul in ("../../secret", "short", "AAAAAAAAAAAA\n"):
         with pytest.raises(ValueError, match="not a valid view ID"):
-            views.save_texts(["b"], foul)
+            save("b", over=foul)
     assert len(list((home / "views").iterdir())) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[1]"])
 def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
-    view_id = views.save_texts(["a"])
+    view_id = save("a")
     (home / "views" / f"{view_id}.json").write_text(content, "utf-8")
-    assert views.load_texts(view_id) is None
+    assert views.load_view(view_id) is None
 
 
 def test_the_oldest_views_are_dropped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "KEPT_VIEWS", 3)
     ids = []
     for age in range(5, 0, -1):
-        ids.append(views.save_texts([str(age)]))
+        ids.append(save(str(age)))
         path = home / "views" / f"{ids[-1]}.json"
         os.utime(path, (path.stat().st_mtime - age * 100,) * 2)
-    last = views.save_texts(["now"])
-    kept = [view_id for view_id in [*ids, last] if views.load_texts(view_id)]
+    last = save("now")
+    kept = [view_id for view_id in [*ids, last] if views.load_view(view_id)]
     assert kept == [*ids[-2:], last]
     assert not list((home / "views").glob("*.part"))
+
+
+def test_a_file_comes_back_with_how_it_was_read(home: Path, monkeypatch) -> None:
+    table = views.View(("a", "b"), Source("../t.csv", b"text\na\nb\n"), (("column", "text"),))
+    view_id = views.save_view(table)
+    assert views.load_view(view_id) == table
+    assert {path.parent for path in home.rglob("*.*")} == {home / "views"}
+    monkeypatch.setattr(views, "LARGEST_FILE", 5)
+    assert views.load_view(views.save_view(table)) == views.View(("a", "b"), None, table.choices)
+    (home / "views" / f"{view_id}.file").unlink()
+    assert views.load_view(view_id) is None
+
+
+def test_lists_of_texts_from_before_are_read(home: Path) -> None:
+    view_id = save("a")
+    (home / "views" / f"{view_id}.json").write_text('["old", "texts"]', "utf-8")
+    assert texts_of(view_id) == ["old", "texts"]
+
+
+def test_views_have_so_much_room_and_so_much_time(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Source("t.txt", bytes(1000))
+    first, second = (views.save_view(views.View((name,), file)) for name in ("first", "second"))
+    os.utime(home / "views" / f"{first}.json", (1e9, 1e9))
+    os.utime(home / "views" / f"{first}.file", (1e9, 1e9))
+    third = save("third")
+    assert [views.load_view(one) is not None for one in (first, second, third)] == [
+        False,
+        True,
+        True,
+    ]
+    monkeypatch.setattr(views, "KEPT_BYTES", 500)
+    fourth = save("fourth")
+    assert [views.load_view(one) is not None for one in (second, fourth)] == [False, True]
+    assert len(list((home / "views").iterdir())) <= 2

@@ -30,8 +30,9 @@ from neuralviz.ui.compare.methods import (
 )
 from neuralviz.ui.compare.pair import show_pair
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
+from neuralviz.ui.page import dimmed
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
-from neuralviz.ui.texts import put_in_address, texts_input
+from neuralviz.ui.texts import kept_under, put_in_address, texts_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,25 +68,28 @@ def show() -> None:
     button, place, _ = st.columns([1, 2, 4], vertical_alignment="bottom")
     with place:
         order = choose_order(dict(read.labels))
-    ready = specs is not None and len(read.texts) > 1
-    if len(read.texts) < 2:
-        say = st.info if read.texts else st.caption  # nothing is amiss before the first text
-        say("A comparison needs at least two texts.")
     pressed = button.button(
-        "Compare", type="primary", icon=":material/compare_arrows:", disabled=not ready,
-        width="stretch",
-    )  # fmt: skip
-    if specs is not None and ready:
-        _compare(specs, read, pressed)
-    elif RUNS.last() is not None:
-        st.caption("Showing the last comparison.")
+        "Compare", type="primary", icon=":material/compare_arrows:", width="stretch"
+    )
+    if len(read.texts) < 2:
+        say = st.info if pressed or read.texts else st.caption
+        say("A comparison needs at least two texts.")
+    is_old = True
+    if specs is not None and len(read.texts) > 1:
+        is_old = _compare(specs, read, pressed)
     run = RUNS.last()
-    if run is not None:
-        has_many = len(run.result[0].texts) > MANY_TEXTS
+    if run is None:
+        return
+    if is_old:
+        st.caption(
+            "The texts or settings have changed. Press **Compare** to update what is shown below."
+        )
+    has_many = len(run.result[0].texts) > MANY_TEXTS
+    with dimmed("compare", is_old):
         run_panel(
             RUNS,
             run,
-            partial(_show, run, st.session_state[LABELS], order),
+            partial(_show, run, st.session_state.get(LABELS, {}), order),
             words=Words(
                 begins="Loading the models and embedding the first texts …",
                 stopped=stopped_in_words,
@@ -96,26 +100,29 @@ def show() -> None:
         )
 
 
-def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) -> None:
-    """Start a comparison where it was asked for; that of an example starts by itself."""
-    last: Run[Comparison] | None = RUNS.last()
+def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) -> bool:
+    """Start a comparison where it was asked for; that of an example starts by itself.
+
+    Returns:
+        Whether what is shown is of other texts or settings.
+    """
     task = Compare.now(specs, read.texts)
-    is_new = last is None or last.task != task
     is_example = st.session_state.get("compare-source") == "Example"
-    if is_new and (pressed or (is_example and not needs_asking(specs))):
-        RUNS.start(task)
-        forget_pair()
-        is_new = False
-    elif last is not None and pressed and not is_new and last.is_over:
-        failed = last.status != "done" or any(one.error for one in last.result)
-        RUNS.start(task, again=failed)
-    if is_new:
-        if last is not None:
-            st.caption("The texts or settings have changed. Press **Compare** to update.")
-    else:
-        st.session_state[LABELS] = dict(read.labels)
     if pressed and not is_example:
         put_in_address("compare", read.texts)
+    before: Run[Comparison] | None = RUNS.last()
+    run = RUNS.recall(task, kept_under("compare"))
+    if run is None and (pressed or (is_example and not needs_asking(specs))):
+        run = RUNS.start(task, view=kept_under("compare"))
+    elif run is not None and pressed and run.is_over:
+        failed = run.status != "done" or any(one.error for one in run.result)
+        run = RUNS.start(task, again=failed, view=kept_under("compare"))
+    if run is None:
+        return True
+    if run is not before:
+        forget_pair()
+    st.session_state[LABELS] = dict(read.labels)
+    return False
 
 
 def stopped_in_words(comparison: Comparison) -> str:

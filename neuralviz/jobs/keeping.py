@@ -1,0 +1,93 @@
+"""Results that outlive the browser session: kept when a run ends, found again by its task."""
+
+from __future__ import annotations
+
+import json
+import logging
+from abc import abstractmethod
+from typing import TYPE_CHECKING, TypeVar
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import Task
+from neuralviz.store.results import find_result, keep_result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+E = TypeVar("E")
+R = TypeVar("R")
+
+MOST_BYTES = 1 << 28  # a result that takes more is not kept
+_log = logging.getLogger(__name__)
+
+
+class KeptTask(Task[E, R]):
+    """A task whose result can be written down and read again."""
+
+    @abstractmethod
+    def cache_key(self) -> str:
+        """All that the result depends on, and the version of `pack`, as JSON."""
+
+    @abstractmethod
+    def pack(self, result: R) -> bytes:
+        """A result as bytes that hold plain values only."""
+
+    @abstractmethod
+    def unpack(self, content: bytes) -> R:
+        """The result that `pack` made bytes of.
+
+        Raises:
+            ValueError, KeyError, OSError, NeuralvizError: they are of something else.
+        """
+
+
+def keeper(view: str) -> Callable[[Run[R]], None]:
+    """What keeps the result of a run when it ends, under the id of its view.
+
+    A run that failed, or was stopped before it began, leaves nothing; nor does one whose result
+    cannot be written: the person who looks at it still has it.
+    """
+
+    def keep(run: Run[R]) -> None:
+        if run.status not in ("done", "stopped") or not run.started:
+            return
+        about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
+        try:
+            content = run.task.pack(run.result)
+            if len(content) <= MOST_BYTES:
+                keep_result(
+                    view, run.task.cache_key(), json.dumps(about).encode() + b"\n" + content
+                )
+        except (OSError, ValueError) as error:
+            _log.warning("A result could not be kept: %s", error)
+
+    return keep
+
+
+def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
+    """A run that is over, with the result that was kept of a task; None when there is none.
+
+    Args:
+        task: what was done.
+        view: id of the view under which it was kept.
+        number: of the run among those of its owner.
+    """
+    found = find_result(view, task.cache_key())
+    if found is None:
+        return None
+    head, _, content = found.partition(b"\n")
+    try:
+        about = json.loads(head)
+        result = task.unpack(content)
+        return Run.over(
+            task,
+            result,
+            status="done" if about["status"] == "done" else "stopped",
+            finished=float(about["finished"]),
+            seconds=float(about["seconds"]),
+            number=number,
+        )
+    except (ValueError, KeyError, TypeError, OSError, NeuralvizError) as error:
+        _log.warning("A kept result could not be read: %s", error)
+        return None

@@ -1,0 +1,78 @@
+"""Results of runs, kept on this machine for a while under the ids of their views.
+
+Whoever has a view's id, which nobody can guess, has its texts; the key of the work leads to what
+came of them. Files are written beside and moved into place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from typing import TYPE_CHECKING
+
+from neuralviz.paths import home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
+KEPT_DAYS = 90  # since a result was last opened
+VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,16}")
+
+
+def keep_result(view: str, key: str, content: bytes) -> None:
+    """Keep the result of a piece of work, in place of an earlier one.
+
+    Args:
+        view: id of the view that the work belongs to.
+        key: all that the result depends on.
+        content: the result.
+
+    Raises:
+        OSError: the folder cannot be written.
+        ValueError: ``view`` is no id.
+    """
+    path = _path(view, key)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    _prune(path.parent)
+
+
+def find_result(view: str, key: str) -> bytes | None:
+    """The result that is kept of a piece of work; None when there is none."""
+    try:
+        path = _path(view, key)
+        content = path.read_bytes()
+        path.touch()
+    except (OSError, ValueError):
+        return None
+    return content
+
+
+def _path(view: str, key: str) -> Path:
+    if not VIEW_ID.fullmatch(view):
+        raise ValueError(f"{view} is not a valid view ID")
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return home() / "results" / f"{view}.{digest}"
+
+
+def _prune(folder: Path) -> None:
+    """Delete what is too old, and what was opened longest ago when there is too much."""
+    found = []
+    for path in folder.iterdir():
+        try:
+            about = path.stat()
+        except FileNotFoundError:  # another process pruned it
+            continue
+        found.append((about.st_mtime, about.st_size, path))
+    room, oldest = KEPT_BYTES, time.time() - KEPT_DAYS * 86400
+    for opened, size, path in sorted(found, reverse=True, key=lambda one: one[0]):
+        room -= size
+        if room < 0 or opened < oldest:
+            path.unlink(missing_ok=True)

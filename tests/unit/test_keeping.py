@@ -1,0 +1,179 @@
+"""Results that outlive the session: kept when a run ends, found by its task, bounded."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from neuralviz.embedders.specs import embedder_spec
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
+from neuralviz.jobs import RunQueue
+from neuralviz.jobs.comparing import Compare, Step
+from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.store import results
+from neuralviz.store.arrays import npz_bytes, read_npz
+from neuralviz.store.results import find_result, keep_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VIEW = "AAAAAAAAAAAA"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    return tmp_path
+
+
+@dataclass(frozen=True)
+class Count(KeptTask[int, int]):
+    """Counts to a number; fails or is stopped when told to."""
+
+    until: int
+    ends: str = "done"
+
+    @property
+    def label(self) -> str:
+        return "counting"
+
+    def start(self) -> int:
+        return 0
+
+    def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
+        yield from range(1, self.until + 1)
+        if self.ends == "stopped":
+            raise Stopped
+        if self.ends == "failed":
+            raise NeuralvizError("No.")
+
+    def fold(self, result: int, events: Sequence[int]) -> int:
+        return events[-1]
+
+    def cache_key(self) -> str:
+        return f"{self.until} {self.ends}"
+
+    def pack(self, result: int) -> bytes:
+        return str(result).encode()
+
+    def unpack(self, content: bytes) -> int:
+        return int(content)
+
+
+def run(task: Count, view: str = VIEW):
+    done = RunQueue().submit(task, lambda: True, at_end=keeper(view))
+    assert done.wait(10)
+    until = time.monotonic() + 10  # it is kept after that
+    while task.ends != "failed" and reopened(task, view, 1) is None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return done
+
+
+@pytest.mark.parametrize("ends", ["done", "stopped"])
+def test_a_result_comes_back_with_how_and_when_it_ended(ends: str) -> None:
+    done = run(Count(7, ends))
+    again = reopened(Count(7, ends), VIEW, 3)
+    assert again is not None
+    assert (again.result, again.status, again.number, again.is_over) == (7, ends, 3, True)
+    assert again.is_reopened
+    assert not done.is_reopened
+    assert again.finished == done.finished
+    assert again.seconds == pytest.approx(done.seconds)
+
+
+def test_other_work_other_views_and_failed_runs_have_none() -> None:
+    run(Count(7))
+    run(Count(7, "failed"))
+    for task, view in [(Count(8), VIEW), (Count(7), "BBBBBBBBBBBB"), (Count(7, "failed"), VIEW)]:
+        assert reopened(task, view, 1) is None
+
+
+def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
+    run(Count(7))
+    (path,) = (home / "results").iterdir()
+    for content in (b"", b"{}", b"{}\nseven", b'{"status": "done", "finished": 1}\n7', b"\x80\n7"):
+        path.write_bytes(content)
+        assert reopened(Count(7), VIEW, 1) is None
+
+
+def test_what_cannot_be_written_is_no_harm(home: Path) -> None:
+    (home / "results").write_text("no folder")
+    done = RunQueue().submit(Count(7), lambda: True, at_end=keeper(VIEW))
+    assert done.wait(10)
+    assert done.result == 7
+
+
+@pytest.mark.parametrize("view", ["", "../secret", "A" * 40, "A.B", "A\n"])
+def test_no_id_leads_anywhere_else(view: str, home: Path) -> None:
+    with pytest.raises(ValueError, match="not a valid view ID"):
+        keep_result(view, "key", b"content")
+    assert find_result(view, "key") is None
+    assert not (home / "results").exists()
+
+
+def test_results_have_so_much_room_and_so_much_time(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> set[bytes]:
+        return {path.read_bytes() for path in (home / "results").iterdir()}
+
+    def age(content: bytes) -> None:
+        (path,) = (one for one in (home / "results").iterdir() if one.read_bytes() == content)
+        os.utime(path, (1e9, 1e9))
+
+    for name in ("unopened", "opened"):
+        keep_result(VIEW, name, name.encode())
+    age(b"opened")
+    assert find_result(VIEW, "opened") == b"opened"  # its time begins anew
+    age(b"unopened")
+    keep_result(VIEW, "new", b"new")
+    assert kept() == {b"opened", b"new"}
+    monkeypatch.setattr(results, "KEPT_BYTES", 10)
+    keep_result(VIEW, "last", b"last one")
+    assert kept() == {b"last one"}
+
+
+def test_arrays_are_never_unpickled() -> None:
+    about, arrays = read_npz(npz_bytes({"a": [1, "b"]}, {"x": np.eye(2)}))
+    assert about == {"a": [1, "b"]}
+    assert arrays["x"].tolist() == np.eye(2).tolist()
+    foul = npz_bytes({}, {"x": np.array([{}], dtype=object)})
+    for content in (foul, b"", b"PK", foul[:100]):
+        with pytest.raises(ValueError, match=r"."):
+            read_npz(content)
+
+
+def test_a_comparison_comes_back_as_it_was() -> None:
+    specs = tuple(embedder_spec(name) for name in ("mean", "neural", "sbert-wk"))
+    task = Compare(specs, ("a", "b", "c"), ())
+    done = task.fold(
+        task.start(),
+        [
+            Step(0, np.arange(3), np.eye(3, 4, dtype=np.float32), np.zeros(3, bool)),
+            Step(1, np.array([0, 2]), np.ones((2, 5), np.float32), np.array([True, False])),
+            Step(2, error="Too little memory."),
+        ],
+    )
+    again = task.unpack(task.pack(done))
+    assert [(one.method, one.texts, one.error) for one in again] == [
+        (one.method, one.texts, one.error) for one in done
+    ]
+    for one, other in zip(done, again, strict=True):
+        np.testing.assert_array_equal(one.loss_rose, other.loss_rose)
+        if one.vectors is None:
+            assert other.vectors is None
+        else:
+            np.testing.assert_array_equal(one.vectors, other.vectors)
+    others = [
+        replace(task, texts=("a", "b")),
+        replace(task, specs=specs[:2]),
+        Compare.now((embedder_spec("mean", {"model": "bundled"}), *specs[1:]), task.texts),
+    ]
+    assert len({one.cache_key() for one in (task, *others)}) == 4
