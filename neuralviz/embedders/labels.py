@@ -34,6 +34,25 @@ def method_label(spec: EmbedderSpec) -> str:
     return spec.method + f", {' and '.join(spec.precisions)}" * bool(spec.precisions)
 
 
+def spoken(labels: Sequence[str]) -> tuple[str, ...]:
+    """Labels as they are said in a sentence: without precision, where that leaves no two alike."""
+    short = [label.partition(",")[0] for label in labels]
+    return tuple(
+        name if short.count(name) == 1 and "(" not in label else label
+        for name, label in zip(short, labels, strict=True)
+    )
+
+
+def method_in_full(spec: EmbedderSpec) -> str:
+    """The method's name with its model and every setting, for what is downloaded."""
+    parts = []
+    for part in spec.parts or (spec,):
+        options = [f"{name} {_in_words(value)}" for name, value in part.all_options.items()]
+        model = part.model_id.rstrip("/").rpartition("/")[2]
+        parts.append(f"{part.method} ({', '.join([f'model {model}', *options])})")
+    return " + ".join(parts)
+
+
 def _settings(spec: EmbedderSpec) -> list[str]:
     """What of a spec differs from the method's defaults, in words."""
     in_label = ("precision", "tolerance")

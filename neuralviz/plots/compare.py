@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,24 +18,36 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
 
 MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
-TICKS_ACROSS, TICKS_DOWN = 13, 24
+TICKS_ACROSS, TICKS_DOWN = 9, 18
+NAME_LENGTH, LINE_LENGTH = 60, 32
+NAMED_GROUPS, LEVEL_GROUPS, GROUP_NAME = 12, 3, 14
+NARROWEST = 0.02  # of what the colours span
+NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _BINS = 60
 _DASHES = ("solid", "dot", "dash", "dashdot")
 
 
 def text_names(texts: Sequence[str], labels: Sequence[str] | None = None) -> list[str]:
-    """A name for each text that no other has: its number, its label if any, how it begins."""
+    """A name for each text that no other has: its number, its label if any, how it begins.
+
+    On short lines, since it stands beside the pointer.
+    """
     heads = [""] * len(texts) if labels is None else [f"[{label}] " for label in labels]
-    return [
-        f"{number}. {escape(shorten(head + text, 60))}"
-        for number, (head, text) in enumerate(zip(heads, texts, strict=True), 1)
-    ]
+    names = []
+    for number_, (head, text) in enumerate(zip(heads, texts, strict=True), 1):
+        lines = textwrap.wrap(f"{number_}. {shorten(head + text, NAME_LENGTH)}", LINE_LENGTH)
+        names.append("<br>".join(map(escape, lines)))
+    return names
 
 
 def colour_range(similarities: Sequence[Similarity]) -> tuple[float, float]:
-    """The range of colours that heatmaps beside each other share: up to 1, from 0 or less."""
-    lowest = [np.nanmin(s.products, initial=0.0) for s in similarities]
-    return float(min(lowest, default=0.0)), 1.0
+    """The lowest and the highest product of two different texts, which the colours span."""
+    products = np.concatenate([one.of_pairs for one in similarities] or [np.zeros(0)])
+    finite = products[np.isfinite(products)]
+    if not finite.size:
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    return (low, high) if high > low else (low - NARROWEST / 2, high + NARROWEST / 2)
 
 
 def similarity_heatmap(
@@ -43,8 +56,9 @@ def similarity_heatmap(
     order: np.ndarray,
     limits: tuple[float, float],
     pair: tuple[int, int] | None = None,
+    groups: Sequence[str] | None = None,
 ) -> go.Figure:
-    """The products of one method.
+    """The products of one method; those of a text with itself, always 1, are left out.
 
     Args:
         similarity: of n texts.
@@ -52,10 +66,16 @@ def similarity_heatmap(
         order: numbers of the texts, counted from 0, in the order of rows and columns.
         limits: of the colours, from `colour_range`.
         pair: two texts whose cells are framed.
+        groups: a label of every text, where they are ordered by it.
     """
-    figure = go.Figure(_heatmap(similarity.products, names, order, "cosine similarity"))
+    products = similarity.products.copy()
+    np.fill_diagonal(products, np.nan)
+    figure = go.Figure(_heatmap(products, names, order, "cosine similarity"))
     figure.update_traces(zmin=limits[0], zmax=limits[1], colorscale="Cividis", autocolorscale=False)
-    figure.update_layout(title=escape(similarity.method), **_square_axes(order))
+    figure.update_layout(
+        title=escape(similarity.method), plot_bgcolor=NOT_MEASURED, **_square_axes(order)
+    )
+    _divide(figure, order, groups)
     _frame(figure, order, pair)
     return figure
 
@@ -66,6 +86,7 @@ def difference_heatmap(
     names: Sequence[str],
     order: np.ndarray,
     pair: tuple[int, int] | None = None,
+    groups: Sequence[str] | None = None,
 ) -> go.Figure:
     """Products of ``first`` minus those of ``second``, the diagonal left out."""
     difference = first.products - second.products
@@ -74,8 +95,11 @@ def difference_heatmap(
     figure = go.Figure(_heatmap(difference, names, order, "difference", sign="+"))
     figure.update_traces(zmin=low, zmax=high)
     figure.update_layout(
-        title=f"{escape(first.method)} minus {escape(second.method)}", **_square_axes(order)
+        title=f"{escape(first.method)} minus {escape(second.method)}",
+        plot_bgcolor=NOT_MEASURED,
+        **_square_axes(order),
     )
+    _divide(figure, order, groups)
     _frame(figure, order, pair)
     return figure
 
@@ -98,8 +122,10 @@ def similarity_heatmaps(
         horizontal_spacing=0.12 / columns, vertical_spacing=0.16 / rows,
     )  # fmt: skip
     for place, one in enumerate(similarities):
+        products = one.products.copy()
+        np.fill_diagonal(products, np.nan)
         figure.add_trace(
-            _heatmap(one.products, names, order, "cosine similarity").update(coloraxis="coloraxis"),
+            _heatmap(products, names, order, "cosine similarity").update(coloraxis="coloraxis"),
             place // columns + 1,
             place % columns + 1,
         )
@@ -108,6 +134,7 @@ def similarity_heatmaps(
         title=f"Cosine similarity of {len(texts):,} texts",
         coloraxis={"cmin": low, "cmax": high, "colorscale": "Cividis"},
         height=140 + 560 * rows,
+        plot_bgcolor=NOT_MEASURED,
         margin={"t": 110},
     )
     axes = _square_axes(order)
@@ -245,13 +272,34 @@ def _square_axes(order: np.ndarray) -> dict[str, dict]:
     }
     return {
         "xaxis": axis | _ticks(order, TICKS_ACROSS),
-        "yaxis": axis | _ticks(order, TICKS_DOWN) | {"autorange": "reversed", "scaleanchor": "x"},
+        "yaxis": axis
+        | _ticks(order, TICKS_DOWN)
+        | {"autorange": "reversed", "scaleanchor": "x", "constraintoward": "top"},
     }
 
 
 def _ticks(order: np.ndarray, at_most: int) -> dict[str, list]:
     places = range(0, len(order), max(1, -(-len(order) // at_most)))
     return {"tickvals": list(places), "ticktext": [str(order[place] + 1) for place in places]}
+
+
+def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
+    """Lines between groups, and their names in place of the texts' numbers."""
+    if groups is None:
+        return
+    of_place = [groups[i] for i in order]
+    starts = [at for at, group in enumerate(of_place) if at == 0 or of_place[at - 1] != group]
+    middles = [(a + b - 1) / 2 for a, b in zip(starts, [*starts[1:], len(order)], strict=True)]
+    for at in starts[1:]:
+        for across, along in (("x", "y"), ("y", "x")):
+            ends = {f"{across}0": at - 0.5, f"{across}1": at - 0.5,
+                    f"{along}0": -0.5, f"{along}1": len(order) - 0.5}  # fmt: skip
+            figure.add_shape(type="line", line={"color": "#FFFFFF", "width": 2}, **ends)
+    if len(starts) <= NAMED_GROUPS:
+        names = [escape(shorten(of_place[at], GROUP_NAME)) for at in starts]
+        ticks = {"tickvals": middles, "ticktext": names, "ticks": ""}
+        figure.update_xaxes(ticks | {"tickangle": -45 if len(starts) > LEVEL_GROUPS else 0})
+        figure.update_yaxes(ticks)
 
 
 def _frame(figure: go.Figure, order: np.ndarray, pair: tuple[int, int] | None) -> None:

@@ -10,7 +10,9 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from streamlit.delta_generator import DeltaGenerator
 
     from neuralviz.errors import NeuralvizError
 
@@ -31,12 +33,15 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
         source: paper and section, e.g. "Neural Embeddings for Text, section 2".
     """
     _leave_automatic_pages()
-    st.title(title, anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.title(title, anchor=False, width="content")
+        with st.popover(
+            "How to read this", icon=":material/menu_book:", type="tertiary", key="how-to-read"
+        ):
+            st.markdown(reading_md)
+            st.markdown(formula_md)
+            st.caption(source)
     st.markdown(line)
-    with st.expander("How to read this", icon=":material/menu_book:"):
-        st.markdown(reading_md)
-        st.markdown(formula_md)
-        st.caption(source)
 
 
 def _leave_automatic_pages() -> None:
@@ -48,6 +53,17 @@ def _leave_automatic_pages() -> None:
     if PagesManager.uses_pages_directory:
         PagesManager.uses_pages_directory = False
         st.rerun()
+
+
+def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:
+    """Columns side by side on a wide page, and below each other where there is no room.
+
+    Args:
+        spec: of ``st.columns``.
+        key: names them on the page.
+    """
+    with st.container(key=f"wide-{key}"):
+        return st.columns(spec, gap="medium")
 
 
 @contextmanager

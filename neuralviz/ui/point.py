@@ -9,8 +9,9 @@ def show_point(sentence: str, *, key: str) -> None:
     """Say what the figures below show, in large type; on the stage, it is their headline.
 
     Args:
-        sentence: one or two, made from the numbers that are shown; markdown, so that texts of
-            users go through `plain`. Nothing is shown when it is empty.
+        sentence: one or two, made from the numbers that are shown; what is said in a paragraph
+            after them is in small type. Markdown, so that texts of users go through `plain`.
+            Nothing is shown when it is empty.
         key: names it on the page.
     """
     if sentence:

@@ -32,6 +32,13 @@ def stage_switch() -> None:
 
 
 @contextmanager
+def off_stage(key: str) -> Iterator[None]:
+    """What stands beside the figures of a slide, and is not seen on the stage."""
+    with st.container(key=f"off-stage-{key}"):
+        yield
+
+
+@contextmanager
 def slide(key: str) -> Iterator[None]:
     """What is shown together on the stage: a point and the figures that prove it.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,43 +18,62 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from neuralviz.jobs.comparing import Comparison
+    from neuralviz.plots.standalone import About
+
+HEIGHTS = {1: 560, 2: 460, 3: 330, 4: 460}  # px, by the number of methods
 
 
-def show_heatmaps(
-    comparison: Comparison, labels: Mapping[str, tuple[str, ...]], order: str, live: bool
-) -> None:
-    """A heatmap for each method that has begun; one scale of colours for all."""
+@dataclass(frozen=True)
+class Look:
+    """How heatmaps are drawn.
+
+    Attributes:
+        labels: of the texts, by name.
+        order: of the texts, as it was chosen.
+        one_scale: whether all have the same scale of colours.
+        about: for what is downloaded.
+    """
+
+    labels: Mapping[str, tuple[str, ...]]
+    order: str
+    one_scale: bool
+    about: About
+
+
+def show_heatmaps(comparison: Comparison, look: Look, live: bool) -> None:
+    """A heatmap for each method that has begun."""
     for one in comparison:
         if one.error:
             st.error(plain(one.error))
     texts = comparison[0].texts
-    limits = colour_range([one.similarity for one in comparison if one.similarity is not None])
-    of_order = labels_of(labels, order)
-    places = order_of(comparison, of_order, order)
-    names = text_names(texts, of_order)
+    measured = [one.similarity for one in comparison if one.similarity is not None]
+    groups = labels_of(look.labels, look.order)
+    places = order_of(comparison, groups, look.order)
+    names = text_names(texts, groups)
     pair = None if live else chosen_pair(len(texts))
     shown = [n for n, one in enumerate(comparison) if one.similarity or not one.error]
-    columns = st.columns(2 if len(shown) != 3 else 3)
-    for column, number in zip(itertools.cycle(columns), shown, strict=False):
-        found = comparison[number].similarity
-        with column:
-            if found is None:
-                when = "waiting" if live else "not finished"
-                st.caption(plain(f"{comparison[number].method}: {when}."))
-                continue
-            figure = similarity_heatmap(found, names, places, limits, pair)
-            key, name = f"compare-{number}", f"products {found.method}"
-            height = 520 if len(columns) == 2 else 420
-            if live:
-                live_figure(figure, key=key, height=height, name=name)
-            else:
-                show_figure(
-                    figure,
-                    key=key,
-                    numbers=partial(as_table, found),
-                    name=name,
-                    height=height,
-                    handlers=Handlers(choose_cell),
-                )
-    if not live:
-        st.caption("Click a cell to see its pair of texts below.")
+    in_a_row = len(shown) if len(shown) < 4 else 2
+    for first in range(0, len(shown), in_a_row):
+        for column, number in zip(st.columns(in_a_row), shown[first:], strict=False):
+            found = comparison[number].similarity
+            with column:
+                if found is None:
+                    when = "waiting" if live else "not finished"
+                    st.caption(plain(f"{comparison[number].method}: {when}."))
+                    continue
+                limits = colour_range(measured if look.one_scale else [found])
+                figure = similarity_heatmap(found, names, places, limits, pair, groups)
+                key, name = f"compare-{number}", f"similarity {found.method}"
+                height = HEIGHTS[len(shown)]
+                if live:
+                    live_figure(figure, key=key, height=height, name=name)
+                else:
+                    show_figure(
+                        figure,
+                        key=key,
+                        numbers=partial(as_table, found),
+                        name=name,
+                        height=height,
+                        handlers=Handlers(choose_cell),
+                        about=look.about,
+                    )

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.similarity import order_by_cluster, order_by_label, pair_indices
+from neuralviz.evaluation.together import usable_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,23 +18,19 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
+ORDER_WIDTH = 190  # px
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"
-MOST_LABELS = 40
 
 
 def choose_order(labels: dict[str, tuple[str, ...]]) -> str:
     """Ask for the order of the texts: the original one, clustered, or by a column of labels."""
-    usable = [
-        name
-        for name, values in labels.items()
-        if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
-    ]
     return (
         st.selectbox(
             "Order of texts",
-            [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable)],
+            [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(labels))],
             key="order",
             bind="query-params",
+            width=ORDER_WIDTH,
         )
         or AS_GIVEN
     )

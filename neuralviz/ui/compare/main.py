@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.embedders.labels import method_in_full
 from neuralviz.evaluation.similarity import disagreements
+from neuralviz.evaluation.together import kept_together
 from neuralviz.jobs.comparing import Compare, missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import text_names
+from neuralviz.plots.standalone import About
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.compare.heatmaps import show_heatmaps
+from neuralviz.ui.compare.heatmaps import Look, show_heatmaps
 from neuralviz.ui.compare.looking import (
     choose_order,
     choose_pair,
@@ -28,15 +31,16 @@ from neuralviz.ui.compare.methods import (
     show_two_methods,
     show_warnings,
 )
-from neuralviz.ui.compare.pair import show_pair
+from neuralviz.ui.compare.pair import choose_texts, show_how_neural, show_products
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
-from neuralviz.ui.page import dimmed
+from neuralviz.ui.page import dimmed, plain, wide_columns
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.stage import off_stage, slide
 from neuralviz.ui.texts import kept_under, put_in_address, texts_input
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.jobs import Run
     from neuralviz.jobs.comparing import Comparison
@@ -63,33 +67,41 @@ def examples() -> dict[str, ReadTexts]:
 
 def show() -> None:
     """Texts, methods, *Compare*, and the comparison."""
-    read = texts_input("compare", examples(), max_texts=MAX_TEXTS)
-    specs = choose_methods()
-    button, place, _ = st.columns([1, 2, 4], vertical_alignment="bottom")
-    with place:
-        order = choose_order(dict(read.labels))
-    pressed = button.button(
-        "Compare", type="primary", icon=":material/compare_arrows:", width="stretch"
-    )
+    left, right = wide_columns(2, "compare-given")
+    with left:
+        read = texts_input("compare", examples(), max_texts=MAX_TEXTS, height=109)
+    with right:
+        specs = choose_methods()
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
+            order = choose_order(dict(read.labels))
+            one_scale = st.toggle(
+                "One scale",
+                key="one-scale",
+                bind="query-params",
+                width="content",
+                help="The same colours for all methods. Otherwise each heatmap uses all colours.",
+            )
     if len(read.texts) < 2:
         say = st.info if pressed or read.texts else st.caption
         say("A comparison needs at least two texts.")
     is_old = True
     if specs is not None and len(read.texts) > 1:
         is_old = _compare(specs, read, pressed)
-    run = RUNS.last()
+    run: Run[Comparison] | None = RUNS.last()
     if run is None:
         return
     if is_old:
         st.caption(
-            "The texts or settings have changed. Press **Compare** to update what is shown below."
+            "The result below is of other texts or settings. Press **Compare** to update it."
         )
     has_many = len(run.result[0].texts) > MANY_TEXTS
+    look = Look(st.session_state.get(LABELS, {}), order, one_scale, _about(run))
     with dimmed("compare", is_old):
         run_panel(
             RUNS,
             run,
-            partial(_show, run, st.session_state.get(LABELS, {}), order),
+            partial(_show, run, look),
             words=Words(
                 begins="Loading the models and embedding the first texts …",
                 stopped=stopped_in_words,
@@ -98,6 +110,16 @@ def show() -> None:
             bar_stays=True,
             every=LIVE_SECONDS_OF_MANY if has_many else LIVE_SECONDS,
         )
+
+
+def _about(run: Run[Comparison]) -> About:
+    """What downloads say of a comparison."""
+    task = run.task
+    assert isinstance(task, Compare)
+    return About(
+        f"Cosine similarity of {many(len(task.texts), 'text')}",
+        {"methods": "; ".join(map(method_in_full, task.specs))},
+    )
 
 
 def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) -> bool:
@@ -131,33 +153,33 @@ def stopped_in_words(comparison: Comparison) -> str:
     return f"Stopped. {unfinished}." if unfinished else "Stopped after the last text."
 
 
-def _show(
-    run: Run[Comparison],
-    labels: Mapping[str, tuple[str, ...]],
-    order: str,
-    comparison: Comparison,
-    live: bool,
-) -> None:
-    """Heatmaps, live while methods are under way; all the rest once they are done."""
-    if live:
-        show_heatmaps(comparison, labels, order, live)
-        return
+def _show(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) -> None:
+    """What the methods keep together, and heatmaps, live; all the rest when they are done."""
     texts = comparison[0].texts
     done = [one.similarity for one in comparison if one.similarity is not None]
-    found = disagreements(done) if len(done) > 1 else None
+    found = disagreements(done) if len(done) > 1 and not live else None
     if chosen_pair(len(texts)) is None and found is not None and len(found.first):
         choose_pair(int(found.first[0]), int(found.second[0]))
-    show_heatmaps(comparison, labels, order, live)
-    if not done:
-        return
-    show_warnings(comparison, done)
-    if found is not None:
-        show_disagreements(run.id, done, found)
     task = run.task
     assert isinstance(task, Compare)
-    show_pair(task.specs, comparison, done)
-    if len(done) > 1:
-        of_order = labels_of(labels, order)
-        names, places = text_names(texts, of_order), order_of(comparison, of_order, order)
-        show_two_methods(done, names, places)
-    show_spread(done)
+    with slide("heatmaps"):
+        show_point(plain(kept_together(done, look.labels)), key="compare")
+        heatmaps, beside = wide_columns([3, 1], "compare-seen")
+        with heatmaps:
+            show_heatmaps(comparison, look, live)
+        with beside, off_stage("compare-pair"):
+            if live or not done:
+                st.caption("Each cell is a pair of texts. Bright cells are similar pairs.")
+            else:
+                choose_texts(texts)
+                show_products(done)
+    if live or not done:
+        return
+    show_warnings(comparison, done)
+    show_how_neural(task.specs, comparison)
+    if len(done) > 1 and found is not None:
+        of_order = labels_of(look.labels, look.order)
+        names, places = text_names(texts, of_order), order_of(comparison, of_order, look.order)
+        show_two_methods(done, names, places, of_order, look.about)
+        show_disagreements(run.id, done, found)
+    show_spread(done, look.about)

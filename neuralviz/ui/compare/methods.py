@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.evaluation.together import agreement, spread
 from neuralviz.plots.compare import difference_heatmap, products_scatter, spread_figure
 from neuralviz.plots.theme import shorten
-from neuralviz.store.writing import frame_csv
 from neuralviz.ui.compare.looking import (
     all_pairs,
     as_table,
@@ -19,16 +19,19 @@ from neuralviz.ui.compare.looking import (
     choose_point,
     chosen_pair,
 )
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import off_stage, slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from neuralviz.evaluation.similarity import Disagreements, Similarity
     from neuralviz.jobs.comparing import Comparison
+    from neuralviz.plots.standalone import About
 
 LISTED_PAIRS = 500
 NAMED_TEXTS = 5  # in a warning
@@ -74,7 +77,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
     st.caption(
         f"{many(len(found.first), 'pair')} of texts, sorted by how much their ranks differ "
         "between the methods (*difference*, as a percentage of all ranks). Rank 1 is the most "
-        "similar pair. Select a row to see its texts below."
+        "similar pair. Select a row to see its texts above."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
     table: dict[str, Any] = {"difference": 100 * found.spread[listed]}
@@ -105,32 +108,24 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
     with st.popover(
         "Download", icon=":material/download:", type="tertiary", key="compare-pairs-take"
     ):
-        st.download_button(
-            "All pairs (CSV)",
-            lambda: frame_csv(all_pairs(done)),
-            "pairs.csv",
-            "text/csv",
-            key="compare-pairs-csv",
-            on_click="ignore",
-            width="stretch",
-        )
-        st.download_button(
-            "All pairs (Parquet)",
-            lambda: all_pairs(done).to_parquet(index=False),
-            "pairs.parquet",
-            key="compare-pairs-parquet",
-            on_click="ignore",
-            width="stretch",
-        )
+        download_table("All pairs", lambda: all_pairs(done), "pairs", key="compare-pairs")
 
 
-def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: np.ndarray) -> None:
+def show_two_methods(
+    done: Sequence[Similarity],
+    names: Sequence[str],
+    places: np.ndarray,
+    groups: Sequence[str] | None,
+    about: About,
+) -> None:
     """Two methods against each other.
 
     Args:
         done: all methods.
         names: of the texts.
         places: numbers of the texts in the order that was chosen.
+        groups: the labels that the texts are ordered by, if they are.
+        about: for what is downloaded.
     """
     st.subheader("Two methods compared", anchor=False)
     first, second = 0, 1
@@ -148,30 +143,34 @@ def show_two_methods(done: Sequence[Similarity], names: Sequence[str], places: n
             return
     a, b = done[first], done[second]
     pair = chosen_pair(len(a.texts))
-    left, right = st.columns(2)
-    with left:
-        show_figure(
-            difference_heatmap(a, b, names, places, pair),
-            key="compare-difference",
-            numbers=lambda: _differences(a, b),
-            name="difference",
-            height=480,
-            handlers=Handlers(choose_cell),
-        )
-        st.caption(
-            f"Orange: {plain(a.method)} gives the pair a higher cosine similarity; "
-            "purple: a lower one."
-        )
-    with right:
-        show_figure(
-            products_scatter(a, b, pair),
-            key="compare-scatter",
-            numbers=lambda: all_pairs((a, b)),
-            name="products",
-            height=480,
-            handlers=Handlers(choose_point),
-        )
-        st.caption(_correlation_in_words(a, b))
+    with slide("two-methods"):
+        show_point(plain(agreement(a, b)), key="compare-two")
+        left, right = st.columns(2)
+        with left:
+            show_figure(
+                difference_heatmap(a, b, names, places, pair, groups),
+                key="compare-difference",
+                numbers=lambda: _differences(a, b),
+                name=f"difference {a.method} {b.method}",
+                height=480,
+                handlers=Handlers(choose_cell),
+                about=about,
+            )
+            st.caption(
+                f"Orange: {plain(a.method)} gives the pair a higher cosine similarity; "
+                "purple: a lower one."
+            )
+        with right:
+            show_figure(
+                products_scatter(a, b, pair),
+                key="compare-scatter",
+                numbers=lambda: all_pairs((a, b)),
+                name=f"all pairs {a.method} {b.method}",
+                height=480,
+                handlers=Handlers(choose_point),
+                about=about,
+            )
+            st.caption("Each point is a pair of texts. Click one to see its texts above.")
 
 
 def _differences(a: Similarity, b: Similarity) -> pd.DataFrame:
@@ -180,21 +179,7 @@ def _differences(a: Similarity, b: Similarity) -> pd.DataFrame:
     return table
 
 
-def _correlation_in_words(a: Similarity, b: Similarity) -> str:
-    from neuralviz.evaluation.correlation import correlate  # loads scipy
-
-    measured = np.isfinite(a.of_pairs) & np.isfinite(b.of_pairs)
-    found = correlate(a.of_pairs[measured], b.of_pairs[measured])
-    if not np.isfinite(found.spearman):
-        return "Too few distinct cosine similarities for a rank correlation."
-    n_pairs = many(int(measured.sum()), "pair")
-    return (
-        f"Rank correlation over {n_pairs}: Spearman {number(found.spearman, '.2f')}, "
-        f"Kendall tau-b {number(found.kendall_b, '.2f')}."
-    )
-
-
-def show_spread(done: Sequence[Similarity]) -> None:
+def show_spread(done: Sequence[Similarity], about: About) -> None:
     """How widely each method spreads its products."""
     st.subheader("Distribution of cosine similarities", anchor=False)
     rows = []
@@ -209,26 +194,33 @@ def show_spread(done: Sequence[Similarity]) -> None:
                 "highest": products.max(),
             }
         )
-    left, right = st.columns([3, 2], vertical_alignment="center")
-    with left:
-        show_figure(
-            spread_figure(done),
-            key="compare-spread",
-            numbers=lambda: pd.DataFrame({one.method: one.of_pairs for one in done}),
-            name="spread",
-            height=380,
-        )
-    with right:
-        st.dataframe(
-            pd.DataFrame(rows),
-            hide_index=True,
-            key="compare-spread-table",
-            column_config={
-                name: st.column_config.NumberColumn(format="%.3f", width=72)
-                for name in ("mean", "std. dev.", "lowest", "highest")
-            },
-        )
-        st.caption(
-            "A wide distribution means that a method spreads the pairs further apart, not that "
-            "it is right. In the paper (section 3), neural embeddings had the widest."
-        )
+    with slide("spread"):
+        show_point(plain(spread(done)), key="compare-spread")
+        left, right = st.columns([3, 2], vertical_alignment="center")
+        with left:
+            show_figure(
+                spread_figure(done),
+                key="compare-spread",
+                numbers=lambda: pd.DataFrame({one.method: one.of_pairs for one in done}),
+                name="distribution",
+                height=380,
+                about=about,
+            )
+        with right, off_stage("compare-spread"):
+            st.dataframe(
+                _in_digits(rows), hide_index=True, key="compare-spread-table", width="stretch"
+            )
+            st.caption(
+                "A wide distribution sets the pairs further apart. It does not show that a "
+                "method is right."
+            )
+
+
+def _in_digits(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {name: value if isinstance(value, str) else number(float(value), ".3f")
+             for name, value in row.items()}
+            for row in rows
+        ]
+    )  # fmt: skip

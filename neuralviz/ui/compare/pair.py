@@ -15,7 +15,9 @@ from neuralviz.plots.micro_tuning import shares_figure, shares_width, short_laye
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.looking import PAIR, choose_pair, chosen_pair
 from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,27 +26,30 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.jobs.comparing import Comparison, NeuralPair
 
-COSINE = "cosine similarity"
+COSINE = "cosine"
+SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: most pairs are followed by then
 
 
-def show_pair(
-    specs: Sequence[EmbedderSpec], comparison: Comparison, done: Sequence[Similarity]
-) -> None:
-    """One pair: its texts, its products, and how neural embeddings of it came about."""
-    texts = comparison[0].texts
-    st.subheader("A pair of texts", anchor=False)
+def choose_texts(texts: Sequence[str]) -> None:
+    """The two texts that are looked at, in full."""
     if chosen_pair(len(texts)) is None:
         choose_pair(0, 1)
-    for place, key, label in zip(st.columns(2), PAIR, ("Text A", "Text B"), strict=True):
-        place.selectbox(
+    for key, label in zip(PAIR, ("Text A", "Text B"), strict=True):
+        st.selectbox(
             label,
             range(len(texts)),
             format_func=lambda i: f"{i + 1}. {shorten(texts[i], 70)}",
             key=key,
+            help="Or click a cell of a heatmap." if key == PAIR[0] else None,
         )
-        place.text(texts[st.session_state[key]])
-    a, b = chosen_pair(len(texts)) or (0, 1)
+        with st.container(height=SHOWN_HEIGHT, border=False):
+            st.text(texts[st.session_state[key]])
+
+
+def show_products(done: Sequence[Similarity]) -> None:
+    """How similar each method finds the two texts."""
+    a, b = chosen_pair(len(done[0].texts)) or (0, 1)
     if a == b:
         st.caption("Choose two different texts.")
         return
@@ -55,37 +60,41 @@ def show_pair(
         rows.append(
             {
                 "method": one.method,
-                COSINE: one.products[a, b] if is_measured else None,
+                COSINE: number(float(one.products[a, b]), ".3f") if is_measured else "",
                 "rank": f"{one.ranks[a, b]:,.0f} of {n_pairs:,}" if is_measured else "",
             }
         )
-    st.dataframe(
-        pd.DataFrame(rows),
-        hide_index=True,
-        key="compare-pair-table",
-        column_config={COSINE: st.column_config.NumberColumn(format="%.3f")},
-    )
-    for number, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
+    st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
+
+
+def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> None:
+    """How neural embeddings of the two texts came about: layer by layer, and word by word."""
+    texts = comparison[0].texts
+    a, b = chosen_pair(len(texts)) or (0, 1)
+    if a == b:
+        return
+    for place, (spec, embedded) in enumerate(zip(specs, comparison, strict=True)):
         vectors = embedded.vectors
         if (
             spec.method in ("neural", "neural-1")
             and vectors is not None
             and np.isfinite(vectors[[a, b]]).all()
         ):
-            runs = SessionRuns(f"compare-pair-{number}")
+            runs = SessionRuns(f"compare-pair-{place}")
             both = vectors[a].tobytes(), vectors[b].tobytes()
             run = runs.start(FollowPair(spec, (texts[a], texts[b]), both))
+            st.subheader(plain(f"Why {embedded.method} finds them so similar"), anchor=False)
             run_panel(
                 runs,
                 run,
-                partial(_neural_pair, number, embedded.method, (a, b)),
+                partial(_neural_pair, place, embedded.method, (a, b)),
                 words=Words(begins="Computing word shares …", done=lambda _: ""),
                 patience=PATIENCE,
             )
 
 
 def _neural_pair(
-    number: int, method: str, pair: tuple[int, int], found: NeuralPair | None, live: bool
+    place: int, method: str, pair: tuple[int, int], found: NeuralPair | None, live: bool
 ) -> None:
     """Cosine similarity layer by layer, and the share of every word in each text's embedding."""
     if found is None:
@@ -93,7 +102,7 @@ def _neural_pair(
     names = short_layer_names(found.layers)
     show_figure(
         layer_products_figure(f"Cosine by layer: {method}", names, found.products),
-        key=f"compare-layers-{number}",
+        key=f"compare-layers-{place}",
         numbers=pd.DataFrame({"layer": names, "product": found.products}),
         name="product-by-layer",
         height=110 + 50 * len(names),
@@ -105,12 +114,12 @@ def _neural_pair(
             "Micro-tuning page."
         )
         return
-    for place, text, (spelt, shares) in zip(st.columns(2), pair, found.words, strict=True):
+    for column, text, (spelt, shares) in zip(st.columns(2), pair, found.words, strict=True):
         side = "one" if text == pair[0] else "other"
-        with place, swiped(f"compare-words-wide-{number}-{side}", shares_width(spelt)):
+        with column, swiped(f"compare-words-wide-{place}-{side}", shares_width(spelt)):
             show_figure(
                 shares_figure(spelt, shares, f"Word shares in text {text + 1}: {method}"),
-                key=f"compare-words-{number}-{side}",
+                key=f"compare-words-{place}-{side}",
                 numbers=pd.DataFrame({"word": spelt, "share": shares}),
                 name=f"word-shares-{text + 1}",
                 height=360,

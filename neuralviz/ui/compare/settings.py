@@ -22,9 +22,8 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
     """Places for up to four methods with their settings; None where one makes no sense."""
     specs: list[EmbedderSpec] = []
     sound = True
-    for number, (place, first) in enumerate(
-        zip(st.columns(len(FIRST_CHOICE)), FIRST_CHOICE, strict=True), 1
-    ):
+    places = [*st.columns(2), *st.columns(2)]
+    for number, (place, first) in enumerate(zip(places, FIRST_CHOICE, strict=True), 1):
         with place:
             try:
                 spec = choose_method(f"m{number}", f"Method {number}", first, optional=number > 2)

@@ -1,0 +1,110 @@
+"""What is said of methods beside each other: exact sentences for clear, undecided and odd cases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.similarity import Similarity, similarity
+from neuralviz.evaluation.together import agreement, kept_together, nearest_shares, spread
+
+RNG = np.random.default_rng(0)
+
+
+def by_label(method: str, labels: list[str], noise: float = 0.1) -> Similarity:
+    """A method that keeps the texts of a label together."""
+    places = [sorted(set(labels)).index(label) for label in labels]
+    vectors = np.eye(len(set(labels)))[places] + noise * RNG.random((len(labels), len(set(labels))))
+    return similarity(method, [f"text {i}" for i in range(len(labels))], vectors)
+
+
+TOPIC = ["a"] * 10 + ["b"] * 10
+FORM = ["x", "y"] * 10
+
+
+def test_two_labels_and_a_clear_best_for_each() -> None:
+    methods = [by_label("mean", TOPIC), by_label("neural, fast", FORM)]
+    said = kept_together(methods, {"topic": TOPIC, "form": FORM})
+    assert said == (
+        f"By mean, the nearest text shares the topic for 100% of the texts and the form for "
+        f"{nearest_shares(methods[0], FORM).mean():.0%}; by neural, "
+        f"{nearest_shares(methods[1], TOPIC).mean():.0%} and 100%.\n\n"
+        "mean keeps the topic together best. neural keeps the form together best."
+    )
+
+
+def test_equal_methods_are_not_decided_between() -> None:
+    same = [by_label("mean", TOPIC), by_label("cls", TOPIC)]
+    assert kept_together(same, {"topic": TOPIC}) == (
+        "By mean, the nearest text shares the topic for 100% of the texts; by cls, 100%.\n\n"
+        "On the topic, 20 texts do not decide between mean and cls."
+    )
+
+
+def test_few_texts_decide_little() -> None:
+    """Four texts of difference are not enough: a coin falls so in one of eight cases."""
+    labels = ["a", "a", "b", "b"]
+    methods = [by_label("mean", ["a", "b", "a", "b"]), by_label("neural", labels)]
+    assert kept_together(methods, {"group": labels}) == (
+        "By mean, the nearest text shares the group for 0% of the texts; by neural, 100%.\n\n"
+        "On the group, 4 texts do not decide between neural and mean."
+    )
+
+
+def test_one_method_decides_nothing() -> None:
+    said = kept_together([by_label("mean", TOPIC)], {"topic": TOPIC})
+    assert said == "By mean, the nearest text shares the topic for 100% of the texts."
+
+
+def test_labels_that_tell_nothing_are_left_out() -> None:
+    labels = {"same": ["a"] * 20, "id": [str(i) for i in range(20)]}
+    assert kept_together([by_label("mean", TOPIC)], labels).startswith("By mean, texts ")
+
+
+def test_without_labels_rankings_are_compared() -> None:
+    vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
+    first = similarity("mean", "abcd", vectors)
+    again, other = similarity("cls", "abcd", vectors * 3), similarity("sep", "abcd", vectors[::-1])
+    assert kept_together([first, again]).startswith(
+        "mean and cls agree: their rankings of 6 pairs correlate by 1.00. They differ most on"
+    )
+    assert "mean and sep see different things: " in agreement(first, other)
+
+
+def test_one_pair_is_named_once() -> None:
+    one = similarity("mean", "ab", np.eye(2))
+    assert kept_together([one]) == "By mean, texts 1 and 2 are most similar (0.00)."
+    assert kept_together([one, similarity("cls", "ab", np.eye(2))]) == (
+        "mean and cls cannot be compared on so few different pairs."
+    )
+    equal = similarity("cls", "abc", np.ones((3, 2)))
+    assert "cannot be compared" in agreement(equal, equal)
+
+
+def test_nothing_is_said_of_nothing_and_of_what_is_under_way() -> None:
+    assert kept_together([]) == ""
+    vectors = np.full((20, 2), np.nan)
+    none = similarity("mean", ["x"] * 20, vectors)
+    assert kept_together([none], {"topic": TOPIC}) == ""
+    half = by_label("cls", TOPIC)
+    products = half.products.copy()
+    products[10:] = products[:, 10:] = np.nan
+    under_way = Similarity("mean", half.texts, products, half.zeros)
+    assert kept_together([under_way, half], {"topic": TOPIC}) == (
+        "By mean, the nearest text shares the topic for 100% of the texts; by cls, 100%."
+    )
+
+
+def test_the_widest_and_the_narrowest() -> None:
+    wide, narrow = similarity("mean", "abc", np.eye(3)[[0, 0, 1]]), by_label("neural, fast", TOPIC)
+    assert spread([wide]) == "mean spreads the pairs with a standard deviation of 0.47."
+    assert spread([narrow, wide]).startswith(
+        "mean spreads the pairs widest (standard deviation 0.47), neural least (0.4"
+    )
+
+
+def test_methods_are_said_without_precision_where_that_is_clear() -> None:
+    assert spoken(["mean", "neural, fast"]) == ("mean", "neural")
+    both = ("neural, fast (epochs 1)", "neural, fast (epochs 10)")
+    assert spoken(both) == both
+    assert spoken(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")
