@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
 
 MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
-TICKS_ACROSS, TICKS_DOWN = 9, 18
+TICKS_ACROSS, TICKS_DOWN = 9, 9
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, LEVEL_GROUPS, GROUP_NAME = 12, 3, 14
 NARROWEST = 0.02  # of what the colours span
