@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from neuralviz.ui.tour import tour_card
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -41,7 +43,8 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
             st.markdown(reading_md)
             st.markdown(formula_md)
             st.caption(source)
-    st.markdown(line)
+    if not tour_card(title):
+        st.markdown(line)
 
 
 def _leave_automatic_pages() -> None:

@@ -16,6 +16,7 @@ from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.ui.stage import slide
+from neuralviz.ui.tour import start_button
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
@@ -44,6 +45,7 @@ EXAMPLES = {
 
 def show() -> None:
     """The way, one step at a time."""
+    start_button()
     place = st.container()
     number = _navigation()
     body = st.container()

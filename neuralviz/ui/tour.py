@@ -1,0 +1,132 @@
+"""The tour: five stops over the pages, on one corpus, in ten minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import streamlit as st
+
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
+
+_STOP = "tour"  # in the address: the number of the stop
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A page of the tour.
+
+    Attributes:
+        page: its file.
+        title: as it is in the list of pages.
+        question: that the page answers.
+        say: what to say and to do there, in markdown.
+        address: what the page opens with.
+        texts: key of the page's texts, where it has some: its examples are shown.
+    """
+
+    page: str
+    title: str
+    question: str
+    say: str
+    address: Mapping[str, str] = field(default_factory=dict)
+    texts: str = ""
+
+
+STOPS = (
+    Stop(
+        "pages/micro_tuning.py",
+        "Micro-tuning",
+        "What does a language model learn from a text?",
+        "Three texts of a small corpus: two complaints, two about trains. Press **Tune**. The "
+        "loss falls: the model learns each text by heart. What has changed in its weights is the "
+        "text's **neural embedding**. Below, it fills in a blank: compare before and after.",
+        {"micro-tuning-example": "From the corpus"},
+        texts="micro-tuning",
+    ),
+    Stop(
+        "pages/compare.py",
+        "Compare",
+        "Do all methods find the same texts similar?",
+        "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
+        "and a complaint. One method keeps the topics together: bright blocks along the diagonal. "
+        "Now order the texts **by form**. Click a cell to read its two texts.",
+        {"compare-example": "From the corpus", "order": "By topic"},
+        texts="compare",
+    ),
+    Stop(
+        "pages/corpus_map.py",
+        "Corpus map",
+        "What are the themes of the whole corpus?",
+        "All 480 texts, each a point. The same texts make two different maps: one by topic, one "
+        "by form. Click a point to see its neighbours on both. Then search **by meaning** with a "
+        "sentence of your own: where does it land?",
+    ),
+    Stop(
+        "pages/evaluation.py",
+        "Evaluation",
+        "Which method is better, and how sure is that?",
+        "It depends on the question: here it is the **form**. The sentence says who is ahead and "
+        "whether the data decide it; the intervals are the proof. Switch to the topics: "
+        "the order turns round.",
+    ),
+    Stop(
+        "pages/layers.py",
+        "Layer dynamics",
+        "What does a layer do?",
+        "Inside the model, each layer turns every word's vector a little. See which words turn "
+        "most, and where. Try a sentence of your own: what happens to a word with two meanings?",
+    ),
+)
+
+
+def tour_card(title: str) -> bool:
+    """What is said at the stop that the address is at, with *Back* and *Next*, on its page.
+
+    Returns:
+        Whether the page with this title is that stop.
+    """
+    number = _number()
+    if number is None or STOPS[number - 1].title != title:
+        return False
+    stop = STOPS[number - 1]
+    with st.container(border=True, key="tour-card"):
+        with slide("tour"):
+            show_point(f"{number}\\. {stop.question}", key="tour")
+            st.markdown(stop.say)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if number > 1 and st.button("Back", icon=":material/arrow_back:", key="tour-back"):
+                go_to(number - 1)
+            is_last = number == len(STOPS)
+            label = "How it works, step by step" if is_last else f"Next: {STOPS[number].title}"
+            if st.button(label, icon=":material/arrow_forward:", type="primary", key="tour-next"):
+                go_to(number + 1)
+            if st.button("End the tour", type="tertiary", key="tour-end"):
+                del st.query_params[_STOP]
+                st.rerun()
+            st.caption(f"Stop {number} of {len(STOPS)}, two minutes each. Press S for the stage.")
+    return True
+
+
+def start_button() -> None:
+    """The button that begins the tour."""
+    if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
+        go_to(1)
+
+
+def go_to(number: int) -> None:
+    """Open a stop with its example; behind the last one, the page that explains every step."""
+    if number > len(STOPS):
+        st.switch_page("pages/how_it_works.py")
+    stop = STOPS[number - 1]
+    if stop.texts:
+        st.session_state[f"{stop.texts}-source"] = "Example"
+        st.session_state.pop(f"{stop.texts}-view", None)
+    st.switch_page(stop.page, query_params={_STOP: str(number), **stop.address})
+
+
+def _number() -> int | None:
+    """Of the stop that the address is at."""
+    typed = st.query_params.get(_STOP, "")
+    return int(typed) if typed in map(str, range(1, len(STOPS) + 1)) else None

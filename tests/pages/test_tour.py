@@ -1,0 +1,53 @@
+"""The tour without a browser: its stops, in their order, on the pages that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.ui.tour import STOPS
+
+ROOT = Path(__file__).parents[2]
+
+
+def card(script: str, number: str) -> AppTest:
+    page = AppTest.from_string(
+        f"from neuralviz.ui.tour import tour_card\nimport streamlit as st\n"
+        f"st.text(tour_card({script!r}))"
+    )
+    page.query_params["tour"] = number
+    return page.run()
+
+
+@pytest.mark.parametrize("number", range(1, len(STOPS) + 1))
+def test_a_stop_shows_its_question_on_its_page_alone(number: int) -> None:
+    stop = STOPS[number - 1]
+    page = card(stop.title, str(number))
+    assert not page.exception
+    assert page.markdown[0].value == f"{number}\\. {stop.question}"
+    assert page.text[0].value == "True"
+    assert [button.label for button in page.button] == [
+        *["Back"][: number - 1],
+        f"Next: {STOPS[number].title}" if number < len(STOPS) else "How it works, step by step",
+        "End the tour",
+    ]
+    assert f'"{stop.title}"' in (ROOT / stop.page).read_text("utf-8")
+    elsewhere = card(STOPS[number - 2].title, str(number))
+    assert elsewhere.text[0].value == "False"
+    assert not elsewhere.button
+
+
+@pytest.mark.parametrize("number", ["", "0", "6", "-1", "one", "1.0", "²"])
+def test_no_other_number_is_a_stop(number: str) -> None:
+    page = card(STOPS[0].title, number)
+    assert not page.exception
+    assert page.text[0].value == "False"
+
+
+def test_it_ends_where_the_visitor_is() -> None:
+    page = card(STOPS[1].title, "2")
+    page.button(key="tour-end").click().run()
+    assert page.text[0].value == "False"
+    assert "tour" not in page.query_params
