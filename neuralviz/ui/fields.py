@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.ui.texts import open_view, put_in_address
+from neuralviz.ui.links import open_view, put_in_address
+from neuralviz.ui.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,4 +51,5 @@ def field_keys(page: str, labels: Iterable[str]) -> list[str]:
 
 def keep_texts(page: str, keys: list[str]) -> None:
     """Keep what is in the fields on this machine and put its id into the address."""
-    put_in_address(page, [st.session_state.get(key, "") for key in keys], over=True)
+    texts = tuple(st.session_state.get(key, "") for key in keys)
+    put_in_address(page, View(texts), over=True)

@@ -11,8 +11,9 @@ from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.views import View, load_view, save_view
+from neuralviz.ui.views import View
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
-EXAMPLES_VIEW = "example"
 
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
@@ -46,7 +46,7 @@ def texts_input(
     """Ask for texts: an example (the first at the start), pasted ones, or a file.
 
     What was typed or uploaded stays when another source is chosen or another page is visited. A
-    ``view`` in the address brings the texts that were kept under it (see ``views``).
+    ``view`` in the address brings the texts that were kept under it (see ``links``).
 
     Args:
         key: names the input; shared by pages that should share the texts.
@@ -82,16 +82,6 @@ def texts_input(
     return read.first(max_texts)
 
 
-def kept_under(key: str) -> str:
-    """The id that results of the texts are kept under; empty where they have none yet.
-
-    Examples have one for everybody; texts of a user get theirs by `put_in_address`.
-    """
-    if st.session_state.get(f"{key}-source") == "Example":
-        return EXAMPLES_VIEW
-    return st.session_state.get(f"{key}-view") or ""
-
-
 def _bring_back(key: str, view: View) -> None:
     """Have the widgets hold what is kept of a view."""
     if view.file is not None:
@@ -106,52 +96,15 @@ def _bring_back(key: str, view: View) -> None:
     st.session_state[f"{key}-source"] = "Paste"
 
 
-def _given(key: str, texts: Sequence[str]) -> View:
-    """The texts with the file that they came from, and how it was read."""
+def put_texts_in_address(key: str, texts: Sequence[str]) -> None:
+    """Let the address bring the texts of an input back, with the file that they came from."""
     if st.session_state.get(f"{key}-source") != "Upload":
-        return View(tuple(texts))
+        put_in_address(key, View(tuple(texts)))
+        return
     file: Source = st.session_state[f"{key}-kept-file"]
     keys = (f"{key}-column-{file.name}", f"{key}-file-mode")
     choices = [(name, st.session_state[name]) for name in keys if name in st.session_state]
-    return View(tuple(texts), file, tuple(choices))
-
-
-def put_in_address(key: str, texts: Sequence[str], *, over: bool = False) -> None:
-    """Keep ``texts`` on this machine and let the address bring them back.
-
-    An address keeps its texts: others get another one. With ``over``, for what is put in with every
-    edit, the session writes over what it kept under ``key`` before, never over a link's view.
-    """
-    given = _given(key, texts)
-    kept, view = st.session_state.get(f"{key}-own-view", (None, None))
-    if kept != given:
-        try:
-            view = save_view(given, view if over else None)
-        except OSError:
-            st.toast(
-                "The texts could not be saved on this machine, so the link does not include them."
-            )
-            return
-    st.session_state[f"{key}-own-view"] = (given, view)
-    st.session_state[f"{key}-view"] = view
-    st.query_params["view"] = view
-
-
-def open_view(key: str) -> View | None:
-    """The address's view, when they have just been asked for.
-
-    An address without a view gets the one that was last shown under ``key``.
-    """
-    asked, shown = st.query_params.get("view"), st.session_state.get(f"{key}-view")
-    if not asked and shown:
-        st.query_params["view"] = shown
-    if not asked or asked == shown:
-        return None
-    st.session_state[f"{key}-view"] = asked
-    view = load_view(asked)
-    if view is None:
-        st.toast("The texts in this link are not on this machine. Showing an example instead.")
-    return view
+    put_in_address(key, View(tuple(texts), file, tuple(choices)))
 
 
 def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> ReadTexts:

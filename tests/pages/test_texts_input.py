@@ -11,12 +11,12 @@ from streamlit.testing.v1 import AppTest
 def app() -> None:
     import streamlit as st
 
-    from neuralviz.ui.texts import put_in_address, texts_input
+    from neuralviz.ui.texts import put_texts_in_address, texts_input
 
     texts = texts_input("t", {"One": ["a", "b"], "Two": ["<b>c</b>"]}, max_texts=3).texts
     st.json(list(texts))
     if st.button("keep"):
-        put_in_address("t", texts)
+        put_texts_in_address("t", texts)
 
 
 @pytest.fixture

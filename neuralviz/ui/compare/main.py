@@ -33,11 +33,12 @@ from neuralviz.ui.compare.methods import (
 )
 from neuralviz.ui.compare.pair import choose_texts, show_how_neural, show_products
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
+from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
 from neuralviz.ui.stage import off_stage, slide
-from neuralviz.ui.texts import kept_under, put_in_address, texts_input
+from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
     task = Compare.now(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
     if pressed and not is_example:
-        put_in_address("compare", read.texts)
+        put_texts_in_address("compare", read.texts)
     before: Run[Comparison] | None = RUNS.last()
     run = RUNS.recall(task, kept_under("compare"))
     if run is None and (pressed or (is_example and not needs_asking(specs))):

@@ -25,7 +25,7 @@ from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import show_error
 from neuralviz.ui.run_panel import SessionRuns, run_panel
-from neuralviz.ui.texts import put_in_address, texts_input
+from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def show() -> None:
     if st.session_state["layers-words-source"] != "Example" and (
         st.session_state.get("layers-words-kept") != digest
     ):
-        put_in_address("layers-words", texts)
+        put_texts_in_address("layers-words", texts)
         st.session_state["layers-words-kept"] = digest
     run = RUNS.start(FollowWords(ModelRef.now(model_id), tuple(texts)))
     run_panel(RUNS, run, partial(_show, key=run.id))

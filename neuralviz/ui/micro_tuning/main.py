@@ -7,7 +7,7 @@ from neuralviz.ui.micro_tuning.choose import ask_settings
 from neuralviz.ui.micro_tuning.runs import recorded_run, show_runs, start_run
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.texts import put_in_address, texts_input
+from neuralviz.ui.texts import put_texts_in_address, texts_input
 
 EXAMPLES = {
     "One sentence": [
@@ -41,7 +41,7 @@ def show() -> None:
         if pressed and texts and settings is not None:
             try:
                 start_run(model_id, texts, settings)
-                put_in_address("micro-tuning", texts)
+                put_texts_in_address("micro-tuning", texts)
             except NeuralvizError as error:
                 show_error(error)
     show_runs()

@@ -1,0 +1,61 @@
+"""What a link brings back: the address holds settings and the id of a view, never its texts."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from neuralviz.ui.views import View, load_view, save_view
+
+EXAMPLES_VIEW = "example"
+
+
+def put_in_address(key: str, view: View, *, over: bool = False) -> None:
+    """Keep a view on this machine and let the address bring it back.
+
+    An address keeps its view: others get another one. With ``over``, for what is put in with every
+    edit, the session writes over what it kept under ``key`` before, never over a link's view.
+
+    Args:
+        key: names the inputs on the page.
+        view: what is in them.
+        over: see above.
+    """
+    kept, view_id = st.session_state.get(f"{key}-own-view", (None, None))
+    if kept != view:
+        try:
+            view_id = save_view(view, view_id if over else None)
+        except OSError:
+            st.toast(
+                "The texts could not be saved on this machine, so the link does not include them."
+            )
+            return
+    st.session_state[f"{key}-own-view"] = (view, view_id)
+    st.session_state[f"{key}-view"] = view_id
+    st.query_params["view"] = view_id
+
+
+def open_view(key: str) -> View | None:
+    """The address's view, when it has just been asked for.
+
+    An address without a view gets the one that was last shown under ``key``.
+    """
+    asked, shown = st.query_params.get("view"), st.session_state.get(f"{key}-view")
+    if not asked and shown:
+        st.query_params["view"] = shown
+    if not asked or asked == shown:
+        return None
+    st.session_state[f"{key}-view"] = asked
+    view = load_view(asked)
+    if view is None:
+        st.toast("The texts in this link are not on this machine. Showing an example instead.")
+    return view
+
+
+def kept_under(key: str) -> str:
+    """The id that results of what is in the inputs are kept under; empty where they have none yet.
+
+    Examples have one for everybody; what a user gives gets its own by `put_in_address`.
+    """
+    if st.session_state.get(f"{key}-source") == "Example":
+        return EXAMPLES_VIEW
+    return st.session_state.get(f"{key}-view") or ""
