@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.micro_tuning.blanks import TextDelta
 from neuralviz.micro_tuning.events import neural_embeddings
 
 if TYPE_CHECKING:
@@ -109,6 +110,11 @@ class RunRecord:
         only_last = np.full((self.settings.epochs, history.shape[2]), np.nan, dtype=np.float32)
         only_last[self.epochs_done(text) - 1] = self.last[layer][text]
         return only_last
+
+    def text_delta(self, text: int) -> TextDelta:
+        """The latest delta of a text; NaN where it has not been started."""
+        values = tuple(last[text] for last in self.last)
+        return TextDelta(self.model_id, self.settings.layers, values)
 
     def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
         """The ``n`` neurons of a layer that moved most so far, strongest first."""
