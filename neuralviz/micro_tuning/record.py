@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,21 @@ class RunRecord:
         kept = min(n_texts, HISTORY_BYTES // (4 * epochs * sum(dims)))
         self.last = [np.full((n_texts, dim), np.nan, dtype=np.float32) for dim in dims]
         self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
+
+    @property
+    def reached(self) -> dict[str, int]:
+        """How far the run has come, as plain numbers, to be kept with it and set again."""
+        return {
+            "texts_done": self.texts_done,
+            "batch": self._batch,
+            "steps_done": self.steps_done,
+            "steps": self.steps,
+        }
+
+    @reached.setter
+    def reached(self, values: Mapping[str, int]) -> None:
+        self.texts_done, self._batch = values["texts_done"], values["batch"]
+        self.steps_done, self.steps = values["steps_done"], values["steps"]
 
     @property
     def progress(self) -> float:

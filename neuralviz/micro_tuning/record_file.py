@@ -1,4 +1,4 @@
-"""A finished `RunRecord` as one file of plain arrays: nothing in it is ever unpickled."""
+"""A `RunRecord` as one file of plain arrays: nothing in it is ever unpickled."""
 
 from __future__ import annotations
 
@@ -25,18 +25,23 @@ _PREDICTED_ARRAYS = ("input", "token", "before", "after", "loss_before", "loss_a
 
 
 def save_record(record: RunRecord, path: Path) -> None:
-    """Write a finished run."""
+    """Write a run that is over, also one that was stopped.
+
+    Deltas on the way are rounded to float16 where all are within its range; the latest are not, so
+    that embeddings come back bit by bit.
+    """
     arrays: dict[str, Any] = {
         "loss": record.loss,
         "delta_norm": record.delta_norm,
         **{f"deltas_{i}": _compact(history) for i, history in enumerate(record.history)},
-        **{f"last_{i}": _compact(last) for i, last in enumerate(record.last)},
+        **{f"last_{i}": last for i, last in enumerate(record.last)},
     }
     about: dict[str, Any] = {
         "model_id": record.model_id,
         "settings": asdict(record.settings),
         "texts": record.texts,
         "diverged": sorted(record.diverged),
+        "reached": record.reached,
         "reports": [],
     }
     for index, report in sorted(record.reports.items()):
@@ -70,9 +75,10 @@ def _compact(values: np.ndarray) -> np.ndarray:
 
 
 def load_record(path: Path) -> RunRecord:
-    """Read what `save_record` wrote, also before it kept a precision, `last` and `diverged`.
+    """Read what `save_record` wrote, also before it kept all that it keeps now.
 
-    A file without a precision is of an exact run; one without `last` has the history of all texts.
+    A file without a precision is of an exact run; one without `last` has the history of all texts;
+    one that does not say how far the run has come is of a finished one.
 
     Raises:
         SettingsError: it was made with a precision or settings that are not known here.
@@ -82,7 +88,8 @@ def load_record(path: Path) -> RunRecord:
         settings = _read_settings(about["settings"], path.name)
         record = RunRecord(about["model_id"], settings, about["texts"])
         record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
-        record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(record.n_layers)]
+        n_kept = sum(f"deltas_{i}" in arrays for i in range(record.n_layers))  # 0 before a step
+        record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(n_kept)]
         record.last = [
             arrays[f"last_{i}"].astype(np.float32) if f"last_{i}" in arrays else history[-1]
             for i, history in enumerate(record.history)
@@ -90,8 +97,9 @@ def load_record(path: Path) -> RunRecord:
         record.diverged = set(about.get("diverged", ()))
         for entry in about["reports"]:
             record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
-    record.texts_done = len(record.texts)
-    record.steps_done = record.steps = record.settings.epochs
+    epochs = record.settings.epochs
+    finished = {"texts_done": len(record.texts), "batch": 0, "steps_done": epochs, "steps": epochs}
+    record.reached = about.get("reached", finished)
     return record
 
 
