@@ -188,4 +188,4 @@ def percent(share: float) -> str:
         return "less than 0.1%"
     if share >= 0.9995:
         return "over 99.9%"
-    return f"{share:.1%}" if share < 0.01 or share >= 0.995 else f"{share:.0%}"
+    return f"{share:.1%}" if share < 0.0095 or share >= 0.995 else f"{share:.0%}"

@@ -62,6 +62,11 @@ def fill_blanks(
         )
     ids, blanks = _read(model, sentence)
     logits = _logits(model, ids, blanks, _summed(model, deltas))
+    if not bool(logits.isfinite().all()):
+        raise SettingsError(
+            "With this delta the model’s predictions are not finite numbers. Scale the delta down, "
+            "or micro-tune with a lower learning rate."
+        )
     before, after = logits.double().softmax(dim=-1)  # each [blank, vocab]
     return tuple(_filled(model, *pair, top) for pair in zip(before, after, strict=True))
 

@@ -45,11 +45,13 @@ def _so_far(record: RunRecord) -> str:
         return ""
     epochs = min(map(len, known)) - 1
     now, first = (_range([curve[at] for curve in known], ".2f") for at in (epochs, 0))
-    whose = "the loss is" if len(known) == 1 else f"the losses of {len(known):,} texts are"
+    one = len(known) == 1
+    whose = "the loss" if one else f"the losses of {len(known):,} texts"
     if not epochs:
-        return f"Before the first step {whose} {first}."
+        return f"{whose.capitalize()} start{'s' * one} at {first}."
     of_all = many(record.settings.epochs, "epoch")
-    return f"After {epochs:,} of {of_all} {whose} {now} instead of {first}."
+    are = "is" if one else "are"
+    return f"After {epochs:,} of {of_all} {whose} {are} {now} instead of {first}."
 
 
 def _learnt(record: RunRecord, text: int) -> str:
@@ -150,7 +152,8 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
         numbers: theirs.
     """
     differs = what_differs(record.settings, earlier.settings) or "the same settings"
-    said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} (dashed)."
+    how = "dashed" if earlier.progress == 1 else "dashed, unfinished"
+    said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({how})."
     ends = [
         (a[-1], b[-1])
         for i in range(len(record.texts))
@@ -179,8 +182,8 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
         return ""
     if len(delta) > 2 and sizes.max() <= ALIKE * sizes.min():
         return (
-            f"Every neuron of {layer} has moved by about {number(sizes.mean(), '.2g')}, up or "
-            "down: after one step of AdamW, the delta is the sign of the gradient."
+            f"After one step every neuron of {layer} has moved by about "
+            f"{number(sizes.mean(), '.2g')}: its sign is that of the gradient."
         )
     first, *rest = np.argsort(-sizes)[:2].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]

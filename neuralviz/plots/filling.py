@@ -31,6 +31,7 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
             marker={"color": colour},
             text=[percent(value).replace("less than ", "&lt; ") for value in values],
             textposition="outside",
+            constraintext="none",
             textfont={"size": SMALL_FONT_SIZE},
             cliponaxis=False,
             customdata=names,

@@ -251,12 +251,12 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go
         )
     )
     name = escape(short_layer_names([layer])[0])
-    title = f"All neurons of {name}, sorted"
+    title, wide = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
     if len(order) < dim:
-        title = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
+        wide = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
         figure.add_vline(EXTREME - 0.5, line={"dash": "dot", "width": 2, "color": BEFORE})
     if len(drawn) < n_epochs:
-        title += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
+        wide += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
     figure.update_layout(
         title=title,
         xaxis={
@@ -273,7 +273,10 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go
             "showgrid": False,
             "tickvals": _epochs_to_name(n_epochs),
         },
-        meta={"from_width": [[560, {"xaxis.dtick": 1}]], "stage": {"xaxis.tickfont.size": 18}},
+        meta={
+            "from_width": [[560, {"title.text": wide, "xaxis.dtick": 1}]],
+            "stage": {"xaxis.tickfont.size": 18},
+        },
     )
     return figure
 

@@ -323,24 +323,33 @@ def said(page: AppTest) -> str:
     return " ".join(one.value for one in page.markdown).replace("\\", "")
 
 
-def test_a_link_to_compare_has_the_gradient_one_epoch_and_the_whole_run(bundled) -> None:
+@pytest.mark.parametrize("layers", ["head", "last_block", "one"])
+def test_a_link_to_compare_has_the_gradient_one_epoch_and_the_whole_run(bundled, layers) -> None:
+    names = bundled.check_layers(bundled.head_layers[:1] if layers == "one" else layers)
     record = copy(recorded_run())
     record.settings = replace(
-        record.settings, blueprints=parse_blueprints("(1, 1)"), learning_rate=0.02, epochs=7
+        record.settings,
+        layers=names,
+        blueprints=parse_blueprints("(1, 1)"),
+        learning_rate=0.02,
+        epochs=7,
     )
     page = page_at("compare")
     for name, value in one_step_address(record).items():
         page.query_params[name] = value
     page.run()
     assert not page.exception
-    gradient, one, whole = page.session_state["compare-runs"][-1].task.specs
-    layers, blueprints = record.settings.layers, record.settings.blueprints
+    run = page.session_state["compare-runs"][-1]
+    run.stop()
+    gradient, one, whole = run.task.specs
     assert (gradient.method, one.method, whole.method) == ("gradient", "neural", "neural")
-    assert dict(gradient.options) == {"layers": layers, "blueprints": blueprints}
-    shared = {"layers": layers, "blueprints": blueprints, "learning_rate": 0.02}
-    assert dict(one.options) == {**shared, "epochs": 1}
-    assert dict(whole.options) == {**shared, "epochs": 7}
-    page.session_state["compare-runs"][-1].stop()
+    shared = {"blueprints": record.settings.blueprints}
+    if layers != "head":  # the default
+        shared["layers"] = names if layers == "one" else layers
+    assert dict(gradient.options) == shared
+    assert dict(one.options) == {**shared, "learning_rate": 0.02, "epochs": 1}
+    assert dict(whole.options) == {**shared, "learning_rate": 0.02, "epochs": 7}
+    assert run.wait(60)
 
 
 def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:

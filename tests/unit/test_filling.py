@@ -147,13 +147,15 @@ def test_deltas_that_do_not_fit(bundled: LanguageModel, tiny: LanguageModel) -> 
     foreign = random_delta(tiny, "head")
     pretender = TextDelta(bundled.id, foreign.layers, foreign.values)
     unknown = TextDelta(bundled.id, ("no.such.layer",), head.values[:1])
+    wild = TextDelta(bundled.id, head.layers, tuple(v * np.float32(1e37) for v in head.values))
     not_yet = TextDelta(bundled.id, head.layers, tuple(v * np.nan for v in head.values))
     for deltas, said in (
         ([(1.0, foreign)], "is of the model"),
         ([(1.0, pretender)], "does not fit the layers"),
         ([(1.0, unknown)], "does not fit the layers"),
         ([(1.0, not_yet)], "has been micro-tuned on"),
-        ([(2.5, head)], "from|by −2 to 2, not 2.5"),
+        ([(1.0, wild)], "Scale the delta down"),
+        ([(2.5, head)], "by −2 to 2, not 2.5"),
         ([(np.nan, head)], "by −2 to 2"),
         ([], "at least one delta"),
     ):

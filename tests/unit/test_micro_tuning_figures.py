@@ -102,7 +102,9 @@ def test_neurons_are_those_that_changed_most_sorted() -> None:
     assert not every.layout.xaxis.showticklabels
     few = neurons_figure(deltas[:, :20], LAYER)
     assert np.shape(few.data[0].z) == (5, 20)
-    assert few.layout.title.text == "All neurons of dense.bias, sorted"
+    assert few.layout.title.text == "Neurons of dense.bias"
+    ((_, wide),) = few.layout.meta["from_width"]
+    assert wide["title.text"] == "All neurons of dense.bias, sorted by their delta"
 
 
 @pytest.mark.parametrize(("n_epochs", "dim"), [(1000, 384), (100, 30522), (10, 384), (1, 30522)])

@@ -99,7 +99,8 @@ def test_while_it_goes_on_the_losses_are_said(three: RunRecord) -> None:
     assert run_point(unfinished(alone, 4), 0) == (
         "After 4 of 10 epochs the loss is 2.44 instead of 3.59."
     )
-    assert run_point(unfinished(alone, 0), 0) == "Before the first step the loss is 3.59."
+    assert run_point(unfinished(three, 0), 0) == "The losses of 3 texts start at 3.59 to 4.20."
+    assert run_point(unfinished(alone, 0), 0) == "The loss starts at 3.59."
     not_begun = RunRecord("bundled", three.settings, three.texts)
     assert run_point(not_begun, 1) == "Text 2 has not been started."
 
@@ -144,6 +145,8 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
         "Run 4 has other layers, compared with run 2 (dashed)."
     )
     assert "cosine" not in against_earlier(three, other, (4, 2))
+    stopped = unfinished(three, 4)
+    assert "compared with run 1 (dashed, unfinished)." in against_earlier(three, stopped, (2, 1))
 
 
 @pytest.mark.parametrize(
@@ -151,8 +154,8 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     [
         ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),
         ([0.01, -0.0101, 0.0099],
-         "Every neuron of bias has moved by about 0.01, up or down: after one step of AdamW, the "
-         "delta is the sign of the gradient."),
+         "After one step every neuron of bias has moved by about 0.01: its sign is that of the "
+         "gradient."),
         ([0.5], "Neuron 0 (+0.500) of bias changed most."),
         ([0.0, 0.0, 0.0], ""),
         ([np.nan, 0.1, 0.1], ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -181,6 +182,4 @@ def _downloads(record: RunRecord, key: str) -> None:
         "Download the run", icon=":material/download:", type="tertiary", key=f"{key}-all"
     ):
         for label, (name, make) in tables.items():
-            download_table(
-                label, lambda make=make: make(record), name, key=f"{key}-take", about=about
-            )
+            download_table(label, partial(make, record), name, key=f"{key}-take", about=about)

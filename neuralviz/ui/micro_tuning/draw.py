@@ -78,8 +78,9 @@ def show_record(
                 figure, key=f"{key}-loss", height=HEIGHT, name="micro-tuning loss", footer=line
             )
         with right:
-            norms = _norms(record, text)
-            figure = delta_norm_figure(norms, earlier and _norms(earlier.record, text))
+            figure = delta_norm_figure(
+                _norms(record, text), None if earlier is None else _norms(earlier.record, text)
+            )
             live_figure(
                 figure,
                 key=f"{key}-norm",

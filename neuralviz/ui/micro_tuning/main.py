@@ -44,10 +44,17 @@ EXAMPLES = {
         "laughed at her. Then one morning a green tip broke the soil, and nobody laughed any more."
     ],
 }
-# Inputs and live figures stand beside each other where both have room.
+# Inputs and live figures stand beside each other where both have room. The figures stay in place
+# while the sentences above them grow.
 _LAYOUT = """<style>
 [data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
 [data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
+[class*="st-key-point-"][class*="-learning"] { min-height: 5.6rem; }
+[class*="st-key-point-"][class*="-neurons"] { min-height: 3.7rem; }
+@media (max-width: 640px) {
+    [class*="st-key-point-"][class*="-learning"] { min-height: 9.3rem; }
+    [class*="st-key-point-"][class*="-neurons"] { min-height: 5.6rem; }
+}
 [class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
 </style>"""
 

@@ -8,11 +8,16 @@ import streamlit as st
 
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.models import BUNDLED
+from neuralviz.models import BUNDLED, bundled
+from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
+from neuralviz.models.shared import is_held, shared_model
 from neuralviz.ui.views import save_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.models.language_model import Layer
 
 MOST_TEXTS = 300  # of a comparison
 
@@ -23,7 +28,7 @@ def one_step_address(record: RunRecord) -> dict[str, str]:
     They are `gradient`, `neural` with one epoch, and `neural` as it was run.
     """
     settings = record.settings
-    shared = {"layers": ",".join(settings.layers)}
+    shared = {"layers": _layers_as_typed(record)}
     if settings.blueprints != DEFAULT_BLUEPRINTS:
         shared["blueprints"] = ", ".join(map(str, settings.blueprints))
     if settings.predict_unmasked:
@@ -45,6 +50,21 @@ def one_step_address(record: RunRecord) -> dict[str, str]:
         address[f"m{place}"] = method
         address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
     return address
+
+
+def _layers_as_typed(record: RunRecord) -> str:
+    """``head``, ``last_block``, or names: what the option *layers* reads as the run's layers."""
+    chosen, vocab_size = record.settings.layers, 0
+    layers: Sequence[Layer] = ()
+    if record.model_id == BUNDLED:
+        shapes = bundled.shapes()
+        layers, vocab_size = layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+    elif is_held("masked", record.model_id):
+        model = shared_model(record.model_id)
+        layers, vocab_size = model.layers, model.vocab_size
+    if chosen == head_layers(layers, vocab_size):
+        return "head"
+    return "last_block" if chosen == last_block_layers(layers) else ",".join(chosen)
 
 
 def offer_one_step(record: RunRecord, key: str) -> None:
