@@ -69,7 +69,7 @@ def _learnt(record: RunRecord, text: int) -> str:
     )
     if not any(now > then for now, then in zip(after, before, strict=True)):
         said += ": it has not learnt " + ("it" if len(record.texts) == 1 else "them")
-    wrote = _authors(record, text)
+    wrote = _two_authors(record, text)
     if not wrote:
         return f"{said}."
     return (
@@ -77,25 +77,42 @@ def _learnt(record: RunRecord, text: int) -> str:
     )
 
 
-def _authors(record: RunRecord, text: int) -> str:
-    """The two words of the largest shares; empty where they are not known, or there are no two."""
+def words_point(record: RunRecord, text: int) -> str:
+    """Which words wrote most of a text's embedding; empty where the shares are not known."""
+    most = _authors(record, text, 3)
+    if not most:
+        return ""
+    named = [f"“{word}” ({percent(share)})" for word, share in most]
+    if len(named) == 1:
+        return f"{named[0]} wrote most of the embedding of text {text + 1}."
+    listed = f"{', '.join(named[:-1])} and {named[-1]}"
+    return f"{listed} wrote most of the embedding of text {text + 1}."
+
+
+def _two_authors(record: RunRecord, text: int) -> str:
+    """The words of the two largest shares; empty where they are not known, or there are no two."""
+    most = _authors(record, text, 2)
+    if len(most) < 2:
+        return ""
+    named = " and ".join(f"“{word}”" for word, _ in most)
+    return f"{named} wrote {percent(sum(share for _, share in most))} of the embedding"
+
+
+def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
+    """The ``n`` words of the largest shares above 0, and these; each word once."""
     report = record.reports[text]
     if report.shares is None:
-        return ""
+        return []
     shares: dict[str, float] = {}
     spelt: dict[str, str] = {}
     of_words = np.bincount(report.text.words, weights=report.shares)
     for (start, end), share in zip(report.text.word_spans, of_words.tolist(), strict=True):
         word = report.text.text[start:end]
         if any(map(str.isalnum, word)):
-            name = word.lower()
-            spelt.setdefault(name, word)
-            shares[name] = shares.get(name, 0.0) + share
-    most = sorted(shares, key=lambda name: -shares[name])[:2]
-    if len(most) < 2 or shares[most[1]] <= 0:
-        return ""
-    named = " and ".join(f"“{spelt[name]}”" for name in most)
-    return f"{named} wrote {percent(sum(shares[name] for name in most))} of the embedding"
+            spelt.setdefault(word.lower(), word)
+            shares[word.lower()] = shares.get(word.lower(), 0.0) + share
+    most = sorted(shares, key=lambda name: -shares[name])[:n]
+    return [(spelt[name], shares[name]) for name in most if shares[name] > 0]
 
 
 def half_learnt(record: RunRecord) -> str:

@@ -15,6 +15,7 @@ from neuralviz.micro_tuning.in_words import (
     run_point,
     similar_point,
     what_differs,
+    words_point,
 )
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
@@ -80,6 +81,18 @@ def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
     assert "30% likely instead of 30%: it has not learnt it;" in said
     three.diverged = {1}
     assert run_point(three, 1) == "Micro-tuning on text 2 diverged at a learning rate of 0.01."
+
+
+def test_the_point_of_words(three: RunRecord) -> None:
+    assert words_point(three, 0) == (
+        "“watched” (21%), “bank” (21%) and “sat” (20%) wrote most of the embedding of text 1."
+    )
+    report = three.reports[0]
+    of_one_word = np.where(report.text.words == 1, 0.5, -0.1)
+    three.reports[0] = replace(report, shares=of_one_word)
+    assert words_point(three, 0) == "“sat” (50%) wrote most of the embedding of text 1."
+    three.reports[0] = replace(report, shares=None)
+    assert words_point(three, 0) == ""
 
 
 def test_shares_that_are_not_known_are_not_said(three: RunRecord) -> None:

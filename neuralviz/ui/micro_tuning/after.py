@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.micro_tuning.in_words import similar_point
+from neuralviz.micro_tuning.in_words import similar_point, words_point
 from neuralviz.plots.micro_tuning import (
     about_run,
     products_figure,
@@ -61,15 +61,17 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
         f"{word} (?)" if is_unknown else word
         for word, is_unknown in zip(words, unknown, strict=True)
     ]
-    with slide(f"{key}-words"), swiped(f"{key}-shares-wide", shares_width(labels)):
-        show_figure(
-            shares_figure(labels, shares, f"Which words shaped the embedding of text {text + 1}"),
-            key=f"{key}-shares",
-            numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
-            name=f"word shares of text {text + 1}",
-            height=400,
-            about=about_run(record),
-        )
+    with slide(f"{key}-words"):
+        show_point(plain(words_point(record, text)), key=f"{key}-words")
+        with swiped(f"{key}-shares-wide", shares_width(labels)):
+            show_figure(
+                shares_figure(labels, shares, "Which words shaped the embedding"),
+                key=f"{key}-shares",
+                numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
+                name=f"word shares of text {text + 1}",
+                height=400,
+                about=about_run(record),
+            )
     decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
     if why := why_above_100([*shares, report.decay_share]):
