@@ -198,10 +198,8 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
     if not np.isfinite(delta).all() or not sizes.max(initial=0.0):
         return ""
     if len(delta) > 2 and sizes.max() <= ALIKE * sizes.min():
-        return (
-            f"After one step every neuron of {layer} has moved by about "
-            f"{number(sizes.mean(), '.2g')}: its sign is that of the gradient."
-        )
+        size = number(sizes.mean(), ".2g")
+        return f"After one step every neuron has moved by about {size}: its sign is the gradient’s."
     first, *rest = np.argsort(-sizes)[:2].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]
     noun = "Neurons" if rest else "Neuron"

@@ -167,8 +167,7 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     [
         ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),
         ([0.01, -0.0101, 0.0099],
-         "After one step every neuron of bias has moved by about 0.01: its sign is that of the "
-         "gradient."),
+         "After one step every neuron has moved by about 0.01: its sign is the gradient’s."),
         ([0.5], "Neuron 0 (+0.500) of bias changed most."),
         ([0.0, 0.0, 0.0], ""),
         ([np.nan, 0.1, 0.1], ""),
