@@ -271,8 +271,10 @@ def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
 
 def test_the_point_changes_with_the_text_that_is_looked_at(page: AppTest) -> None:
     assert "In text 1, “watched” and “bank” wrote 43% of the embedding." in said(page)
-    page.selectbox(key="recorded-text").set_value(2).run()
+    labelled(page.selectbox, "Look at text").set_value(2).run()
     assert not page.exception
+    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+    tune(page)  # of another run on the same texts, the same text is looked at
     assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
 
 
@@ -291,27 +293,42 @@ def test_the_recorded_run_says_what_it_is_and_is_tuned_live(page: AppTest) -> No
 
 
 def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
-    sentence = page.text_input(key="recorded-sentence-0")
-    assert sentence.value == "She sat on the bank of the river and ___ the boats."
+    def sentence():
+        return labelled(page.text_input, "A sentence with a blank: ___")
+
+    assert sentence().value == "She sat on the bank of the river and ___ the boats."
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
     assert "Before: “climbed” 2%. After micro-tuning on text 1: “watched” 68%" in said(page)
-    page.text_input(key="recorded-sentence-0").set_value("She sat on the ___ of the river.").run()
+    sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)
     assert "“side” 53%. After micro-tuning on text 1: “bank” 19%" in said(page)
-    page.slider(key="recorded-scale").set_value(0.0).run()
+    page.slider(key="delta-scale").set_value(0.0).run()
     tried(page)
     assert "After adding 0 × the delta of text 1: still “side” 53%." in said(page)
-    page.selectbox(key="recorded-other-0").set_value(2).run()
-    page.slider(key="recorded-other").set_value(-1.5).run()
+    labelled(page.selectbox, "Add the delta of").set_value(2).run()
+    page.slider(key="other-delta-scale").set_value(-1.5).run()
     tried(page)
     assert not page.exception
     assert "After adding −1.5 × the delta of text 3" in said(page)
-    page.text_input(key="recorded-sentence-0").set_value("No blank.").run()
+    tune(page)  # the question stays
+    tried(page)
+    assert sentence().value == "She sat on the ___ of the river."
+    assert "After adding −1.5 × the delta of text 3" in said(page)
+    sentence().set_value("No blank.").run()
     tried(page)
     assert not page.exception
     assert "The sentence has no blank. Write ___ for the word" in messages(page).replace("\\", "")
+
+
+def test_an_address_brings_the_scale_of_a_delta_back(bundled) -> None:
+    assert opened(delta_scale="-0.5").slider(key="delta-scale").value == -0.5
+    assert opened(delta_scale="7").slider(key="delta-scale").value == 1.0  # out of range
+
+
+def labelled(widgets, label: str):
+    return next(widget for widget in widgets if widget.label == label)
 
 
 def tried(page: AppTest) -> None:

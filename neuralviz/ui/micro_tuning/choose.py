@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -127,16 +128,22 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
     return Asked(settings, button)
 
 
-def pick_text(record: RunRecord, key: str) -> int:
-    """The text of a run that is looked at."""
+def pick_text(record: RunRecord) -> int:
+    """The text of a run that is looked at; it stays so in another run on the same texts."""
     if len(record.texts) == 1:
         return 0
     return st.selectbox(
         "Look at text",
         range(len(record.texts)),
         format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
-        key=f"{key}-text",
+        key=f"look-at-{texts_key(record)}",
+        persist_state="session",
     )
+
+
+def texts_key(record: RunRecord) -> str:
+    """Names the texts of a run in the keys of widgets."""
+    return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
 def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None:

@@ -66,9 +66,7 @@ def show() -> None:
     with inputs, st.container(key="tune-inputs"):
         texts, asked = _ask()
         shown = choose_runs()
-        picked = [pick_text(one.record, one.key) for one in shown] or [
-            pick_text(recorded_run(), RECORDED)
-        ]
+        picked = [pick_text(one.record) for one in shown] or [pick_text(recorded_run())]
     newest = shown[-1].record if shown else recorded_run()
     is_other = _is_other(newest, texts, asked)
     with live, st.container(key="tune-live"):

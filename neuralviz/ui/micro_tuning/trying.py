@@ -21,6 +21,7 @@ from neuralviz.plots.micro_tuning import about_run
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
@@ -56,11 +57,12 @@ def try_deltas(record: RunRecord, key: str, text: int) -> None:
             sentence = st.text_input(
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
-                key=f"{key}-sentence-{text}",
+                key=f"sentence-{texts_key(record)}-{text}",
+                persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
-        scaled = _ask_scales(record, key, text)
+        scaled = _ask_scales(record, text)
         st.session_state[ASKED] = st.session_state.get(ASKED, False) or pressed
         if not st.session_state[ASKED] and not is_held("masked", record.model_id):
             st.caption("Press **Predict** to see what the model puts into the blank.")
@@ -78,11 +80,11 @@ def try_deltas(record: RunRecord, key: str, text: int) -> None:
         )
 
 
-def _ask_scales(record: RunRecord, key: str, text: int) -> list[tuple[float, int]]:
+def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
     """How much of which texts' deltas is added: pairs of a scale and a text."""
     others = [i for i in record.started() if i != text]
     a, b, c = st.columns([2, 2, 2], vertical_alignment="bottom")
-    scaled = [(_scale(a, f"× the delta of text {text + 1}", f"{key}-scale"), text)]
+    scaled = [(_scale(a, f"× the delta of text {text + 1}", "delta-scale"), text)]
     if others:
         other = b.selectbox(
             "Add the delta of",
@@ -90,15 +92,18 @@ def _ask_scales(record: RunRecord, key: str, text: int) -> list[tuple[float, int
             format_func=lambda i: (
                 "no other text" if i == NO_OTHER else f"{i + 1}. {shorten(record.texts[i], 40)}"
             ),
-            key=f"{key}-other-{text}",
+            key=f"other-delta-{texts_key(record)}-{text}",
+            persist_state="session",
         )
         if other != NO_OTHER:
-            scaled.append((_scale(c, f"× the delta of text {other + 1}", f"{key}-other"), other))
+            scaled.append(
+                (_scale(c, f"× the delta of text {other + 1}", "other-delta-scale"), other)
+            )
     return scaled
 
 
 def _scale(place: st.delta_generator.DeltaGenerator, label: str, key: str) -> float:
-    return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key)
+    return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
 
 
 def _show(
