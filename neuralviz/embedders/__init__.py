@@ -20,6 +20,7 @@ from neuralviz.embedders.specs import (
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.gradient import GradientEmbedder
     from neuralviz.embedders.neural import NeuralEmbedder
     from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
     from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -32,6 +33,7 @@ __all__ = [
     "EmbeddedBatch",
     "Embedder",
     "EmbedderSpec",
+    "GradientEmbedder",
     "NeuralEmbedder",
     "PooledEmbedder",
     "SbertWkEmbedder",
@@ -46,6 +48,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
+        "GradientEmbedder": "neuralviz.embedders.gradient",
         "NeuralEmbedder": "neuralviz.embedders.neural",
         "PooledEmbedder": "neuralviz.embedders.pooled",
         "SbertWkEmbedder": "neuralviz.embedders.pooled",

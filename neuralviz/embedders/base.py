@@ -99,6 +99,8 @@ class Embedder(ABC):
           weights), and ``tuning``: every field of `TuningSettings`, the tolerance only where it is
           fast; and ``revision``, where vectors of this precision are computed in another way than
           they once were. ``tuned`` has ``pooling`` and ``difference``, too.
+        - ``gradient``: ``model``, ``fingerprint``, ``layers``, ``blueprints``,
+          ``predict_unmasked``.
         - ``pooled``: ``model``, ``fingerprint``, ``pooling``, ``layers``, ``special_tokens``.
         - ``sbert-wk``: ``model``, ``fingerprint``, ``part``, and every field of `SbertWkSettings`.
         - ``sentence-transformer``: ``fingerprint``.

@@ -122,6 +122,21 @@ _blueprints = Option(
     parse_blueprints,
     "(2, 1), (1, 1), (1, 2), (1, 3)",
 )
+_layers = Option(
+    "layers",
+    "Layers to micro-tune",
+    "head, last_block, or layer names separated by commas",
+    read_layers,
+    "head",
+)
+_predict_unmasked = Option(
+    "predict_unmasked",
+    "Predict every token, without masking",
+    "yes or no",
+    _read_yes_or_no,
+    "no",
+    YES_OR_NO,
+)
 _learning_rate = Option("learning_rate", "AdamW's learning rate", "a number above 0", float, "0.01")
 _weight_decay = Option(
     "weight_decay", "AdamW's weight decay", "a number of at least 0", float, "0.01"
@@ -228,26 +243,13 @@ METHODS: dict[str, Method] = {
         "masked",
         BUNDLED,
         (
-            Option(
-                "layers",
-                "Layers to micro-tune",
-                "head, last_block, or layer names separated by commas",
-                read_layers,
-                "head",
-            ),
+            _layers,
             *_how_exactly,
             _blueprints,
             _epochs("10"),
             _learning_rate,
             _weight_decay,
-            Option(
-                "predict_unmasked",
-                "Predict every token, without masking",
-                "yes or no",
-                _read_yes_or_no,
-                "no",
-                YES_OR_NO,
-            ),
+            _predict_unmasked,
         ),
     ),
     "neural-1": Method(
@@ -255,6 +257,15 @@ METHODS: dict[str, Method] = {
         "masked",
         BUNDLED,
         (*_how_exactly, _blueprints, _epochs("5"), _learning_rate, _weight_decay),
+    ),
+    "gradient": Method(
+        (
+            "The direction in which one plain gradient step on the text would move the weights, "
+            "without taking it."
+        ),
+        "masked",
+        BUNDLED,
+        (_layers, _blueprints, _predict_unmasked),
     ),
     "avg": Method(
         (

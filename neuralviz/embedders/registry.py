@@ -27,6 +27,7 @@ LOADERS: Loaders = {
 @cache
 def makers() -> dict[str, Callable[..., Embedder]]:
     """By method of `METHODS`, what is called with a model and the options. Loads torch."""
+    from neuralviz.embedders.gradient import GradientEmbedder
     from neuralviz.embedders.neural import NeuralEmbedder, neural_1
     from neuralviz.embedders.pooled import PooledEmbedder, SbertWkEmbedder
     from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -40,6 +41,7 @@ def makers() -> dict[str, Callable[..., Embedder]]:
         "sbert-wk": SbertWkEmbedder,
         "neural": NeuralEmbedder,
         "neural-1": neural_1,
+        "gradient": GradientEmbedder,
         "avg": partial(PooledEmbedder, pooling="mean", name="avg", special_tokens=False),
         "cls-tuned": partial(TunedOutputEmbedder, pooling="cls", difference=False),
         "avg-tuned": partial(TunedOutputEmbedder, pooling="mean", difference=False),

@@ -45,7 +45,7 @@ class EmbedderSpec:
         """
         found = []
         for part in self.parts or (self,):
-            if METHODS[part.method].kind == "masked":
+            if any(option.name == "precision" for option in METHODS[part.method].options):
                 options = dict(part.options)
                 tolerance = options.get("tolerance")
                 detail = "" if tolerance is None else f" (tolerance {tolerance:g})"

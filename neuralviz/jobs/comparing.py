@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
@@ -19,7 +20,6 @@ from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS
-from neuralviz.store.arrays import npz_bytes, read_npz
 from neuralviz.store.embedding import embed
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.words import many

@@ -42,15 +42,20 @@ class KeptTask(Task[E, R]):
         """
 
 
-def keeper(view: str) -> Callable[[Run[R]], None]:
+def keeper(view: str, *, stopped: bool = True) -> Callable[[Run[R]], None]:
     """What keeps the result of a run when it ends, under the id of its view.
 
     A run that failed, or was stopped before it began, leaves nothing; nor does one whose result
     cannot be written: the person who looks at it still has it.
+
+    Args:
+        view: the id.
+        stopped: whether to keep the result of a run that was stopped, too.
     """
 
     def keep(run: Run[R]) -> None:
-        if run.status not in ("done", "stopped") or not run.started:
+        ends = ("done", "stopped") if stopped else ("done",)
+        if run.status not in ends or not run.started:
             return
         about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
         try:

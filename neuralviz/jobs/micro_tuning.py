@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from neuralviz import micro_tuning
-from neuralviz.jobs.task import Progress, Task
+from neuralviz.errors import Stopped
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
 from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import FORMAT, read_record, record_bytes
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
 from neuralviz.models.shared import is_held, shared_model
 from neuralviz.words import many
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TuneTexts(Task[WatchedEvent, RunRecord]):
+class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
     """Micro-tune on each of some texts, with all that a watcher wants to see."""
 
     model: ModelRef
@@ -52,6 +57,70 @@ class TuneTexts(Task[WatchedEvent, RunRecord]):
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
+
+    def cache_key(self) -> str:
+        return json.dumps([FORMAT, asdict(self.model), self.texts, asdict(self.settings)])
+
+    def pack(self, result: RunRecord) -> bytes:
+        return record_bytes(result)
+
+    def unpack(self, content: bytes) -> RunRecord:
+        return read_record(content)
+
+
+@dataclass(frozen=True)
+class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
+    """Predict the blanks of a sentence, with the deltas of texts added to the weights and without.
+
+    Attributes:
+        model: whose deltas they are.
+        sentence: with blanks, as of `fill_blanks`.
+        layers: names of the layers.
+        deltas: pairs of a scale and, per layer, a float32 delta as bytes.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    model: ModelRef
+    sentence: str
+    layers: tuple[str, ...]
+    deltas: tuple[tuple[float, tuple[bytes, ...]], ...]
+
+    @classmethod
+    def of(
+        cls, model: ModelRef, sentence: str, deltas: Sequence[tuple[float, TextDelta]]
+    ) -> FillBlanks:
+        """The task for deltas of one run; a delta that is scaled by 0 plays no part."""
+        used = [pair for pair in deltas if pair[0]] or list(deltas[:1])
+        as_bytes = tuple(
+            (scale, tuple(values.astype(np.float32).tobytes() for values in delta.values))
+            for scale, delta in used
+        )
+        return cls(model, sentence, deltas[0][1].layers, as_bytes)
+
+    @property
+    def label(self) -> str:
+        return "Blanks of a sentence"
+
+    def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
+        from neuralviz.micro_tuning.filling import fill_blanks
+
+        split_at_blanks(self.sentence)  # looked at before a model is loaded
+        model = shared_model(self.model.id)
+        if should_stop():
+            raise Stopped
+        deltas = [
+            (
+                scale,
+                TextDelta(
+                    model.id,
+                    self.layers,
+                    tuple(np.frombuffer(values, dtype=np.float32) for values in layers),
+                ),
+            )
+            for scale, layers in self.deltas
+        ]
+        yield fill_blanks(model, self.sentence, deltas)
 
 
 @dataclass(frozen=True, eq=False)

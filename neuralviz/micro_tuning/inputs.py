@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from neuralviz.errors import Stopped
 from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.output_layer import output_layer
 from neuralviz.micro_tuning.per_text import HEAD_ONLY
@@ -11,10 +12,11 @@ from neuralviz.micro_tuning.plan import make_pieces
 from neuralviz.micro_tuning.products import product_dtype, products_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from torch import Tensor
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning.per_text import PerTextNetwork
     from neuralviz.micro_tuning.plan import Piece
     from neuralviz.micro_tuning.settings import TuningSettings
@@ -111,3 +113,15 @@ class PreparedInputs:
                 self._output, n_texts, n_slots, self._settings.tolerance
             )
         return size
+
+
+def until(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
+    """The same inputs, unless there is a stop between two of them.
+
+    Raises:
+        Stopped: ``should_stop``, asked before each, said so.
+    """
+    for prepared in inputs:
+        if should_stop():
+            raise Stopped
+        yield prepared

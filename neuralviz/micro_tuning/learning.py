@@ -75,7 +75,7 @@ def learn_by_epoch(
                 "gives no result for "
                 f"{many(epoch, 'epoch')}."
             )
-    for batch in _batches(model, texts, settings):
+    for batch in batches(model, texts, settings):
         run = TuningRun(model, batch, settings, should_stop=should_stop)
         for step in range(1, run.steps + 1):
             run.step()
@@ -85,7 +85,7 @@ def learn_by_epoch(
     return {epoch: joined(results) for epoch, results in found.items()}
 
 
-def _batches(
+def batches(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[list[TokenizedText]]:
     """Texts in order, a text or more at a time; what shorter ones are filled up with counts."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import torch
 
-from neuralviz.errors import SettingsError, Stopped, never
+from neuralviz.errors import SettingsError, never
 from neuralviz.micro_tuning.events import MicroTuning, TokenShares, TuningEvent
 from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
-from neuralviz.micro_tuning.inputs import Prepared, PreparedInputs
+from neuralviz.micro_tuning.inputs import PreparedInputs, until
 from neuralviz.micro_tuning.optimizer import RowAdamW
 from neuralviz.micro_tuning.probe import per_text_network
 from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check_settings
@@ -174,7 +174,7 @@ class TuningRun:
             Stopped: ``should_stop``, asked before every pass through the network, said so.
         """
         chunk = len(self._loss) % self.rounds
-        inputs = _until(self._should_stop, self._inputs.of_chunk(chunk))
+        inputs = until(self._should_stop, self._inputs.of_chunk(chunk))
         loss = self._gradients.of(inputs, self._optimizer.value)  # [text]
         grad = self._gradients.joined  # [text, value]
         step = self._optimizer.prepare(grad)
@@ -238,10 +238,3 @@ def _mean_of_rounds(of_round: np.ndarray, has_chunk: np.ndarray) -> np.ndarray:
     """[text] mean of [round, text] over its chunks; what is not finite stays so."""
     total = np.where(has_chunk, of_round[: len(has_chunk)], 0).sum(axis=0)
     return total / has_chunk.sum(axis=0)
-
-
-def _until(should_stop: ShouldStop, inputs: Iterable[Prepared]) -> Iterator[Prepared]:
-    for prepared in inputs:
-        if should_stop():
-            raise Stopped
-        yield prepared

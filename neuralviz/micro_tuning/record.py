@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.micro_tuning.blanks import TextDelta
 from neuralviz.micro_tuning.events import neural_embeddings
 
 if TYPE_CHECKING:
@@ -90,6 +91,21 @@ class RunRecord:
         self.history = [np.full((epochs, kept, dim), np.nan, dtype=np.float32) for dim in dims]
 
     @property
+    def reached(self) -> dict[str, int]:
+        """How far the run has come, as plain numbers, to be kept with it and set again."""
+        return {
+            "texts_done": self.texts_done,
+            "batch": self._batch,
+            "steps_done": self.steps_done,
+            "steps": self.steps,
+        }
+
+    @reached.setter
+    def reached(self, values: Mapping[str, int]) -> None:
+        self.texts_done, self._batch = values["texts_done"], values["batch"]
+        self.steps_done, self.steps = values["steps_done"], values["steps"]
+
+    @property
     def progress(self) -> float:
         """Share of the work that is done, 0 … 1."""
         if self.texts_done >= len(self.texts):
@@ -109,6 +125,11 @@ class RunRecord:
         only_last = np.full((self.settings.epochs, history.shape[2]), np.nan, dtype=np.float32)
         only_last[self.epochs_done(text) - 1] = self.last[layer][text]
         return only_last
+
+    def text_delta(self, text: int) -> TextDelta:
+        """The latest delta of a text; NaN where it has not been started."""
+        values = tuple(last[text] for last in self.last)
+        return TextDelta(self.model_id, self.settings.layers, values)
 
     def strongest_neurons(self, layer: int, text: int, n: int = 5) -> list[int]:
         """The ``n`` neurons of a layer that moved most so far, strongest first."""

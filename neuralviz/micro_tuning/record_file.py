@@ -1,15 +1,14 @@
-"""A finished `RunRecord` as one file of plain arrays: nothing in it is ever unpickled."""
+"""A `RunRecord` as one file of plain arrays: nothing in it is ever unpickled."""
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.record import RunRecord
@@ -20,23 +19,39 @@ from neuralviz.models.tokens import TokenizedText
 if TYPE_CHECKING:
     from pathlib import Path
 
+FORMAT = 1  # raise it where the same settings give another result
 _TEXT_ARRAYS = ("ids", "spans", "words", "unknown")
 _PREDICTED_ARRAYS = ("input", "token", "before", "after", "loss_before", "loss_after")
 
 
 def save_record(record: RunRecord, path: Path) -> None:
-    """Write a finished run."""
+    """Write `record_bytes` to a file."""
+    path.write_bytes(record_bytes(record))
+
+
+def load_record(path: Path) -> RunRecord:
+    """Read what `save_record` wrote; errors as of `read_record`."""
+    return read_record(path.read_bytes(), path.name)
+
+
+def record_bytes(record: RunRecord) -> bytes:
+    """The content of a file with a run that is over, also one that was stopped.
+
+    Deltas on the way are rounded to float16 where all are within its range; the latest are not, so
+    that embeddings come back bit by bit.
+    """
     arrays: dict[str, Any] = {
         "loss": record.loss,
         "delta_norm": record.delta_norm,
         **{f"deltas_{i}": _compact(history) for i, history in enumerate(record.history)},
-        **{f"last_{i}": _compact(last) for i, last in enumerate(record.last)},
+        **{f"last_{i}": last for i, last in enumerate(record.last)},
     }
     about: dict[str, Any] = {
         "model_id": record.model_id,
         "settings": asdict(record.settings),
         "texts": record.texts,
         "diverged": sorted(record.diverged),
+        "reached": record.reached,
         "reports": [],
     }
     for index, report in sorted(record.reports.items()):
@@ -56,10 +71,7 @@ def save_record(record: RunRecord, path: Path) -> None:
                 "words_after": predictions.words_after,
             }
         )
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    path.write_bytes(buffer.getvalue())
+    return npz_bytes(about, arrays)
 
 
 def _compact(values: np.ndarray) -> np.ndarray:
@@ -69,29 +81,36 @@ def _compact(values: np.ndarray) -> np.ndarray:
     return values if np.isinf(halves).any() else halves
 
 
-def load_record(path: Path) -> RunRecord:
-    """Read what `save_record` wrote, also before it kept a precision, `last` and `diverged`.
+def read_record(content: bytes, name: str = "the file") -> RunRecord:
+    """The run that `record_bytes` made bytes of, also before it kept all that it keeps now.
 
-    A file without a precision is of an exact run; one without `last` has the history of all texts.
+    A file without a precision is of an exact run; one without `last` has the history of all texts;
+    one that does not say how far the run has come is of a finished one.
+
+    Args:
+        content: of the file.
+        name: of the file, for errors.
 
     Raises:
         SettingsError: it was made with a precision or settings that are not known here.
+        ValueError: it is something else.
     """
-    with np.load(path, allow_pickle=False) as arrays:
-        about = json.loads(arrays["about"].tobytes())
-        settings = _read_settings(about["settings"], path.name)
-        record = RunRecord(about["model_id"], settings, about["texts"])
-        record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
-        record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(record.n_layers)]
-        record.last = [
-            arrays[f"last_{i}"].astype(np.float32) if f"last_{i}" in arrays else history[-1]
-            for i, history in enumerate(record.history)
-        ]
-        record.diverged = set(about.get("diverged", ()))
-        for entry in about["reports"]:
-            record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
-    record.texts_done = len(record.texts)
-    record.steps_done = record.steps = record.settings.epochs
+    about, arrays = read_npz(content)
+    settings = _read_settings(about["settings"], name)
+    record = RunRecord(about["model_id"], settings, about["texts"])
+    record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
+    n_kept = sum(f"deltas_{i}" in arrays for i in range(record.n_layers))  # 0 before a step
+    record.history = [arrays[f"deltas_{i}"].astype(np.float32) for i in range(n_kept)]
+    record.last = [
+        arrays[f"last_{i}"].astype(np.float32) if f"last_{i}" in arrays else history[-1]
+        for i, history in enumerate(record.history)
+    ]
+    record.diverged = set(about.get("diverged", ()))
+    for entry in about["reports"]:
+        record.reports[entry["index"]] = _read_report(arrays, entry, record.texts)
+    epochs = record.settings.epochs
+    finished = {"texts_done": len(record.texts), "batch": 0, "steps_done": epochs, "steps": epochs}
+    record.reached = about.get("reached", finished)
     return record
 
 
@@ -114,7 +133,7 @@ def _read_settings(values: dict[str, Any], file_name: str) -> TuningSettings:
 
 
 def _read_report(
-    arrays: np.lib.npyio.NpzFile, entry: dict[str, Any], texts: Sequence[str]
+    arrays: Mapping[str, np.ndarray], entry: dict[str, Any], texts: Sequence[str]
 ) -> TextReport:
     index = entry["index"]
 

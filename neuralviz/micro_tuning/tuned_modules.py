@@ -9,12 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from neuralviz.models.quiet import quiet_transformers
-
 if TYPE_CHECKING:
     from torch import Tensor
-
-with quiet_transformers():
     from transformers.modeling_outputs import BaseModelOutput
 
 
@@ -115,4 +111,7 @@ class Given(nn.Module):
 
 class GivenEncoder(Given):
     def forward(self, *_args: object, **_kwargs: object) -> BaseModelOutput:
+        # imported when the model is there: no two threads import transformers at once
+        from transformers.modeling_outputs import BaseModelOutput
+
         return BaseModelOutput(last_hidden_state=self.output)

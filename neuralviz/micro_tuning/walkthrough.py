@@ -10,18 +10,16 @@ import numpy as np
 from neuralviz.errors import Stopped, TextError, never
 from neuralviz.micro_tuning.blueprints import MaskedInputs, mask_inputs
 from neuralviz.micro_tuning.events import MicroTuning, finished
-from neuralviz.micro_tuning.gradients import Gradients, JoinedLayers
-from neuralviz.micro_tuning.inputs import PreparedInputs
 from neuralviz.micro_tuning.loop import micro_tune
+from neuralviz.micro_tuning.one_step import loss_gradients
 from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
-from neuralviz.micro_tuning.probe import per_text_network
-from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models.tokens import TokenizedText, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64
@@ -158,7 +156,7 @@ def walk_through(
         words_before=_in_words(model, before),
         words_after=_in_words(model, after),
         weights=tuple(parameters[name].detach().cpu().numpy().copy() for name in settings.layers),
-        gradients=_first_gradients(model, text, settings),
+        gradients=tuple(layer[0] for layer in loss_gradients(model, [text], settings, should_stop)),
         deltas=tuple(np.stack(layer) for layer in zip(*(e.deltas for e in events), strict=True)),
     )
 
@@ -167,15 +165,3 @@ def _in_words(model: LanguageModel, predictions: MaskedPredictions) -> tuple[tup
     return tuple(
         tuple(model.tokenizer.convert_ids_to_tokens(ids)) for ids in predictions.top_ids.tolist()
     )
-
-
-def _first_gradients(
-    model: LanguageModel, text: TokenizedText, settings: TuningSettings
-) -> tuple[np.ndarray, ...]:
-    """Per layer, [dim] gradient of the loss of an untuned model."""
-    network = per_text_network(model, settings.layers)
-    layers = JoinedLayers(model, settings.layers)
-    gradients = Gradients(model, network, layers, [text], settings, follow_tokens=False)
-    inputs = PreparedInputs(model, network, [text], settings).of_chunk(0)
-    gradients.of(inputs, layers.weights[None])
-    return tuple(gradients.by_text[name][0].cpu().numpy() for name in settings.layers)

@@ -184,11 +184,11 @@ def _report(
 def _in_words(
     model: LanguageModel, predictions: MaskedPredictions, top: int = 3
 ) -> tuple[str, ...]:
-    """[position] ``word 61%, other 12%``."""
+    """[position] ``“word” 61%, “other” 12%``."""
     words = model.tokenizer.convert_ids_to_tokens
     return tuple(
         ", ".join(
-            f"{word} {share:.0%}"
+            f"“{word}” {share:.0%}"
             for word, share in zip(words(ids[:top].tolist()), shares[:top], strict=True)
         )
         for ids, shares in zip(predictions.top_ids, predictions.top_probabilities, strict=True)

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from neuralviz.plots.theme import OKABE_ITO, escape, shorten, symmetric_range
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import (
+    AFTER,
+    BEFORE,
+    LAYER_COLOURS,
+    escape,
+    shorten,
+    symmetric_range,
+)
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.record import RunRecord
 
 MAX_LINES = 8
+EXTREME = 15  # neurons of either end
 MAX_CELLS = 100_000  # of a heatmap that moves
 FEW_EPOCHS = 12
 UPRIGHT_WORDS = 14  # more are written upwards
 FLAT_CHARACTERS = 36  # of words beside each other in half a page
-_LINE_COLOURS = OKABE_ITO[:6]
 
 
 def short_layer_names(names: Sequence[str]) -> list[str]:
@@ -31,105 +45,204 @@ def short_layer_names(names: Sequence[str]) -> list[str]:
     return out
 
 
-def loss_figure(curves: np.ndarray, texts: Sequence[str]) -> go.Figure:
-    """Loss of each text by epoch; of many texts, mean and range.
+def about_run(record: RunRecord) -> About:
+    """What figures and tables of a run say of it."""
+    settings = record.settings
+    masking = "none: every token is predicted"
+    if not settings.predict_unmasked:
+        masking = ", ".join(map(str, settings.blueprints))
+    return About(
+        f"Micro-tuning on {many(len(record.texts), 'text')}",
+        {
+            "model": record.model_id,
+            "texts": f"{len(record.texts):,}",
+            "layers": ", ".join(short_layer_names(settings.layers)),
+            "blueprints": masking,
+            "epochs": f"{settings.epochs:,}",
+            "learning rate": f"{settings.learning_rate:g}",
+            "precision": settings.precision_in_words,
+        },
+    )
+
+
+def loss_figure(
+    curves: np.ndarray,
+    texts: Sequence[str],
+    chosen: int = 0,
+    earlier: np.ndarray | None = None,
+) -> go.Figure:
+    """Loss by epoch: one text over the others, of which more than eight are a band.
 
     Args:
         curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known.
-        texts: what the curves are named after.
+        texts: what the curves are of.
+        chosen: the text that stands out.
+        earlier: the same of another run on the same texts, which is drawn dashed.
     """
     figure = go.Figure()
-    epochs = np.arange(curves.shape[1])
-    if len(curves) <= MAX_LINES:
-        for i, curve in enumerate(curves):
-            figure.add_scatter(
-                x=epochs,
-                y=curve,
-                mode="lines+markers",
-                name=f"{i + 1}. {escape(shorten(texts[i], 24))}",
-                line={"color": _LINE_COLOURS[i % len(_LINE_COLOURS)], "width": 3,
-                      "dash": "solid" if i < len(_LINE_COLOURS) else "dot"},
-                marker={"size": 8},
-                hovertemplate="epoch %{x}<br>loss %{y:.3f}<extra></extra>",
-            )  # fmt: skip
-    else:
-        finite = np.ma.masked_invalid(curves)
-        low, mean, high = (
-            np.ma.filled(values, np.nan)
-            for values in (finite.min(axis=0), finite.mean(axis=0), finite.max(axis=0))
+    for of_run, dash in ((earlier, "dash"), (curves, "solid")):
+        if of_run is None:
+            continue
+        if len(of_run) > MAX_LINES:
+            _add_band(figure, of_run, dash)
+        else:
+            _add_others(figure, of_run, chosen, dash)
+        name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
+        _add_curve(
+            figure,
+            of_run[chosen],
+            name=name if dash == "solid" else "earlier run",
+            line={"color": AFTER, "width": 4 if dash == "solid" else 3, "dash": dash},
+            mode="lines+markers" if dash == "solid" else "lines",
+            marker={"size": 8},
         )
-        for values, name, width in ((high, "highest", 1), (mean, "mean", 4), (low, "lowest", 1)):
-            figure.add_scatter(
-                x=epochs,
-                y=values,
-                mode="lines",
-                name=f"{name} of {len(curves):,} texts",
-                line={"color": _LINE_COLOURS[0], "width": width},
-                fill="tonexty" if name == "lowest" else None,
-                fillcolor="rgba(213, 94, 0, 0.12)",
-                hovertemplate="epoch %{x}<br>loss %{y:.3f}<extra></extra>",
-            )
+    n_epochs = max(len(of_run[0]) for of_run in (curves, earlier) if of_run is not None) - 1
     figure.update_layout(
         title="Loss at the masked positions",
-        xaxis=_epoch_axis(epochs[-1]),
-        yaxis={"title": "cross-entropy, nats", "rangemode": "tozero"},
-        showlegend=len(curves) > 1,
+        xaxis=_epoch_axis(n_epochs),
+        yaxis={"title": "loss, nats", "rangemode": "tozero"},
+        showlegend=len(curves) > 1 or earlier is not None,
     )
     return figure
 
 
-def delta_norm_figure(norms: np.ndarray, layers: Sequence[str], learnt: float) -> go.Figure:
-    """How far each layer is from its pretrained weights.
+def _add_curve(figure: go.Figure, curve: np.ndarray, **settings: Any) -> None:
+    hover = f"{settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
+    figure.add_scatter(x=np.arange(len(curve)), y=curve, hovertemplate=hover, **settings)
 
-    Args:
-        norms: [epoch, layer] norm of the delta after each epoch; NaN where not known.
+
+def _add_others(figure: go.Figure, curves: np.ndarray, chosen: int, dash: str) -> None:
+    """A grey line for every other text, with one entry in the legend."""
+    others = [i for i in range(len(curves)) if i != chosen]
+    for i in others:
+        _add_curve(
+            figure,
+            curves[i],
+            name="the other text" if len(others) == 1 else "the other texts",
+            mode="lines",
+            line={"color": BEFORE, "width": 2, "dash": dash},
+            legendgroup="others",
+            showlegend=dash == "solid" and i == others[0],
+        )
+        figure.data[
+            -1
+        ].hovertemplate = f"text {i + 1}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
+
+
+def _add_band(figure: go.Figure, curves: np.ndarray, dash: str) -> None:
+    """Median of all texts; of the newer run the range from the lowest to the highest, too."""
+    finite = np.ma.masked_invalid(curves)
+    low, median, high = (
+        np.ma.filled(values.astype(float), np.nan)
+        for values in (finite.min(axis=0), np.ma.median(finite, axis=0), finite.max(axis=0))
+    )
+    if dash == "solid":
+        edge = {"color": BEFORE, "width": 1}
+        _add_curve(figure, high, name="highest", mode="lines", line=edge, showlegend=False)
+        _add_curve(
+            figure,
+            low,
+            name="lowest to highest",
+            mode="lines",
+            line=edge,
+            fill="tonexty",
+            fillcolor="rgba(138, 144, 150, 0.18)",
+        )
+        figure.data[-1].hovertemplate = "lowest<br>epoch %{x}: loss %{y:.3f}<extra></extra>"
+    _add_curve(
+        figure,
+        median,
+        name=f"median of {len(curves):,} texts",
+        mode="lines",
+        line={"color": BEFORE, "width": 3, "dash": dash},
+        showlegend=dash == "solid",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Norms:
+    """How far the layers of a run are from their pretrained weights, of one text.
+
+    Attributes:
+        values: [epoch, layer] norm of the delta after each epoch; NaN where not known.
         layers: their full names.
         learnt: epochs that are over; of the last known norm a part of one may be missing.
     """
+
+    values: np.ndarray
+    layers: Sequence[str]
+    learnt: float
+
+
+def delta_norm_figure(norms: Norms, earlier: Norms | None = None) -> go.Figure:
+    """How far each layer is from its pretrained weights; of an ``earlier`` run it is dashed."""
     figure = go.Figure()
-    epochs = np.arange(len(norms) + 1)
-    under_way = int(np.ceil(learnt))
-    x = np.where(epochs == under_way, learnt, epochs)
-    names = short_layer_names(layers)
-    few = len(names) <= MAX_LINES
-    for i, name in enumerate(names):
-        figure.add_scatter(
-            x=x,
-            y=np.append(0.0, norms[:, i]),
-            mode="lines+markers" if few else "lines",
-            name=name,
-            line={"color": _layer_colour(i, len(names)), "width": 3 if few else 2},
-            marker={"size": 8},
-            hovertemplate=f"{escape(name)}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
-        )
+    both = [*norms.layers, *(earlier.layers if earlier else ())]
+    layers = list(dict.fromkeys(both))  # a layer has one colour in both runs
+    names = dict(zip(layers, _names_of_kind(layers), strict=True))
+    few = len(norms.layers) <= MAX_LINES
+    for one, dash in ((earlier, "dash"), (norms, "solid")):
+        if one is None:
+            continue
+        epochs = np.arange(len(one.values) + 1)
+        x = np.where(epochs == int(np.ceil(one.learnt)), one.learnt, epochs)
+        for i, layer in enumerate(one.layers):
+            name = escape(names[layer])
+            figure.add_scatter(
+                x=x,
+                y=np.append(0.0, one.values[:, i]),
+                mode="lines+markers" if few and dash == "solid" else "lines",
+                name=name,
+                legendgroup=name,
+                showlegend=dash == "solid",
+                line={
+                    "color": _layer_colour(layers.index(layer), len(layers)),
+                    "width": 3 if few else 2,
+                    "dash": dash,
+                },
+                marker={"size": 8},
+                hovertemplate=f"{name}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
+            )
+    n_epochs = max(len(one.values) for one in (norms, earlier) if one is not None)
+    kind = _shared_kind(layers)
     figure.update_layout(
-        title="Norm of each layer's delta",
-        xaxis=_epoch_axis(epochs[-1]),
+        title=f"Norm of {f'each block’s {escape(kind)}' if kind else 'each layer’s delta'}",
+        xaxis=_epoch_axis(n_epochs),
         yaxis={"title": "norm of the delta", "rangemode": "tozero"},
-        showlegend=1 < len(names) <= MAX_LINES,
+        showlegend=1 < len(norms.layers) <= MAX_LINES,
     )
     return figure
 
 
-def delta_heatmap(
-    deltas: np.ndarray, layer: str, strongest: Sequence[int], changes: np.ndarray
-) -> go.Figure:
-    """The delta of one layer, neurons × epochs, with triangles above the neurons that changed most.
+def _shared_kind(layers: Sequence[str]) -> str:
+    """What several layers are in their blocks, where it is the same; else empty."""
+    kinds = {name.partition(" · ")[2] for name in short_layer_names(layers)}
+    return kinds.pop() if len(kinds) == 1 and len(layers) > 1 else ""
+
+
+def _names_of_kind(layers: Sequence[str]) -> list[str]:
+    """Short names, of which the blocks alone are left where the kind is the same."""
+    names = short_layer_names(layers)
+    return [name.partition(" · ")[0] for name in names] if _shared_kind(layers) else names
+
+
+def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go.Figure:
+    """The delta of one layer, neurons × epochs, sorted by the latest delta; epochs run upwards.
 
     Args:
         deltas: [epoch, dim] the delta after each epoch; NaN where not known.
         layer: its full name.
-        strongest: numbers of the neurons to point at.
-        changes: [len(strongest)] their delta.
+        every: all neurons, rather than those that fell and those that rose most.
     """
     n_epochs, dim = deltas.shape
-    n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
+    order = neurons_in_order(deltas, every=every)
+    n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     low, high = symmetric_range(deltas)
-    name = short_layer_names([layer])[0]
     figure = go.Figure(
         go.Heatmap(
-            z=np.round(deltas[drawn], 5),
+            z=np.round(deltas[drawn][:, order], 5),
+            x=[str(neuron) for neuron in order],
             y=drawn + 1,
             zmin=low,
             zmax=high,
@@ -137,29 +250,44 @@ def delta_heatmap(
             hovertemplate="neuron %{x}<br>after epoch %{y}: %{z:+.4f}<extra></extra>",
         )
     )
-    if len(strongest):
-        figure.add_scatter(
-            x=list(strongest),
-            y=[n_epochs + 0.5 + n_epochs * 0.06] * len(strongest),
-            mode="markers",
-            marker={"symbol": "triangle-down", "size": 13, "color": OKABE_ITO[0]},
-            customdata=changes,
-            hovertemplate="neuron %{x}: %{customdata:+.4f}<extra>among the largest</extra>",
-            showlegend=False,
-            cliponaxis=False,
-        )
+    name = escape(short_layer_names([layer])[0])
+    title, wide = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
+    if len(order) < dim:
+        wide = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
+        figure.add_vline(EXTREME - 0.5, line={"dash": "dot", "width": 2, "color": BEFORE})
+    if len(drawn) < n_epochs:
+        wide += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
     figure.update_layout(
-        title=f"Delta: {escape(name)}"
-        + (f" ({len(drawn)} of {n_epochs:,} epochs shown)" if len(drawn) < n_epochs else ""),
-        xaxis={"title": "neuron", "range": [-0.5, dim - 0.5], "showgrid": False, "zeroline": False},
+        title=title,
+        xaxis={
+            "title": "neuron, sorted by its delta",
+            "type": "category",
+            "showgrid": False,
+            "showticklabels": len(order) <= 2 * EXTREME,
+            "tickangle": -90,
+            "tickfont": {"size": 13},
+        },
         yaxis={
             "title": "epoch",
-            "range": [0.5, n_epochs * 1.12 + 0.5],
+            "range": [0.5, n_epochs + 0.5],
             "showgrid": False,
             "tickvals": _epochs_to_name(n_epochs),
         },
+        meta={
+            "from_width": [[560, {"title.text": wide, "xaxis.dtick": 1}]],
+            "stage": {"xaxis.tickfont.size": 18},
+        },
     )
     return figure
+
+
+def neurons_in_order(deltas: np.ndarray, *, every: bool = False) -> np.ndarray:
+    """Numbers of the neurons that `neurons_figure` draws, from left to right."""
+    known = np.flatnonzero(np.isfinite(deltas).all(axis=1))
+    order = np.argsort(deltas[known[-1]] if len(known) else deltas[0], kind="stable")
+    if every or len(order) <= 2 * EXTREME:
+        return order
+    return np.concatenate([order[:EXTREME], order[-EXTREME:]])
 
 
 def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
@@ -259,6 +387,6 @@ def _epochs_to_name(n: int) -> list[int]:
 
 
 def _layer_colour(i: int, n: int) -> str:
-    if n <= len(_LINE_COLOURS):
-        return _LINE_COLOURS[i]
+    if n <= len(LAYER_COLOURS):
+        return LAYER_COLOURS[i]
     return sample_colorscale("Cividis", [i / (n - 1)])[0]

@@ -17,6 +17,7 @@ import streamlit as st
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import run_queue
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.ui.links import EXAMPLES_VIEW
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import many
@@ -65,8 +66,10 @@ class SessionRuns:
         runs = self.all()
         run = self.of(task)
         if run is None and view:
-            number = self._next_number()
+            number = st.session_state.get(self._count, 0) + 1
             run = reopened(task, view, number)
+            if run is not None:
+                st.session_state[self._count] = number
         if run is None:
             return None
         self._remember([*(one for one in runs if one is not run), run])
@@ -99,17 +102,16 @@ class SessionRuns:
                     f"You already have {self.at_once} unfinished runs. Stop one, or wait "
                     "until one finishes."
                 )
-            at_end = keeper(view) if view and isinstance(task, KeptTask) else None
-            number = self._next_number()
+            at_end = None
+            if view and isinstance(task, KeptTask):
+                # nobody wants to meet what somebody else has stopped
+                at_end = keeper(view, stopped=view != EXAMPLES_VIEW)
+            number = st.session_state.get(self._count, 0) + 1
+            st.session_state[self._count] = number
             run = run_queue().submit(task, is_here(session_id()), number, at_end)
         runs.append(run)
         self._remember(runs)
         return run
-
-    def _next_number(self) -> int:
-        number = st.session_state.get(self._count, 0) + 1
-        st.session_state[self._count] = number
-        return number
 
     def _remember(self, runs: list[Run[Any]]) -> None:
         """Hold on to runs; those that have been over for longest go first."""

@@ -29,8 +29,8 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     expect(page.get_by_text("Stopped after")).to_be_visible()
     expect(page.get_by_text("The result so far is shown.")).to_be_visible()
     page.get_by_role("button", name="Run again").click()
-    for run in ("Run 1", "Run 2"):  # beside each other
-        expect(page.get_by_role("heading", name=run)).to_be_visible()
+    expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
+    expect(page.get_by_text("compared with run 1 (dashed, unfinished)")).to_be_visible()  # over it
 
     page.get_by_role("link", name="Compare", exact=True).click()
     expect(page.get_by_text("Waiting: 1 run ahead of this one.")).to_be_visible()

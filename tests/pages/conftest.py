@@ -9,6 +9,12 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept_from_another_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
 
 
 @pytest.fixture(scope="session", autouse=True)

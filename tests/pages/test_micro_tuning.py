@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
+from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
-from neuralviz.ui.micro_tuning import runs
-from neuralviz.ui.micro_tuning.draw import losses_csv
+from neuralviz.ui.micro_tuning import main
+from neuralviz.ui.micro_tuning.after import losses_table, norms_table
+from neuralviz.ui.micro_tuning.one_step import one_step_address
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -55,6 +56,10 @@ def tune(page: AppTest, *, wait: float = 60) -> AppTest:
     return page.run()
 
 
+def press(page: AppTest, label: str) -> AppTest:
+    return next(button for button in page.button if button.label == label).click().run()
+
+
 def last_run(page: AppTest):
     return page.session_state["micro-tuning-runs"][-1]
 
@@ -84,11 +89,15 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
 
 def test_the_losses_to_download_are_those_of_the_figure() -> None:
     record = recorded_run()
-    table = pd.read_csv(StringIO(losses_csv(record)))
+    table = losses_table(record)
     assert table["epoch"].tolist() == list(range(record.settings.epochs + 1))
     first = table["text 1"]
     assert first[0] == pytest.approx(record.loss[0, 0])
     assert first.iloc[-1] == pytest.approx(record.reports[0].loss_after)
+    norms = norms_table(record)
+    assert len(norms) == 3 * record.settings.epochs
+    last = norms[(norms["text"] == 3) & (norms["epoch"] == 10)]
+    assert last["dense.bias"].item() == record.delta_norm[9, 2, 2]
 
 
 @pytest.mark.parametrize("stretch", [1, 100])
@@ -99,7 +108,7 @@ def test_shares_that_cancel_out_are_explained(
     shares = record.reports[0].shares * stretch
     shares[-1] += (1 - stretch) * (1 - record.reports[0].decay_share)  # the sum stays
     record.reports = {**record.reports, 0: replace(record.reports[0], shares=shares)}
-    monkeypatch.setattr(runs, "recorded_run", lambda: record)
+    monkeypatch.setattr(main, "recorded_run", lambda: record)
     page.run()
     note = next(one.value for one in page.caption if one.value.startswith("The shares of all"))
     assert ("Some shares exceed 100%" in note) == (stretch > 1)
@@ -142,11 +151,14 @@ def test_odd_texts_give_a_result(bundled, text: str) -> None:
         assert "another language" in messages(page)
 
 
-def test_without_a_text_nothing_can_be_tuned(page: AppTest) -> None:
+def test_a_press_without_a_text_is_answered(page: AppTest) -> None:
     for text in ("", "   \n \n"):
         paste(page, text)
+        assert "needs a text" not in messages(page)
+        press(page, "Tune")
         assert not page.exception
-        assert next(b for b in page.button if b.label == "Tune").disabled, text
+        assert "Micro-tuning needs a text." in messages(page), text
+    assert "micro-tuning-runs" not in page.session_state
 
 
 @pytest.mark.parametrize(
@@ -162,7 +174,7 @@ def test_without_a_text_nothing_can_be_tuned(page: AppTest) -> None:
                 "": "at least one blueprint",
             },
         ),
-        ("epochs", {0: "1 to 1000"}),
+        ("epochs", {0: "no weight changes", 5000: "from 1 to 1000, not 5000."}),
         ("learning_rate", {0.0: "above 0"}),
     ],
 )
@@ -172,7 +184,9 @@ def test_settings_that_make_no_sense_are_refused_and_kept(page, field, refused) 
         getattr(page, kind)(key=field).set_value(value).run()
         assert not page.exception
         assert said in messages(page).replace("\\", "")
-        assert next(b for b in page.button if b.label == "Tune").disabled
+        press(page, "Tune")
+        assert "Not started. Correct the settings first." in messages(page)
+        assert "micro-tuning-runs" not in page.session_state
         assert getattr(page, kind)(key=field).value == value
 
 
@@ -223,16 +237,136 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
     assert any("Stopped" in element.proto.text for element in page.get("progress"))
-    said = " ".join(caption.value for caption in page.caption)
-    assert "appear only when micro-tuning is finished" in said
+    assert "appear only when micro-tuning is finished" in captions(page)
+    bars = " ".join(element.proto.text for element in page.get("progress"))
+    assert re.search(r"Texts 1 to 3 are half-learnt\\: \d+ of 1,000 epochs", bars)
 
 
-def test_a_second_run_stands_beside_the_first(bundled) -> None:
+def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
     page = pasted("The dog barks.", epochs="2")
     tune(page)
+    assert "compared with run" not in said(page)
+    page.number_input(key="epochs").set_value(3).run()
+    assert "belong to other texts or settings" in captions(page)
     tune(page)
     assert not page.exception
-    assert [s.value for s in page.subheader] == ["Run 1", "Run 2"]
+    assert "belong to other texts or settings" not in captions(page)
+    assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 2"]
+    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (dashed)." in said(page)
+    page.pills(key="shown-runs").set_value([1]).run()
+    assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 1"]
+    assert "compared with run" not in said(page)
+
+
+def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
+    page = pasted("The dog barks.", epochs="2")
+    tune(page)
+    page.text_area(key="micro-tuning-pasted").set_value("A cat sleeps.").run()
+    tune(page)
+    assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 2"]
+    page.pills(key="shown-runs").set_value([1, 2]).run()
+    assert not page.exception
+    assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 1", "Run 2"]
+
+
+def test_the_point_changes_with_the_text_that_is_looked_at(page: AppTest) -> None:
+    assert "In text 1, “watched” and “bank” wrote 43% of the embedding." in said(page)
+    labelled(page.selectbox, "Look at text").set_value(2).run()
+    assert not page.exception
+    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+    tune(page)  # of another run on the same texts, the same text is looked at
+    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+
+
+def test_the_recorded_run_says_what_it_is_and_is_tuned_live(page: AppTest) -> None:
+    assert "is the text's neural embedding" in captions(page)
+    paste(page, "Another text.")
+    assert "belong to other texts or settings" in captions(page)
+    press(page, "Tune it live")
+    wait_until(lambda: last_run(page).is_over, 60)
+    page.run()
+    assert not page.exception
+    assert page.segmented_control(key="micro-tuning-source").value == "Example"
+    assert last_run(page).result.texts == recorded_run().texts
+    assert last_run(page).result.settings == recorded_run().settings
+    assert "belong to other texts or settings" not in captions(page)
+
+
+def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
+    def sentence():
+        return labelled(page.text_input, "A sentence with a blank: ___")
+
+    assert sentence().value == "She sat on the bank of the river and ___ the boats."
+    if "Press **Predict**" in captions(page):  # the model is not loaded yet
+        press(page, "Predict")
+    tried(page)
+    assert "Before: “climbed” 2%. After micro-tuning on text 1: “watched” 68%" in said(page)
+    sentence().set_value("She sat on the ___ of the river.").run()
+    tried(page)
+    assert "“side” 53%. After micro-tuning on text 1: “bank” 19%" in said(page)
+    page.slider(key="delta-scale").set_value(0.0).run()
+    tried(page)
+    assert "After adding 0 × the delta of text 1: still “side” 53%." in said(page)
+    labelled(page.selectbox, "Add the delta of").set_value(2).run()
+    page.slider(key="other-delta-scale").set_value(-1.5).run()
+    tried(page)
+    assert not page.exception
+    assert "After adding −1.5 × the delta of text 3" in said(page)
+    tune(page)  # the question stays
+    tried(page)
+    assert sentence().value == "She sat on the ___ of the river."
+    assert "After adding −1.5 × the delta of text 3" in said(page)
+    sentence().set_value("No blank.").run()
+    tried(page)
+    assert not page.exception
+    assert "The sentence has no blank. Write ___ for the word" in messages(page).replace("\\", "")
+
+
+def test_an_address_brings_the_scale_of_a_delta_back(bundled) -> None:
+    assert opened(delta_scale="-0.5").slider(key="delta-scale").value == -0.5
+    assert opened(delta_scale="7").slider(key="delta-scale").value == 1.0  # out of range
+
+
+def labelled(widgets, label: str):
+    return next(widget for widget in widgets if widget.label == label)
+
+
+def tried(page: AppTest) -> None:
+    wait_until(lambda: page.session_state["try-delta-runs"][-1].is_over, 60)
+    page.run()
+
+
+def said(page: AppTest) -> str:
+    return " ".join(one.value for one in page.markdown).replace("\\", "")
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block", "one"])
+def test_a_link_to_compare_has_the_gradient_one_epoch_and_the_whole_run(bundled, layers) -> None:
+    names = bundled.check_layers(bundled.head_layers[:1] if layers == "one" else layers)
+    record = copy(recorded_run())
+    record.settings = replace(
+        record.settings,
+        layers=names,
+        blueprints=parse_blueprints("(1, 1)"),
+        learning_rate=0.02,
+        epochs=7,
+    )
+    page = page_at("compare")
+    for name, value in one_step_address(record).items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    run = page.session_state["compare-runs"][-1]
+    run.stop()
+    gradient, one, whole = run.task.specs
+    assert (gradient.method, one.method, whole.method) == ("gradient", "neural", "neural")
+    shared = {"blueprints": record.settings.blueprints}
+    if layers != "head":  # the default
+        shared["layers"] = names if layers == "one" else layers
+    assert dict(gradient.options) == shared
+    assert dict(one.options) == {**shared, "learning_rate": 0.02, "epochs": 1}
+    assert dict(whole.options) == {**shared, "learning_rate": 0.02, "epochs": 7}
+    assert run.wait(60)
 
 
 def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:
@@ -279,7 +413,7 @@ def test_models_that_a_link_names_are_not_loaded_unasked() -> None:
     assert not page.exception
     assert "is not loaded yet" in messages(page)
     assert any(button.label == "Load" for button in page.button)
-    assert any("Recorded" in heading.value for heading in page.subheader)  # what was there stays
+    assert "Recorded run" in captions(page)  # what was there stays
 
 
 def test_an_address_with_chosen_layers(bundled) -> None:
@@ -303,8 +437,7 @@ def test_the_precision_is_exact_at_first_and_said_of_every_run(bundled) -> None:
     assert last_run(page).result.settings.precision == "fast"
     assert "bundled, fast (tolerance 0.01)" in captions(page)
     page.number_input(key="tolerance").set_value(0.0).run()
-    assert "tolerance must be above 0 and below 1" in messages(page)
-    assert next(b for b in page.button if b.label == "Tune").disabled
+    assert "The tolerance must be above 0 and below 1" in messages(page)
 
 
 def test_an_address_brings_the_precision_back(bundled) -> None:
@@ -443,7 +576,7 @@ def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
     assert not page.exception
     second = last_run(page)
     assert (first.status, second.number, second.task) == ("stopped", 2, first.task)
-    assert {"Run 1", "Run 2"} <= {heading.value for heading in page.subheader}
+    assert "Run 2" in {heading.value for heading in page.subheader}
     second.stop()
     assert second.wait(60)
 

@@ -24,7 +24,7 @@ def test_commands_figures_and_pages_load_without_torch() -> None:
     loaded = {name: set(heavy) for name, _, heavy in steps}
     assert shown["version"] == f"neuralviz {neuralviz.__version__}\n"
     assert "Usage" in shown["help"]
-    assert "Recorded run" in shown["micro-tuning"]
+    assert "What does it know now?" in shown["micro-tuning"]
     assert shown["blueprints"].endswith("3 numbers")
     for name in ("core", "version", "help"):
         assert loaded[name] == set(), name

@@ -33,7 +33,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
             {"layers"},
             {"micro_tuning"},
             {"models"},
-            {"words", "errors", "paths", "lazy_names", "locks"},
+            {"arrays", "words", "errors", "paths", "lazy_names", "locks"},
         ),
     )
 )

@@ -99,6 +99,24 @@ def plain_micro_tune(
     return deltas, np.array(losses).reshape(epochs, len(chunks))
 
 
+def plain_gradients(
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    chunks: Sequence[Sequence[int]],
+    layers: Sequence[str],
+) -> list[np.ndarray]:
+    """Of each layer, by autograd, the gradient of the mean of the chunks' losses."""
+    network = copy.deepcopy(network).eval()
+    tuned = [dict(network.named_parameters())[name] for name in layers]
+    for parameter in tuned:
+        parameter.requires_grad_()
+    losses = [
+        network(**batch_of(tokenizer, chunk, DEFAULT_BLUEPRINTS, False)).loss for chunk in chunks
+    ]
+    gradients = torch.autograd.grad(torch.stack(losses).mean(), tuned)
+    return [gradient.numpy() for gradient in gradients]
+
+
 def plain_embedding(deltas: Sequence[np.ndarray]) -> np.ndarray:
     """Equation 1 of the paper."""
     joined = np.concatenate([delta / np.linalg.norm(delta) for delta in deltas])

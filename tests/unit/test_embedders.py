@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -52,6 +53,12 @@ from neuralviz.plots.theme import method_colour
 from neuralviz.store.vectors import embedder_ids
 from tests.support.embedders import HashEmbedder
 from tests.support.models import SENTENCES, TEXTS, save_family, save_sentence_transformer
+from tests.support.plain_loop import (
+    DEFAULT_BLUEPRINTS,
+    batch_of,
+    plain_embedding,
+    plain_gradients,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -307,6 +314,61 @@ def test_neural_1_is_one_layer_of_the_last_block(tiny: LanguageModel, make) -> N
     np.testing.assert_array_equal(one.encode(MANY[:3]), expected)
 
 
+# --- one step ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layers", ["head", "last_block", "chosen"])
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_gradient_is_what_a_plain_loop_finds(text: str, layers: str, tiny, make) -> None:
+    chosen = "bert.embeddings.LayerNorm.weight,cls.predictions.bias"
+    embedder = make("gradient", layers=chosen if layers == "chosen" else layers)
+    names = embedder.settings.layers
+    before = {name: value.clone() for name, value in tiny.network.state_dict().items()}
+    vector = embedder.encode(text)
+    for name, value in tiny.network.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert not any(parameter.requires_grad for parameter in tiny.network.parameters())
+    (read,) = tokenize(tiny, [text])
+    chunks = [read.ids[chunk].tolist() for chunk in read.chunks]
+    gradients = plain_gradients(tiny.network, tiny.tokenizer, chunks, names)
+    expected = plain_embedding([-gradient for gradient in gradients])
+    np.testing.assert_allclose(vector, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("text", [TEXTS["one token"], TEXTS["one chunk"]])
+def test_a_gradient_is_where_a_tiny_plain_step_goes(text: str, tiny: LanguageModel, make) -> None:
+    network = copy.deepcopy(tiny.network).double().eval().requires_grad_(False)
+    tuned = [dict(network.named_parameters())[name] for name in tiny.head_layers]
+    before = [parameter.clone() for parameter in tuned]
+    (read,) = tokenize(tiny, [text])
+    batch = batch_of(tiny.tokenizer, read.ids.tolist(), DEFAULT_BLUEPRINTS, False)
+    optimizer = torch.optim.SGD([p.requires_grad_() for p in tuned], lr=1e-6)
+    network(**batch).loss.backward()
+    optimizer.step()
+    moved = [(after - start).detach() for after, start in zip(tuned, before, strict=True)]
+    np.testing.assert_allclose(make("gradient").encode(text), plain_embedding(moved), atol=1e-4)
+
+
+def test_one_epoch_of_adamw_is_the_sign_of_the_gradient(tiny: LanguageModel, make) -> None:
+    gradient = make("gradient").encode(TEXTS["one chunk"])
+    one_epoch = NeuralEmbedder(tiny, epochs=1, weight_decay=0).encode(TEXTS["one chunk"])
+    clear = np.abs(gradient) > 1e-4  # the smallest are below Adam's epsilon
+    assert clear.mean() > 0.9
+    expected = np.sign(gradient) / np.sqrt(gradient.size)
+    np.testing.assert_allclose(one_epoch[clear], expected[clear], rtol=1e-3)
+
+
+def test_a_gradient_takes_no_step_and_says_so(make) -> None:
+    embedder = make("gradient")
+    (batch,) = embedder.embed_in_batches(["A cat."])
+    assert np.isnan(batch.loss).all()
+    assert method_labels([embedder_spec("gradient"), embedder_spec("neural")]) == (
+        "gradient", "neural, exact",
+    )  # fmt: skip
+    with pytest.raises(SettingsError, match="no option “epochs”"):
+        embedder_spec("gradient", {"epochs": "1"})
+
+
 # --- joined ------------------------------------------------------------------------------------
 
 
@@ -346,7 +408,10 @@ def test_any_other_setting_is_another_key(make, tiny, small_model) -> None:
               for o in ({}, {"layer": "0"}, {"layer": "0,1"})]  # fmt: skip
     rest = [("mean", {"special_tokens": "no"}), ("neural", {"layers": "last_block"}),
             ("neural", {"predict_unmasked": "yes"}), ("neural+mean", {}), ("mean+neural", {}),
-            ("neural+mean", {"mean.layer": "0"}), ("sentence-transformer", {})]  # fmt: skip
+            ("neural+mean", {"mean.layer": "0"}), ("sentence-transformer", {}),
+            ("gradient", {}), ("gradient", {"layers": "last_block"}),
+            ("gradient", {"blueprints": "(1, 1)"}),
+            ("gradient", {"predict_unmasked": "yes"})]  # fmt: skip
     everything = [*wk, *tuned, *pooled, *rest]
     embedders = [make(method, **typed) for method, typed in everything]
     assert len({embedder.cache_key() for embedder in embedders}) == len(everything)

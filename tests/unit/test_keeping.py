@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.store import results
-from neuralviz.store.arrays import npz_bytes, read_npz
 from neuralviz.store.results import find_result, keep_result
 
 if TYPE_CHECKING:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
+from neuralviz.plots.filling import blank_figure
 from neuralviz.plots.micro_tuning import (
+    EXTREME,
     MAX_CELLS,
-    delta_heatmap,
+    Norms,
     delta_norm_figure,
     loss_figure,
+    neurons_figure,
     shares_figure,
 )
+from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS
 
 LAYER = "cls.predictions.transform.dense.bias"
 
@@ -23,16 +28,89 @@ def test_few_epochs_are_counted_one_by_one() -> None:
 
 
 def test_a_step_within_an_epoch_is_drawn_within_it() -> None:
-    norms = np.array([[1.0], [1.5], [np.nan]])
-    (line,) = delta_norm_figure(norms, [LAYER], learnt=1.25).data
+    values = np.array([[1.0], [1.5], [np.nan]])
+    (line,) = delta_norm_figure(Norms(values, [LAYER], learnt=1.25)).data
     assert list(line.x) == [0, 1, 1.25, 3]
     np.testing.assert_array_equal(line.y, [0, 1, 1.5, np.nan])
+
+
+def test_a_few_texts_are_lines_under_the_chosen_one() -> None:
+    curves = np.arange(12.0).reshape(3, 4)
+    figure = loss_figure(curves, ["One <b>.", "Two.", "Three."], chosen=1)
+    assert [line.name for line in figure.data if line.showlegend is not False] == [
+        "the other texts", "2. Two.",
+    ]  # fmt: skip
+    np.testing.assert_array_equal(figure.data[-1].y, curves[1])
+    assert figure.data[-1].line.color == AFTER
+    assert figure.layout.yaxis.title.text == "loss, nats"
+    assert not loss_figure(curves[:1], ["One."]).layout.showlegend
+
+
+def test_many_texts_are_a_band_with_three_entries_in_the_legend() -> None:
+    curves = np.random.default_rng(0).random((200, 11))
+    curves[150:, 3:] = np.nan  # not known yet
+    figure = loss_figure(curves, ["A text."] * 200, chosen=160)
+    shown = [line for line in figure.data if line.showlegend is not False]
+    assert [line.name for line in shown] == [
+        "lowest to highest", "median of 200 texts", "161. A text.",
+    ]  # fmt: skip
+    high, low, median, chosen = figure.data
+    np.testing.assert_allclose(high.y, np.nanmax(curves, axis=0))
+    np.testing.assert_allclose(low.y, np.nanmin(curves, axis=0))
+    np.testing.assert_allclose(median.y, np.nanmedian(curves, axis=0))
+    np.testing.assert_array_equal(chosen.y, curves[160])
+    assert low.fill == "tonexty"
+
+
+@pytest.mark.parametrize("n_texts", [1, 3, 20])
+def test_an_earlier_run_is_dashed_in_the_same_figure(n_texts: int) -> None:
+    texts = ["A text."] * n_texts
+    figure = loss_figure(np.ones((n_texts, 4)), texts, 0, earlier=np.full((n_texts, 11), 2.0))
+    dashed = [line for line in figure.data if line.line.dash == "dash"]
+    assert {float(line.y[0]) for line in dashed} == {2.0}
+    assert [line.name for line in dashed if line.showlegend is not False] == ["earlier run"]
+    assert figure.layout.xaxis.range[1] > 10
+    norms, before = Norms(np.ones((3, 1)), [LAYER], 3), Norms(np.ones((10, 2)), ["a.b", LAYER], 10)
+    figure = delta_norm_figure(norms, before)
+    assert [line.line.dash for line in figure.data] == ["dash", "dash", "solid"]
+    same = [line.line.color for line in figure.data if line.name == "dense.bias"]
+    assert len(same) == 2
+    assert len(set(same)) == 1
+    assert figure.data[0].line.color in LAYER_COLOURS
+
+
+def test_blocks_are_named_shortly_where_the_kind_is_the_same() -> None:
+    layers = [f"bert.encoder.layer.{i}.output.dense.bias" for i in range(6)]
+    figure = delta_norm_figure(Norms(np.ones((3, 6)), layers, 3))
+    assert [line.name for line in figure.data] == [f"block {i}" for i in range(6)]
+    assert figure.layout.title.text == "Norm of each block’s output.dense.bias"
+
+
+def test_neurons_are_those_that_changed_most_sorted() -> None:
+    deltas = np.random.default_rng(0).normal(size=(5, 384)) * np.arange(1, 6)[:, None]
+    deltas[4] = np.nan  # not known yet
+    figure = neurons_figure(deltas, LAYER)
+    drawn = figure.data[0]
+    order = np.argsort(deltas[3])
+    assert list(drawn.x) == [str(i) for i in [*order[:EXTREME], *order[-EXTREME:]]]
+    np.testing.assert_allclose(drawn.z[3], np.sort(deltas[3])[[*range(15), *range(-15, 0)]],
+                               atol=1e-5)  # fmt: skip
+    assert figure.layout.xaxis.type == "category"
+    assert list(figure.layout.yaxis.range) == [0.5, 5.5]  # upwards
+    every = neurons_figure(deltas, LAYER, every=True)
+    assert np.shape(every.data[0].z) == (5, 384)
+    assert not every.layout.xaxis.showticklabels
+    few = neurons_figure(deltas[:, :20], LAYER)
+    assert np.shape(few.data[0].z) == (5, 20)
+    assert few.layout.title.text == "Neurons of dense.bias"
+    ((_, wide),) = few.layout.meta["from_width"]
+    assert wide["title.text"] == "All neurons of dense.bias, sorted by their delta"
 
 
 @pytest.mark.parametrize(("n_epochs", "dim"), [(1000, 384), (100, 30522), (10, 384), (1, 30522)])
 def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> None:
     deltas = np.arange(n_epochs)[:, None] * np.ones((1, dim))
-    drawn = delta_heatmap(deltas, LAYER, [], np.array([])).data[0]
+    drawn = neurons_figure(deltas, LAYER, every=True).data[0]
     assert np.size(drawn.z) <= max(MAX_CELLS, 2 * dim)
     assert drawn.y[-1] == n_epochs  # the last one is always there
     np.testing.assert_allclose(drawn.z[:, 0], np.array(drawn.y) - 1)
@@ -49,8 +127,21 @@ def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> Non
     ],
 )
 def test_epochs_beside_a_heatmap_stay_apart(n_epochs: int, named: list[int]) -> None:
-    figure = delta_heatmap(np.ones((n_epochs, 8)), LAYER, [], np.array([]))
+    figure = neurons_figure(np.ones((n_epochs, 8)), LAYER)
     assert list(figure.layout.yaxis.tickvals) == named
+
+
+def test_blanks_are_two_bars_for_each_token() -> None:
+    tokens = (Candidate("a <b>", 0.1, 0.6), Candidate("b", 0.3, 0.0))
+    blank = FilledBlank(tokens[::-1], tokens, tokens)
+    before, after = blank_figure(blank, "Blank").data
+    assert (before.name, after.name) == ("before", "after")
+    assert (list(before.x), list(after.x)) == ([0.1, 0.3], [0.6, 0.0])
+    assert (before.marker.color, after.marker.color) == (BEFORE, AFTER)
+    assert list(after.text) == ["60%", "&lt; 0.1%"]
+    figure = blank_figure(blank, "Blank")
+    assert list(figure.layout.yaxis.ticktext) == ["“a &lt;b&gt;”", "“b”"]
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
 
 
 @pytest.mark.parametrize(

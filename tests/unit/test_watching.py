@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
-from neuralviz.micro_tuning import check_settings, record
+from neuralviz.micro_tuning import check_settings, record, watching
+from neuralviz.micro_tuning.in_words import half_learnt
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
@@ -102,6 +103,52 @@ def test_a_file_of_which_the_history_was_cut(
     for text in range(len(TEXTS)):
         np.testing.assert_allclose(again.delta(0, text), kept.delta(0, text), atol=1e-3)
         assert len(again.strongest_neurons(0, text)) == 5
+
+
+@pytest.mark.parametrize("n_events", [0, 1, 4, 5, 9])
+def test_a_stopped_run_comes_back_as_it_was_left(
+    n_events: int, tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped before a step, within the first batch, between reports, within the second batch."""
+    monkeypatch.setattr(watching, "BATCH", 2)
+    settings = check_settings(tiny, epochs=EPOCHS)
+    events = list(watch(tiny, TEXTS, settings))
+    left = RunRecord(tiny.id, settings, TEXTS).having(events[:n_events])
+    again = saved_and_loaded(left, tmp_path)
+    assert again.reached == left.reached
+    assert again.progress == left.progress
+    assert again.started() == left.started()
+    assert half_learnt(again) == half_learnt(left)
+    assert [again.epochs_learnt(i) for i in left.started()] == [
+        left.epochs_learnt(i) for i in left.started()
+    ]
+    assert again.reports.keys() == left.reports.keys()
+    np.testing.assert_array_equal(again.loss, left.loss)
+    np.testing.assert_array_equal(again.delta_norm, left.delta_norm)
+    for mine, theirs in zip(again.last, left.last, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    on = again.having(events[n_events:])  # and it can be gone on with
+    assert on.progress == 1
+    assert half_learnt(on) == ""
+
+
+def test_half_learnt_texts_are_named(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "BATCH", 2)
+    settings = check_settings(tiny, epochs=EPOCHS)
+    texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
+    events = list(watch(tiny, texts, settings))
+    record = RunRecord(tiny.id, settings, texts)
+    all_six = "Texts 1 to 6 have not been started."
+    assert half_learnt(record) == all_six
+    two = "Texts 1 and 2 are half-learnt: 1 of 3 epochs. Texts 3 to 6 have not been started."
+    assert half_learnt(record.having(events[:1])) == two
+    second = "Texts 3 and 4 are half-learnt: 2 of 3 epochs. Texts 5 and 6 have not been started."
+    assert half_learnt(record.having(events[:7])) == second
+    assert half_learnt(record.having(events)) == ""
+    alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
+        list(watch(tiny, TEXTS[:1], settings))[:2]
+    )
+    assert half_learnt(alone) == "Text 1 is half-learnt: 2 of 3 epochs."
 
 
 def test_files_from_before_are_still_read() -> None:

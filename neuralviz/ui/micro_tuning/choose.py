@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from neuralviz.micro_tuning.settings import (
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.plots.micro_tuning import short_layer_names
+from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.model_choice import model_or_none
 from neuralviz.ui.page import plain, show_error
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from streamlit.delta_generator import DeltaGenerator
 
+    from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.models.language_model import Layer
 
 LONG_WORK_SECONDS = 60
@@ -44,13 +47,11 @@ class Asked:
     """What the widgets hold.
 
     Attributes:
-        settings: of a run; None where they are not valid.
-        why_not: why they are not, or why there is nothing to micro-tune on.
+        settings: of a run; None where they are not valid, which the page has explained.
         button: the place of the button that starts a run.
     """
 
     settings: TuningSettings | None
-    why_not: str
     button: DeltaGenerator
 
 
@@ -59,12 +60,11 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
     choice = layers_to_choose_from(model_id)
     if choice is None:
         return None
-    button, below = st.columns([1, 7])
-    folder = below.expander("Settings", icon=":material/tune:", key="settings", on_change="rerun")
+    button = st.container()
+    folder = st.expander("Settings", icon=":material/tune:", key="settings", on_change="rerun")
     with folder:
         layers = layer_choice(*choice)
-        columns = st.columns(4)
-        blueprints = columns[0].text_input(
+        blueprints = st.text_input(
             "Blueprints (keep, mask)",
             "(2, 1), (1, 1), (1, 2), (1, 3)",
             key="blueprints",
@@ -74,7 +74,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
                 "pattern gives one masked input. See the Masking blueprints page."
             ),
         )
-        epochs = columns[1].number_input(
+        epochs = st.number_input(
             "Epochs",
             value=10,
             step=1,
@@ -82,7 +82,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             bind="query-params",
             help="Number of passes over all masked inputs of a text, from 1 to 1000.",
         )
-        learning_rate = columns[2].number_input(
+        learning_rate = st.number_input(
             "Learning rate",
             value=0.01,
             step=0.005,
@@ -91,11 +91,10 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             bind="query-params",
             help="AdamW's learning rate. The paper uses 0.01.",
         )
-        with columns[3]:
-            precision = choose_precision("Precision", "precision", "exact")
+        precision = choose_precision("Precision", "precision", "exact")
         tolerance = DEFAULT_TOLERANCE
         if is_fast(precision):
-            tolerance = columns[3].number_input(
+            tolerance = st.number_input(
                 "Tolerance",
                 value=DEFAULT_TOLERANCE,
                 step=0.001,
@@ -115,7 +114,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
             help="The paper found that this works too, but less well.",
         )
 
-    settings, why_not = None, ""
+    settings = None
     try:
         settings = run_settings(
             layers, blueprints or "", epochs, learning_rate, unmasked, precision, tolerance
@@ -126,11 +125,25 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
     except NeuralvizError as error:
         with error_place if folder.open else st.container():
             show_error(error)
-        why_not = str(error)
-    if not texts:
-        why_not = "Micro-tuning needs a text."
-        st.caption(why_not)
-    return Asked(settings, why_not, button)
+    return Asked(settings, button)
+
+
+def pick_text(record: RunRecord) -> int:
+    """The text of a run that is looked at; it stays so in another run on the same texts."""
+    if len(record.texts) == 1:
+        return 0
+    return st.selectbox(
+        "Look at text",
+        range(len(record.texts)),
+        format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
+        key=f"look-at-{texts_key(record)}",
+        persist_state="session",
+    )
+
+
+def texts_key(record: RunRecord) -> str:
+    """Names the texts of a run in the keys of widgets."""
+    return hashlib.blake2b(repr(record.texts).encode(), digest_size=8).hexdigest()
 
 
 def layers_to_choose_from(model_id: str) -> tuple[tuple[Layer, ...], int] | None:

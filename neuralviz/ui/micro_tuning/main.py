@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
 from neuralviz.errors import NeuralvizError
-from neuralviz.ui.micro_tuning.choose import ask_settings
-from neuralviz.ui.micro_tuning.runs import recorded_run, show_runs, start_run
+from neuralviz.models import BUNDLED
+from neuralviz.ui.links import EXAMPLES_VIEW, kept_under
+from neuralviz.ui.micro_tuning.after import show_after
+from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
+from neuralviz.ui.micro_tuning.runs import (
+    KEY,
+    RECORDED,
+    Shown,
+    bring_back,
+    choose_runs,
+    recorded_run,
+    show_recorded,
+    show_run,
+    start_run,
+)
+from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import dimmed, show_error
+from neuralviz.ui.session import is_served
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.ui.micro_tuning.choose import Asked
+
+FIRST_FIGURES_SECONDS = 2.0
 EXAMPLES = {
     "One sentence": [
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
+    ],
+    "From the corpus": [
+        "The 7.52 train has not left the station at 7.52 once this year. Kindly call it something "
+        "else!",
+        "Does the front half or the rear half of this train go to the coast?",
+        "You have charged me thirty pounds for a letter informing me that I am four pounds "
+        "overdrawn!",
     ],
     "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
     "A short story": [
@@ -19,29 +53,118 @@ EXAMPLES = {
         "laughed at her. Then one morning a green tip broke the soil, and nobody laughed any more."
     ],
 }
+# Inputs and live figures stand beside each other where both have room. The figures stay in place
+# while the sentences above them grow.
+_LAYOUT = """<style>
+[data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
+[data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
+[class*="st-key-point-"][class*="-learning"] { min-height: 5.6rem; }
+[class*="st-key-point-"][class*="-neurons"] { min-height: 3.7rem; }
+@media (max-width: 640px) {
+    [class*="st-key-point-"][class*="-learning"] { min-height: 9.3rem; }
+    [class*="st-key-point-"][class*="-neurons"] { min-height: 5.6rem; }
+}
+[class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
+</style>"""
 
 
 def show() -> None:
-    """Texts, settings, *Tune*, and the runs."""
+    """Texts, settings, *Tune*, the runs beside them, and what is known when they are over."""
+    st.html(_LAYOUT)
+    inputs, live = st.columns([3, 7], gap="large")
+    with inputs, st.container(key="tune-inputs"):
+        texts, asked = _ask()
+        if asked is not None and asked.settings is not None:
+            bring_back(chosen_model_id(), texts, asked.settings)
+        shown = choose_runs()
+        picked = [pick_text(one.record) for one in shown] or [pick_text(recorded_run())]
+    newest = shown[-1].record if shown else recorded_run()
+    is_other = _is_other(newest, texts, asked)
+    with live, st.container(key="tune-live"):
+        if is_other:
+            st.caption(
+                "These figures belong to other texts or settings. Press **Tune** to update them."
+            )
+        with dimmed("tune", is_other):
+            if shown:
+                for column, one, text in zip(st.columns(len(shown)), shown, picked, strict=True):
+                    with column:
+                        show_run(one, text)
+            else:
+                show_recorded(picked[0], _tune_the_recorded)
+    _show_after(shown, picked)
+
+
+def _ask() -> tuple[Sequence[str], Asked | None]:
+    """Widgets for texts and settings, and *Tune*, whose press is always answered."""
     examples = {"Two banks": recorded_run().texts, **EXAMPLES}
-    texts = texts_input("micro-tuning", examples, max_texts=1000).texts
+    texts = texts_input(KEY, examples, max_texts=1000).texts
     model_id = chosen_model_id()
     asked = ask_settings(model_id, texts)
-    if asked is not None:
-        settings = asked.settings
-        ready = bool(texts) and settings is not None
-        pressed = asked.button.button(
-            "Tune",
-            type="primary",
-            icon=":material/play_arrow:",
-            disabled=not ready,
-            width="stretch",
-            help=plain(asked.why_not) or None,
-        )
-        if pressed and texts and settings is not None:
-            try:
-                start_run(model_id, texts, settings)
-                put_texts_in_address("micro-tuning", texts)
-            except NeuralvizError as error:
-                show_error(error)
-    show_runs()
+    if asked is None:
+        return texts, None
+    pressed = asked.button.button(
+        "Tune", type="primary", icon=":material/play_arrow:", width="stretch"
+    )
+    if pressed and asked.settings is None:
+        st.info("Not started. Correct the settings first.")
+    elif pressed and not texts:
+        st.info("Micro-tuning needs a text. Paste one, or choose an example.")
+    elif pressed and asked.settings is not None:
+        try:
+            if kept_under(KEY) != EXAMPLES_VIEW:
+                put_texts_in_address(KEY, texts)
+            start_run(model_id, texts, asked.settings, kept_under(KEY))
+        except NeuralvizError as error:
+            show_error(error)
+    return texts, asked
+
+
+def _tune_the_recorded() -> None:
+    """Do live what was recorded; called before the page runs."""
+    record = recorded_run()
+    st.session_state[f"{KEY}-source"] = "Example"
+    st.session_state.pop(f"{KEY}-example", None)  # the first one is chosen by default
+    st.query_params.pop(f"{KEY}-example", None)
+    start_run(BUNDLED, record.texts, record.settings, EXAMPLES_VIEW)
+
+
+def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:
+    """Whether a run is of other texts, settings or another model than are asked for now."""
+    if asked is None or asked.settings is None or not texts:
+        return False
+    now = (chosen_model_id(), tuple(texts), asked.settings)
+    return now != (record.model_id, record.texts, record.settings)
+
+
+def _show_after(shown: Sequence[Shown], picked: Sequence[int]) -> None:
+    """What is known of runs that are over, each on the text that is looked at."""
+    if not shown:
+        record, text = recorded_run(), picked[0]
+        _let_the_browser_draw()
+        try_deltas(record, RECORDED, text)
+        show_after(record, RECORDED, text)
+        return
+    over = [(one, text) for one, text in zip(shown, picked, strict=True) if one.run.is_over]
+    if not over:
+        return
+    newest, text = over[-1]
+    try_deltas(newest.record, newest.key, text)
+    for column, (one, its_text) in zip(st.columns(len(over)), over, strict=True):
+        with column:
+            show_after(one.record, one.key, its_text)
+
+
+def _let_the_browser_draw() -> None:
+    """Hold back what comes next until the first figures can be seen, once a session.
+
+    What lies below them (a table, figures that do not move) makes the browser load megabytes of
+    script, and it would do that first.
+    """
+    if "has-drawn" in st.session_state or not is_served():
+        return
+    place = st.empty()
+    for _ in range(round(FIRST_FIGURES_SECONDS / 0.1)):
+        time.sleep(0.1)
+        place.empty()  # a click ends the wait here
+    st.session_state["has-drawn"] = True

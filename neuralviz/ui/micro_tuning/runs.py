@@ -1,56 +1,89 @@
-"""The runs of the micro-tuning page: started, shown two beside each other."""
+"""The runs of the micro-tuning page: started, chosen, shown beside or over each other."""
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.micro_tuning.in_words import half_learnt
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
-from neuralviz.ui.micro_tuning.draw import show_after, show_record
+from neuralviz.ui.links import kept_under
+from neuralviz.ui.micro_tuning.draw import Earlier, show_record
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
-from neuralviz.ui.session import is_served
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning import TuningSettings
 
-RUNS = SessionRuns("micro-tuning", at_once=4, kept=8)
+KEY = "micro-tuning"
+RUNS = SessionRuns(KEY, at_once=4, kept=8)
 SHOWN = "shown-runs"
+RECORDED = "recorded"
 _NEWEST = "micro-tuning-newest"
 RECORDED_RUN = "recorded_run.npz"
 LIVE_SECONDS = 0.4
-FIRST_FIGURES_SECONDS = 2.0
 
 
-def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings) -> None:
-    """Start a run; it is shown beside the one before.
+@dataclass(frozen=True)
+class Shown:
+    """A run that is shown, over an earlier one on the same texts if there is one."""
+
+    run: Run[RunRecord]
+    earlier: Run[RunRecord] | None = None
+
+    @property
+    def record(self) -> RunRecord:
+        return self.run.result
+
+    @property
+    def key(self) -> str:
+        """Begins the keys of its widgets."""
+        return f"run-{self.run.id}"
+
+
+def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, view: str) -> None:
+    """Start a run; one on the same texts as the run before is drawn over it.
+
+    Args:
+        model_id, texts, settings: what is run.
+        view: id under which its result is kept.
 
     Raises:
         SettingsError: too many runs of this session are not over yet.
     """
-    RUNS.start(TuneTexts(ModelRef.now(model_id), tuple(texts), settings), again=True)
+    RUNS.start(TuneTexts(ModelRef.now(model_id), tuple(texts), settings), again=True, view=view)
 
 
-def show_runs() -> None:
-    """The runs of this session, two side by side; before the first, a recorded one."""
+def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> None:
+    """Have the run of these texts and settings come last, if there was one; not of the recorded."""
+    recorded, now = recorded_run(), (model_id, tuple(texts), settings)
+    runs: list[Run[RunRecord]] = RUNS.all()
+    is_recorded = now == (recorded.model_id, recorded.texts, recorded.settings)
+    if texts and not (is_recorded and not runs):
+        RUNS.recall(TuneTexts(ModelRef.now(model_id), tuple(texts), settings), kept_under(KEY))
+
+
+def choose_runs() -> list[Shown]:
+    """The runs to show, two at most: none before the first; two on the same texts are one."""
     runs: list[Run[RunRecord]] = RUNS.all()
     if not runs:
-        _show_recorded_run()
-        return
+        return []
     if st.session_state.get(_NEWEST) != runs[-1].id:
         st.session_state[_NEWEST] = runs[-1].id
-        st.session_state[SHOWN] = [run.number for run in runs[-2:]]
+        st.session_state[SHOWN] = [
+            run.number for run in runs[-2:] if run is runs[-1] or _can_be_overlaid(run, runs[-1])
+        ]
     if len(runs) > 1:
         st.pills(
             "Runs",
@@ -59,60 +92,70 @@ def show_runs() -> None:
             format_func=lambda number: f"Run {number}",
             key=SHOWN,
             persist_state="session",
+            help="Two runs on the same texts are drawn in one figure, others side by side.",
         )
     shown = [run for run in runs if run.number in st.session_state.get(SHOWN, [])][-2:]
-    for column, run in zip(st.columns(max(1, len(shown))), shown, strict=False):
-        with column:
-            st.subheader(f"Run {run.number}", anchor=False)
-            st.caption(plain(_about(run.result)))
-            run_panel(
-                RUNS,
-                run,
-                partial(_show, f"run-{run.id}", wide=len(shown) == 1),
-                words=Words(stopped=_stopped),
-                bar_stays=True,
-                every=LIVE_SECONDS,
-            )
+    if len(shown) == 2 and _can_be_overlaid(*shown):
+        return [Shown(shown[1], earlier=shown[0])]
+    return [Shown(run) for run in shown] or [Shown(runs[-1])]
 
 
-def _show(key: str, record: RunRecord, live: bool, *, wide: bool) -> None:
+def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
+    a, b = earlier.result, run.result
+    return (a.model_id, a.texts) == (b.model_id, b.texts)
+
+
+def show_run(shown: Shown, text: int) -> None:
+    """A run, live until it is over."""
+    run, earlier = shown.run, shown.earlier
+    st.subheader(f"Run {run.number}", anchor=False)
+    if earlier is not None and not earlier.is_over:
+        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_stopped), bar_stays=True)
+    run_panel(
+        RUNS,
+        run,
+        partial(_show, shown, text),
+        words=Words(stopped=_stopped),
+        bar_stays=True,
+        every=LIVE_SECONDS,
+    )
+    st.caption(plain(_about(run.result)))
+
+
+def _show(shown: Shown, text: int, record: RunRecord, _live: bool) -> None:
     if not record.started():
         return
-    text = show_record(record, key, wide=wide)
-    if not live:
-        show_after(record, key, text)
+    earlier = None
+    if shown.earlier is not None and shown.earlier.result.started():
+        numbers = shown.run.number, shown.earlier.number
+        earlier = Earlier(shown.earlier.result, numbers)
+    show_record(record, shown.key, text, earlier)
 
 
 def _stopped(record: RunRecord) -> str:
     if not record.steps:
         return "Stopped before the first step."
-    return f"Stopped after {record.progress:.0%}. The result so far is shown."
+    half = f" {half_learnt(record)}".rstrip()
+    return f"Stopped after {record.progress:.0%}. The result so far is shown.{half}"
 
 
-def _show_recorded_run() -> None:
-    st.subheader("Recorded run", anchor=False)
-    st.caption(
-        "The bundled model on three sentences, with the default settings. Press **Tune** to "
-        "micro-tune it on the texts above, live."
+def show_recorded(text: int, tune: Callable[[], None]) -> None:
+    """The recorded run, for those who have not tuned anything, and how to see it live."""
+    record = recorded_run()
+    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record, tune))
+
+
+def _say_what_it_is(record: RunRecord, tune: Callable[[], None]) -> None:
+    values = sum(len(last[0]) for last in record.last)
+    said, button = st.columns([7, 3], vertical_alignment="center")
+    said.caption(
+        f"**Recorded run.** The model was trained on each text alone. What changed in its "
+        f"weights, {values:,} numbers, is the text's neural embedding."
     )
-    text = show_record(recorded_run(), "recorded", wide=True)
-    _let_the_browser_draw()
-    show_after(recorded_run(), "recorded", text)
-
-
-def _let_the_browser_draw() -> None:
-    """Hold back what comes next until the first figures can be seen, once a session.
-
-    What lies below them (a table, figures that do not move) makes the browser load megabytes of
-    script, and it would do that first.
-    """
-    if "has-drawn" in st.session_state or not is_served():
-        return
-    place = st.empty()
-    for _ in range(round(FIRST_FIGURES_SECONDS / 0.1)):
-        time.sleep(0.1)
-        place.empty()  # a click ends the wait here
-    st.session_state["has-drawn"] = True
+    button.button(
+        "Tune it live", icon=":material/play_arrow:", key="tune-it-live", on_click=tune,
+        width="stretch",
+    )  # fmt: skip
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)

@@ -1,0 +1,191 @@
+"""Sentences with blanks, and what a model puts there before and after micro-tuning. No torch."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.words import number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning.watching import TextReport
+
+BLANK = "___"
+MAX_BLANKS = 5
+MAX_SCALE = 2.0
+DEFAULT_LENGTH = 240  # characters of a sentence that is made of a long text
+_BLANKS = re.compile(r"_{3,}|\[MASK\]")
+_HAS_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, eq=False)
+class TextDelta:
+    """What micro-tuning on one text has changed in a model.
+
+    Attributes:
+        model_id: the model that was tuned.
+        layers: names of the tuned layers.
+        values: per layer, [dim] tuned minus original weights.
+    """
+
+    model_id: str
+    layers: tuple[str, ...]
+    values: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token for a blank.
+
+    Attributes:
+        token: as it is read; a piece within a word begins with ``##`` where the vocabulary says so.
+        before, after: its probability with the pretrained weights and with the deltas, 0 … 1.
+    """
+
+    token: str
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        """The probability after minus that before, -1 … 1."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class FilledBlank:
+    """What a model puts into a blank.
+
+    Attributes:
+        before: the likeliest tokens with the pretrained weights, likeliest first.
+        after: the likeliest with the deltas, likeliest first.
+        risen: those whose probability has risen most, first the one that rose most.
+    """
+
+    before: tuple[Candidate, ...]
+    after: tuple[Candidate, ...]
+    risen: tuple[Candidate, ...]
+
+    @cached_property
+    def shown(self) -> tuple[Candidate, ...]:
+        """The tokens of ``after``, and behind them those of ``before`` that are not among them."""
+        return tuple(dict.fromkeys((*self.after, *self.before)))
+
+
+def split_at_blanks(sentence: str) -> list[str]:
+    """The parts of a sentence around its blanks: one more than it has blanks.
+
+    A blank is written as three or more underscores or as ``[MASK]``; everything else is literal.
+
+    Raises:
+        TextError: there is no blank, or there are more than five.
+    """
+    parts = _BLANKS.split(sentence.encode("utf-8", "replace").decode("utf-8"))
+    n_blanks = len(parts) - 1
+    if not n_blanks:
+        raise TextError("The sentence has no blank. Write ___ for the word to be predicted.")
+    if n_blanks > MAX_BLANKS:
+        raise TextError(f"The sentence has {n_blanks} blanks; the maximum is {MAX_BLANKS}.")
+    return parts
+
+
+def check_scale(scale: float) -> None:
+    """Check the factor of a delta.
+
+    Raises:
+        SettingsError: it is no number from -2 to 2.
+    """
+    if not -MAX_SCALE <= scale <= MAX_SCALE:
+        raise SettingsError(f"A delta can be scaled by −2 to 2, not {scale:g}.")
+
+
+def sentence_with_blank(text: str, report: TextReport | None) -> str:
+    """A text with a blank for the word that says most: that of the largest share of the delta.
+
+    Without shares it is the longest word. Of a long text there are only the words around it. A text
+    without a word gets a blank behind it.
+
+    Args:
+        text: as it was given.
+        report: on its micro-tuning, once there is one.
+    """
+    if report is None or report.shares is None:
+        spans = [match.span() for match in re.finditer(r"\w+", text)]
+        weights: Sequence[float] = [end - start for start, end in spans]
+    else:
+        text = report.text.text
+        spans = report.text.word_spans
+        weights = np.bincount(report.text.words, weights=report.shares).tolist()
+    words = [
+        (weight, span)
+        for weight, span in zip(weights, spans, strict=True)
+        if _HAS_LETTER.search(text[slice(*span)])
+    ]
+    if not words:
+        return f"{_literal(text)[:DEFAULT_LENGTH]} {BLANK}".lstrip()
+    _, (start, end) = max(words, key=lambda word: word[0])
+    half = DEFAULT_LENGTH // 2
+    before, after = _literal(text[:start]), _literal(text[end:])
+    if len(text) > DEFAULT_LENGTH:
+        before = before[-half:].partition(" ")[2] if len(before) > half else before
+        after = after[:half].rpartition(" ")[0] if len(after) > half else after
+    return f"{before}{BLANK}{after}"
+
+
+def _literal(text: str) -> str:
+    """A part of a text on one line, in which nothing would be read as a blank."""
+    return _BLANKS.sub("_", text.replace("\n", " "))
+
+
+def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
+    """What the deltas have changed, in a sentence for each blank; plain text.
+
+    >>> blanks_in_words([blank], "micro-tuning on text 1")
+    'Before: “money” 12%. After micro-tuning on text 1: “river” 41% (before: 3%).'
+
+    Args:
+        blanks: as filled.
+        whose: what has been done, to stand behind *after*.
+    """
+    said = []
+    for place, blank in enumerate(blanks, 1):
+        first, then = blank.before[0], blank.after[0]
+        where = f"Blank {place}, before" if len(blanks) > 1 else "Before"
+        sentence = f"{where}: “{first.token}” {percent(first.before)}. After {whose}: "
+        if then.token == first.token:
+            still = "still " if then.after <= then.before else ""
+            sentence += f"{still}“{then.token}” {percent(then.after)}."
+        else:
+            sentence += f"“{then.token}” {percent(then.after)} (before: {percent(then.before)})."
+        said.append(sentence)
+    return " ".join(said)
+
+
+def deltas_in_words(scaled: Sequence[tuple[float, int]]) -> str:
+    """What has been done to the weights, to stand behind *after*.
+
+    Args:
+        scaled: pairs of a scale and the number of a text, counted from 0; a scale of 0 is left out
+            where another one is not.
+    """
+    used = [(scale, text) for scale, text in scaled if scale] or list(scaled[:1])
+    if len(used) == 1 and used[0][0] == 1:
+        return f"micro-tuning on text {used[0][1] + 1}"
+    listed = [f"{number(scale)} × the delta of text {text + 1}" for scale, text in used]
+    return f"adding {' and '.join(listed)}"
+
+
+def percent(share: float) -> str:
+    """``12%``; what would read as nothing or as all has more digits: ``0.3%``, ``99.6%``."""
+    if share < 0.001:
+        return "less than 0.1%"
+    if share >= 0.9995:
+        return "over 99.9%"
+    return f"{share:.1%}" if share < 0.0095 or share >= 0.995 else f"{share:.0%}"

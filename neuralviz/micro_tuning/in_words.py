@@ -1,0 +1,257 @@
+"""What a micro-tuning run has shown so far, in sentences of plain text. No torch."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.micro_tuning.blanks import percent
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.micro_tuning.settings import TuningSettings
+
+ALIKE = 1.05  # of the largest to the smallest change: neurons of one size
+
+
+def run_point(record: RunRecord, text: int) -> str:
+    """What the run has done, from its losses until a text is finished, then from its predictions.
+
+    Args:
+        record: what is known of the run.
+        text: the one that is looked at, counted from 0.
+    """
+    if text in record.diverged:
+        rate = record.settings.learning_rate
+        return f"Micro-tuning on text {text + 1} diverged at a learning rate of {rate:g}."
+    if text in record.reports:
+        return _learnt(record, text)
+    if not record.epochs_done(text):
+        return f"Text {text + 1} has not been started."
+    return _so_far(record)
+
+
+def _so_far(record: RunRecord) -> str:
+    """The losses of the texts that are under way, first and last."""
+    curves = [record.loss_curve(i) for i in record.started() if i not in record.reports]
+    known = [curve[np.isfinite(curve)] for curve in curves]
+    known = [curve for curve in known if len(curve)]
+    if not known:
+        return ""
+    epochs = min(map(len, known)) - 1
+    now, first = (_range([curve[at] for curve in known], ".2f") for at in (epochs, 0))
+    one = len(known) == 1
+    whose = "the loss" if one else f"the losses of {len(known):,} texts"
+    if not epochs:
+        return f"{whose.capitalize()} start{'s' * one} at {first}."
+    of_all = many(record.settings.epochs, "epoch")
+    are = "is" if one else "are"
+    return f"After {epochs:,} of {of_all} {whose} {are} {now} instead of {first}."
+
+
+def _learnt(record: RunRecord, text: int) -> str:
+    reports = record.reports.values()
+    before = [float(report.predictions.before.mean()) for report in reports]
+    after = [float(report.predictions.after.mean()) for report in reports]
+    words = "words" if record.settings.predict_unmasked else "masked words"
+    whose = f"this text’s {words}"
+    if len(record.texts) > 1:
+        whose = f"the {words} of {many(len(after), 'text')}"
+    epochs = many(record.settings.epochs, "epoch")
+    said = (
+        f"After {epochs} the model finds {whose} {_percents(after)} likely "
+        f"instead of {_percents(before)}"
+    )
+    if not any(now > then for now, then in zip(after, before, strict=True)):
+        said += ": it has not learnt " + ("it" if len(record.texts) == 1 else "them")
+    wrote = _two_authors(record, text)
+    if not wrote:
+        return f"{said}."
+    return (
+        f"{said}; {wrote}." if len(record.texts) == 1 else f"{said}. In text {text + 1}, {wrote}."
+    )
+
+
+def words_point(record: RunRecord, text: int) -> str:
+    """Which words wrote most of a text's embedding; empty where the shares are not known."""
+    most = _authors(record, text, 3)
+    if not most:
+        return ""
+    named = [f"“{word}” ({percent(share)})" for word, share in most]
+    if len(named) == 1:
+        return f"{named[0]} wrote most of the embedding of text {text + 1}."
+    listed = f"{', '.join(named[:-1])} and {named[-1]}"
+    return f"{listed} wrote most of the embedding of text {text + 1}."
+
+
+def _two_authors(record: RunRecord, text: int) -> str:
+    """The words of the two largest shares; empty where they are not known, or there are no two."""
+    most = _authors(record, text, 2)
+    if len(most) < 2:
+        return ""
+    named = " and ".join(f"“{word}”" for word, _ in most)
+    return f"{named} wrote {percent(sum(share for _, share in most))} of the embedding"
+
+
+def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
+    """The ``n`` words of the largest shares above 0, and these; each word once."""
+    report = record.reports[text]
+    if report.shares is None:
+        return []
+    shares: dict[str, float] = {}
+    spelt: dict[str, str] = {}
+    of_words = np.bincount(report.text.words, weights=report.shares)
+    for (start, end), share in zip(report.text.word_spans, of_words.tolist(), strict=True):
+        word = report.text.text[start:end]
+        if any(map(str.isalnum, word)):
+            spelt.setdefault(word.lower(), word)
+            shares[word.lower()] = shares.get(word.lower(), 0.0) + share
+    most = sorted(shares, key=lambda name: -shares[name])[:n]
+    return [(spelt[name], shares[name]) for name in most if shares[name] > 0]
+
+
+def half_learnt(record: RunRecord) -> str:
+    """Which texts of a run that was stopped are half-learnt, and which have not been started."""
+    by_epochs: dict[int, list[int]] = {}
+    started = record.started()
+    for text in started:
+        if text >= record.texts_done:
+            by_epochs.setdefault(math.floor(record.epochs_learnt(text)), []).append(text)
+    of_all = many(record.settings.epochs, "epoch")
+    said = [
+        f"{_texts(texts)} {_are(texts)} half-learnt: {n:,} of {of_all}."
+        for n, texts in by_epochs.items()
+    ]
+    missing = sorted(set(range(len(record.texts))) - set(started))
+    if missing:
+        have = "has" if len(missing) == 1 else "have"
+        said.append(f"{_texts(missing)} {have} not been started.")
+    return " ".join(said)
+
+
+def what_differs(settings: TuningSettings, earlier: TuningSettings) -> str:
+    """``20 epochs instead of 10, learning rate 0.02 instead of 0.01``; empty where nothing does."""
+    found = []
+    if settings.epochs != earlier.epochs:
+        found.append(f"{many(settings.epochs, 'epoch')} instead of {earlier.epochs:,}")
+    if settings.learning_rate != earlier.learning_rate:
+        found.append(
+            f"learning rate {settings.learning_rate:g} instead of {earlier.learning_rate:g}"
+        )
+    n, m = len(settings.layers), len(earlier.layers)
+    if n != m:
+        found.append(f"{many(n, 'layer')} instead of {m}")
+    elif settings.layers != earlier.layers:
+        found.append("other layers")
+    if settings.predict_unmasked != earlier.predict_unmasked:
+        with_masks = "masks instead of none"
+        found.append("no masks" if settings.predict_unmasked else with_masks)
+    elif settings.blueprints != earlier.blueprints and not settings.predict_unmasked:
+        now, then = (", ".join(map(str, each.blueprints)) for each in (settings, earlier))
+        found.append(f"blueprints {now} instead of {then}")
+    if settings.precision_in_words != earlier.precision_in_words:
+        found.append(
+            f"precision {settings.precision_in_words} instead of {earlier.precision_in_words}"
+        )
+    return ", ".join(found)
+
+
+def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, int]) -> str:
+    """How a run differs from an earlier one on the same texts, in settings and in result.
+
+    Args:
+        record, earlier: the two.
+        numbers: theirs.
+    """
+    differs = what_differs(record.settings, earlier.settings) or "the same settings"
+    how = "dashed" if earlier.progress == 1 else "dashed, unfinished"
+    said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({how})."
+    ends = [
+        (a[-1], b[-1])
+        for i in range(len(record.texts))
+        for a, b in [(_finite(record.loss_curve(i)), _finite(earlier.loss_curve(i)))]
+        if len(a) and len(b)
+    ]
+    if ends:
+        now, then = np.mean(ends, axis=0)
+        kind = "Its loss" if len(ends) == 1 else "Its mean loss"
+        said += f" {kind} is {now:.2f} instead of {then:.2f}."
+    both = sorted(set(record.started()) & set(earlier.started()))
+    if both and record.settings.layers == earlier.settings.layers:
+        mine, theirs = (
+            one.embeddings()[[one.started().index(i) for i in both]] for one in (record, earlier)
+        )
+        cosines = (mine * theirs).sum(axis=1).tolist()
+        of_one = "The two embeddings have" if len(both) == 1 else "A text’s two embeddings have"
+        said += f" {of_one} a cosine similarity of {_range(cosines, '.2f')}."
+    return said
+
+
+def neurons_point(delta: np.ndarray, layer: str) -> str:
+    """Which neurons of a layer changed most, from its delta [dim]; empty while there is none."""
+    sizes = np.abs(delta)
+    if not np.isfinite(delta).all() or not sizes.max(initial=0.0):
+        return ""
+    if len(delta) > 2 and sizes.max() <= ALIKE * sizes.min():
+        size = number(sizes.mean(), ".2g")
+        return f"After one step every neuron has moved by about {size}: its sign is the gradient’s."
+    first, *rest = np.argsort(-sizes)[:2].tolist()
+    named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]
+    noun = "Neurons" if rest else "Neuron"
+    return f"{noun} {' and '.join(named)} of {layer} changed most."
+
+
+def similar_point(vectors: np.ndarray, texts: Sequence[int]) -> str:
+    """Which texts are most and which least similar, by their embeddings [text, dim].
+
+    Args:
+        vectors: of length 1.
+        texts: [text] their numbers, counted from 0.
+    """
+    if len(texts) < 2:
+        return ""
+    products = vectors @ vectors.T
+    first, second = np.triu_indices(len(texts), 1)
+    of_pairs = products[first, second]
+
+    def pair(at: int) -> str:
+        names = f"{texts[first[at]] + 1} and {texts[second[at]] + 1}"
+        return f"{names} ({number(of_pairs[at], '.2f')})"
+
+    if len(of_pairs) == 1:
+        cosine = number(of_pairs[0], ".2f")
+        return f"The embeddings of the two texts have a cosine similarity of {cosine}."
+    most, least = int(of_pairs.argmax()), int(of_pairs.argmin())
+    return f"Texts {pair(most)} are the most similar, texts {pair(least)} the least."
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    return values[np.isfinite(values)]
+
+
+def _range(values: Sequence[float], spec: str) -> str:
+    """``2.24 to 2.92``, or one number where both ends read alike."""
+    low, high = (number(end, spec) for end in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _percents(values: Sequence[float]) -> str:
+    low, high = percent(min(values)), percent(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _texts(texts: Sequence[int]) -> str:
+    """``Text 4``, ``Texts 4 and 5``, ``Texts 4 to 19``; they follow each other."""
+    first, last = texts[0] + 1, texts[-1] + 1
+    if first == last:
+        return f"Text {first:,}"
+    return f"Texts {first:,} {'and' if last == first + 1 else 'to'} {last:,}"
+
+
+def _are(texts: Sequence[int]) -> str:
+    return "is" if len(texts) == 1 else "are"

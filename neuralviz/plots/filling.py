@@ -1,0 +1,58 @@
+"""What a model puts into a blank, before and after micro-tuning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from neuralviz.micro_tuning.blanks import percent
+from neuralviz.plots.theme import AFTER, BEFORE, SMALL_FONT_SIZE, escape, shorten
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.blanks import FilledBlank
+
+
+def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
+    """Two bars for each of the likeliest tokens, those of ``blank.shown`` from top to bottom."""
+    shown = blank.shown
+    places = list(range(len(shown)))
+    names = [f"“{escape(shorten(one.token, 18))}”" for one in shown]
+    figure = go.Figure()
+    for name, colour, values in (
+        ("before", BEFORE, [one.before for one in shown]),
+        ("after", AFTER, [one.after for one in shown]),
+    ):
+        figure.add_bar(
+            x=values,
+            y=places,
+            orientation="h",
+            name=name,
+            marker={"color": colour},
+            text=[percent(value).replace("less than ", "&lt; ") for value in values],
+            textposition="outside",
+            constraintext="none",
+            textfont={"size": SMALL_FONT_SIZE},
+            cliponaxis=False,
+            customdata=names,
+            hovertemplate=f"%{{customdata}} {name}: %{{text}}<extra></extra>",
+        )
+    most = max(max(one.before, one.after) for one in shown)
+    figure.update_layout(
+        title=title,
+        barmode="group",
+        bargap=0.25,
+        xaxis={"title": "probability", "tickformat": ".0%", "range": [0, most * 1.25]},
+        yaxis={
+            "tickvals": places,
+            "ticktext": names,
+            "range": [len(shown) - 0.4, -0.6],
+            "showgrid": False,
+        },
+    )
+    return figure
+
+
+def blank_height(blank: FilledBlank) -> int:
+    """px at which the bars of `blank_figure` can be read."""
+    return 140 + 44 * len(blank.shown)

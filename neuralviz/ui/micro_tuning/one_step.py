@@ -1,0 +1,89 @@
+"""From a run to the Compare page: the gradient, one epoch, and the whole run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.models import BUNDLED, bundled
+from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
+from neuralviz.models.shared import is_held, shared_model
+from neuralviz.ui.views import View, save_view
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.models.language_model import Layer
+
+MOST_TEXTS = 300  # of a comparison
+
+
+def one_step_address(record: RunRecord) -> dict[str, str]:
+    """What the Compare page's address says of the three methods, with a run's settings.
+
+    They are `gradient`, `neural` with one epoch, and `neural` as it was run.
+    """
+    settings = record.settings
+    shared = {"layers": _layers_as_typed(record)}
+    if settings.blueprints != DEFAULT_BLUEPRINTS:
+        shared["blueprints"] = ", ".join(map(str, settings.blueprints))
+    if settings.predict_unmasked:
+        shared["predict_unmasked"] = "yes"
+    if record.model_id != BUNDLED:
+        shared["model"] = record.model_id
+    learnt = {**shared, "precision": settings.precision}
+    if settings.learning_rate != TuningSettings.learning_rate:
+        learnt["learning_rate"] = f"{settings.learning_rate:g}"
+    if settings.is_fast:
+        learnt["tolerance"] = f"{settings.tolerance:g}"
+    methods = [
+        ("gradient", shared),
+        ("neural", {**learnt, "epochs": "1"}),
+        ("neural", {**learnt, "epochs": str(settings.epochs)}),
+    ]
+    address = {"m4": "none"}
+    for place, (method, options) in enumerate(methods, 1):
+        address[f"m{place}"] = method
+        address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
+    return address
+
+
+def _layers_as_typed(record: RunRecord) -> str:
+    """``head``, ``last_block``, or names: what the option *layers* reads as the run's layers."""
+    chosen, vocab_size = record.settings.layers, 0
+    layers: Sequence[Layer] = ()
+    if record.model_id == BUNDLED:
+        shapes = bundled.shapes()
+        layers, vocab_size = layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0]
+    elif is_held("masked", record.model_id):
+        model = shared_model(record.model_id)
+        layers, vocab_size = model.layers, model.vocab_size
+    if chosen == head_layers(layers, vocab_size):
+        return "head"
+    return "last_block" if chosen == last_block_layers(layers) else ",".join(chosen)
+
+
+def offer_one_step(record: RunRecord, key: str) -> None:
+    """A button that compares a run of several epochs with its beginnings."""
+    if len(record.texts) < 2 or record.settings.epochs < 2:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button("Compare with one step", icon=":material/compare_arrows:",
+                            key=f"{key}-one-step")  # fmt: skip
+        st.caption(
+            "AdamW's first step moves every weight by about the learning rate: the delta of one "
+            "epoch is the sign of the gradient. Are the texts as similar by the gradient, by one "
+            "epoch, and by the whole run?"
+        )
+    if pressed:
+        address = one_step_address(record)
+        try:
+            address["view"] = save_view(View(tuple(record.texts[:MOST_TEXTS])))
+        except OSError:
+            st.error("The texts could not be saved on this machine, so Compare cannot open them.")
+            return
+        st.switch_page("pages/compare.py", query_params=address)

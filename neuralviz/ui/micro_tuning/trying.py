@@ -1,0 +1,139 @@
+"""Try the delta: what a micro-tuned model puts into the blanks of any sentence."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from neuralviz.jobs.micro_tuning import FillBlanks
+from neuralviz.micro_tuning.blanks import (
+    MAX_SCALE,
+    blanks_in_words,
+    deltas_in_words,
+    sentence_with_blank,
+)
+from neuralviz.models.shared import ModelRef, is_held
+from neuralviz.plots.filling import blank_figure, blank_height
+from neuralviz.plots.micro_tuning import about_run
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.micro_tuning.choose import texts_key
+from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
+from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.stage import slide
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.blanks import FilledBlank
+    from neuralviz.micro_tuning.record import RunRecord
+
+RUNS = SessionRuns("try-delta")
+ASKED = "try-delta-asked"
+PATIENCE = 0.6  # seconds: most sentences are read by then
+NO_OTHER = -1
+
+
+def try_deltas(record: RunRecord, key: str, text: int) -> None:
+    """A sentence with blanks, filled before and after micro-tuning on a text.
+
+    The model is loaded when somebody first asks for it.
+
+    Args:
+        record: of a run that is over.
+        key: begins the keys of the widgets.
+        text: the one that is looked at.
+    """
+    started = record.started()
+    if text not in started:
+        return
+    with slide(f"{key}-try"):
+        st.subheader("What does it know now?", anchor=False)
+        row = st.container(horizontal=True, vertical_alignment="bottom")
+        with row:
+            sentence = st.text_input(
+                "A sentence with a blank: ___",
+                sentence_with_blank(record.texts[text], record.reports.get(text)),
+                key=f"sentence-{texts_key(record)}-{text}",
+                persist_state="session",
+                help="Any sentence, also one that is not in the text. Write ___ for each blank.",
+            )
+            pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
+        scaled = _ask_scales(record, text)
+        st.session_state[ASKED] = st.session_state.get(ASKED, False) or pressed
+        if not st.session_state[ASKED] and not is_held("masked", record.model_id):
+            st.caption("Press **Predict** to see what the model puts into the blank.")
+            return
+        deltas = [(scale, record.text_delta(one)) for scale, one in scaled]
+        run = RUNS.start(
+            FillBlanks.of(ModelRef.now(record.model_id), sentence or "", deltas), again=pressed
+        )
+        run_panel(
+            RUNS,
+            run,
+            partial(_show, record, key, sentence or "", scaled),
+            words=Words(begins="Reading the sentence …", done=lambda _: ""),
+            patience=PATIENCE,
+        )
+
+
+def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
+    """How much of which texts' deltas is added: pairs of a scale and a text."""
+    others = [i for i in record.started() if i != text]
+    a, b, c = st.columns([2, 2, 2], vertical_alignment="bottom")
+    scaled = [(_scale(a, f"× the delta of text {text + 1}", "delta-scale"), text)]
+    if others:
+        other = b.selectbox(
+            "Add the delta of",
+            [NO_OTHER, *others],
+            format_func=lambda i: (
+                "no other text" if i == NO_OTHER else f"{i + 1}. {shorten(record.texts[i], 40)}"
+            ),
+            key=f"other-delta-{texts_key(record)}-{text}",
+            persist_state="session",
+        )
+        if other != NO_OTHER:
+            scaled.append(
+                (_scale(c, f"× the delta of text {other + 1}", "other-delta-scale"), other)
+            )
+    return scaled
+
+
+def _scale(place: st.delta_generator.DeltaGenerator, label: str, key: str) -> float:
+    return place.slider(label, -MAX_SCALE, MAX_SCALE, 1.0, 0.1, key=key, bind="query-params")
+
+
+def _show(
+    record: RunRecord,
+    key: str,
+    sentence: str,
+    scaled: list[tuple[float, int]],
+    blanks: tuple[FilledBlank, ...] | None,
+    _live: bool,
+) -> None:
+    if blanks is None:
+        return
+    whose = deltas_in_words(scaled)
+    show_point(plain(blanks_in_words(blanks, whose)), key=f"{key}-try")
+    of_run = about_run(record)
+    about = About(
+        "What does it know now?", {"sentence": sentence, "after": whose, **of_run.settings}
+    )
+    for number, blank in enumerate(blanks, 1):
+        title = "What the model puts into the blank"
+        if len(blanks) > 1:
+            title = f"What the model puts into blank {number}"
+        show_figure(
+            blank_figure(blank, title),
+            key=f"{key}-blank-{number}",
+            numbers=pd.DataFrame(
+                [(one.token, one.before, one.after, one.change) for one in blank.shown],
+                columns=["token", "before", "after", "change"],
+            ),
+            name=f"blank {number}",
+            height=blank_height(blank),
+            about=about,
+        )

@@ -1,0 +1,189 @@
+"""What is said of a micro-tuning run, from its numbers."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuralviz.micro_tuning.blueprints import Blueprint
+from neuralviz.micro_tuning.in_words import (
+    against_earlier,
+    neurons_point,
+    run_point,
+    similar_point,
+    what_differs,
+    words_point,
+)
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.paths import sample_data
+
+
+@pytest.fixture
+def three() -> RunRecord:
+    """The recorded run, of three texts."""
+    return load_record(sample_data() / "recorded_run.npz")
+
+
+def of_one(record: RunRecord, **changes) -> RunRecord:
+    """The first text of a run, as if it had been alone."""
+    alone = RunRecord(record.model_id, replace(record.settings, **changes), record.texts[:1])
+    alone.loss, alone.delta_norm = record.loss[:, :1].copy(), record.delta_norm[:, :1].copy()
+    alone.last = [last[:1] for last in record.last]
+    alone.reports = {0: record.reports[0]}
+    alone.texts_done = 1
+    return alone
+
+
+def predicting(record: RunRecord, before: float, after: float) -> RunRecord:
+    """A run of one text whose masked words have these probabilities."""
+    report = record.reports[0]
+    n = len(report.predictions.before)
+    predictions = replace(report.predictions, before=np.full(n, before), after=np.full(n, after))
+    changed = copy(record)
+    changed.reports = {0: replace(report, predictions=predictions)}
+    return changed
+
+
+def unfinished(record: RunRecord, epochs: int) -> RunRecord:
+    """As it was after so many epochs, and the first step of one more."""
+    live = copy(record)
+    live.loss, live.delta_norm = record.loss.copy(), record.delta_norm.copy()
+    live.loss[epochs + 1 :], live.delta_norm[epochs + 1 :] = np.nan, np.nan
+    live.reports, live.texts_done = {}, 0
+    return live
+
+
+def test_the_point_of_three_texts(three: RunRecord) -> None:
+    assert run_point(three, 0) == (
+        "After 10 epochs the model finds the masked words of 3 texts 38% to 40% likely instead of "
+        "17% to 26%. In text 1, “watched” and “bank” wrote 43% of the embedding."
+    )
+    assert run_point(three, 2).endswith("In text 3, “raised” and “its” wrote 54% of the embedding.")
+
+
+def test_the_point_of_one_text(three: RunRecord) -> None:
+    assert run_point(of_one(three), 0) == (
+        "After 10 epochs the model finds this text’s masked words 40% likely instead of 26%; "
+        "“watched” and “bank” wrote 43% of the embedding."
+    )
+    unmasked = of_one(three, predict_unmasked=True, epochs=1)
+    assert run_point(unmasked, 0).startswith(
+        "After 1 epoch the model finds this text’s words 40% likely"
+    )
+
+
+def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
+    said = run_point(predicting(of_one(three), 0.3, 0.3), 0)
+    assert "30% likely instead of 30%: it has not learnt it;" in said
+    three.diverged = {1}
+    assert run_point(three, 1) == "Micro-tuning on text 2 diverged at a learning rate of 0.01."
+
+
+def test_the_point_of_words(three: RunRecord) -> None:
+    assert words_point(three, 0) == (
+        "“watched” (21%), “bank” (21%) and “sat” (20%) wrote most of the embedding of text 1."
+    )
+    report = three.reports[0]
+    of_one_word = np.where(report.text.words == 1, 0.5, -0.1)
+    three.reports[0] = replace(report, shares=of_one_word)
+    assert words_point(three, 0) == "“sat” (50%) wrote most of the embedding of text 1."
+    three.reports[0] = replace(report, shares=None)
+    assert words_point(three, 0) == ""
+
+
+def test_shares_that_are_not_known_are_not_said(three: RunRecord) -> None:
+    alone = of_one(three)
+    alone.reports = {0: replace(alone.reports[0], shares=None)}
+    assert run_point(alone, 0).endswith("likely instead of 26%.")
+    nothing = np.zeros_like(three.reports[0].shares)
+    alone.reports = {0: replace(alone.reports[0], shares=nothing)}
+    assert run_point(alone, 0).endswith("likely instead of 26%.")
+
+
+def test_while_it_goes_on_the_losses_are_said(three: RunRecord) -> None:
+    assert run_point(unfinished(three, 4), 0) == (
+        "After 4 of 10 epochs the losses of 3 texts are 2.44 to 2.79 instead of 3.59 to 4.20."
+    )
+    alone = of_one(three)
+    assert run_point(unfinished(alone, 4), 0) == (
+        "After 4 of 10 epochs the loss is 2.44 instead of 3.59."
+    )
+    assert run_point(unfinished(three, 0), 0) == "The losses of 3 texts start at 3.59 to 4.20."
+    assert run_point(unfinished(alone, 0), 0) == "The loss starts at 3.59."
+    not_begun = RunRecord("bundled", three.settings, three.texts)
+    assert run_point(not_begun, 1) == "Text 2 has not been started."
+
+
+def test_a_stopped_run_speaks_of_the_text_that_is_looked_at(three: RunRecord) -> None:
+    stopped = copy(three)
+    stopped.loss, stopped.delta_norm = three.loss.copy(), three.delta_norm.copy()
+    stopped.loss[4:, 2], stopped.delta_norm[4:, 2] = np.nan, np.nan
+    stopped.reports = {i: three.reports[i] for i in (0, 1)}
+    assert "of 2 texts" in run_point(stopped, 0)
+    assert run_point(stopped, 2) == "After 3 of 10 epochs the loss is 2.92 instead of 4.20."
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ""),
+        ({"epochs": 20}, "20 epochs instead of 10"),
+        ({"epochs": 1}, "1 epoch instead of 10"),
+        ({"learning_rate": 0.02, "epochs": 5},
+         "5 epochs instead of 10, learning rate 0.02 instead of 0.01"),
+        ({"layers": ("a",)}, "1 layer instead of 3"),
+        ({"layers": ("a", "b", "c")}, "other layers"),
+        ({"blueprints": (Blueprint(1, 1),)},
+         "blueprints (1, 1) instead of (2, 1), (1, 1), (1, 2), (1, 3)"),
+        ({"predict_unmasked": True}, "no masks"),
+        ({"precision": "fast"}, "precision fast (tolerance 0.005) instead of exact (float32)"),
+    ],
+)  # fmt: skip
+def test_what_differs(three: RunRecord, changes: dict, said: str) -> None:
+    assert what_differs(replace(three.settings, **changes), three.settings) == said
+
+
+def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
+    assert against_earlier(three, three, (2, 1)) == (
+        "Run 2 has the same settings, compared with run 1 (dashed). Its mean loss is 1.67 instead "
+        "of 1.67. A text’s two embeddings have a cosine similarity of 1.00."
+    )
+    other = copy(three)
+    other.settings = replace(three.settings, layers=("a", "b", "c"))
+    assert against_earlier(three, other, (4, 2)).startswith(
+        "Run 4 has other layers, compared with run 2 (dashed)."
+    )
+    assert "cosine" not in against_earlier(three, other, (4, 2))
+    stopped = unfinished(three, 4)
+    assert "compared with run 1 (dashed, unfinished)." in against_earlier(three, stopped, (2, 1))
+
+
+@pytest.mark.parametrize(
+    ("delta", "said"),
+    [
+        ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),
+        ([0.01, -0.0101, 0.0099],
+         "After one step every neuron has moved by about 0.01: its sign is the gradient’s."),
+        ([0.5], "Neuron 0 (+0.500) of bias changed most."),
+        ([0.0, 0.0, 0.0], ""),
+        ([np.nan, 0.1, 0.1], ""),
+    ],
+)  # fmt: skip
+def test_the_point_of_neurons(delta: list[float], said: str) -> None:
+    assert neurons_point(np.array(delta), "bias") == said
+
+
+def test_the_point_of_similar_texts() -> None:
+    vectors = np.array([[1.0, 0.0], [0.8, 0.6], [-0.6, 0.8]])
+    assert similar_point(vectors, [0, 1, 4]) == (
+        "Texts 1 and 2 (0.80) are the most similar, texts 1 and 5 (−0.60) the least."
+    )
+    assert similar_point(vectors[1:] * [1, 0], [0, 1]) == (
+        "The embeddings of the two texts have a cosine similarity of −0.48."
+    )
+    assert similar_point(np.array([[1.0, 0.0], [-0.001, 1.0]]), [0, 1]).endswith("of 0.00.")
+    assert similar_point(vectors[:1], [0]) == ""
