@@ -1,4 +1,4 @@
-"""What an evaluation says, in a sentence or two: who is ahead, by how much, and how sure that is."""
+"""What an evaluation says, in a few sentences: who is ahead, by how much, how sure that is."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralviz.evaluation.bootstrap import FEWEST_DRAWN, interval
 from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
+from neuralviz.evaluation.in_words import HIGHER, LOWER
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.results import Results
 
-HIGHER, LOWER = "higher is better", "lower is better"
 MOST_DIGITS = 4  # behind the point: differences that are smaller are none
 
 
@@ -157,13 +157,61 @@ _YARDSTICKS = (
         )
     ),
     Yardstick(
-        "triplets", "triplet error", "Triplet error", "triplets", LOWER, True,
-        lambda measured: _error(measured.triplets),
-    ),
-    Yardstick(
         "pairs", "pair error", "Pair error", "pairs", LOWER, True,
         lambda measured: _error(measured.pairs),
+    ),
+    Yardstick(
+        "triplets", "triplet error", "Triplet error", "triplets", LOWER, True,
+        lambda measured: _error(measured.triplets),
     ),
     Yardstick("neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True, _accuracy),
     Yardstick("paraphrases", "mean tau-c", "Mean tau-c", "paraphrases", HIGHER, False, _mean_tau),
 )  # fmt: skip
+
+EXPLAINED: dict[Measure, str] = {
+    "correlations": (
+        "A correlation says how well the cosine similarities of the pairs follow the human scores: "
+        "1 is the same order, 0 no relation."
+    ),
+    "triplets": (
+        "A triplet is an anchor, a text of its group (positive) and a text of another group "
+        "(negative). It is broken if the negative is at least as similar to the anchor as the "
+        "positive. The triplet error is the share that is broken."
+    ),
+    "pairs": (
+        "A comparison takes a similar and a dissimilar pair. It is broken if the similar pair does "
+        "not have the higher cosine similarity. The pair error is the share that is broken."
+    ),
+    "neighbours": (
+        "k-NN accuracy is the share of texts whose k nearest neighbours vote for the text's own "
+        "label. The majority baseline is what always guessing the most frequent label reaches."
+    ),
+    "uniformity": (
+        "Alignment is the mean squared distance of similar texts; uniformity says how evenly all "
+        "texts are spread."
+    ),
+    "paraphrases": (
+        "tau-c says how well cosine similarity follows the quality that varies while the two "
+        "others are fixed."
+    ),
+}
+"""What the columns of each measure mean."""
+
+INTERVALS = (
+    "A 95% interval says where a value would lie on other data of this kind, 95 times in 100. If "
+    "the interval of a lead includes 0, the data do not decide between the two methods."
+)
+
+
+def explained(results: Results, data: int) -> list[str]:
+    """What the measures mean that are there."""
+    measured = [one for _, _, one in results.finished(data)]
+    there = {
+        "correlations": any(one.correlations is not None for one in measured),
+        "triplets": any(one.triplets is not None for one in measured),
+        "pairs": any(one.pairs is not None for one in measured),
+        "neighbours": any(one.neighbours is not None for one in measured),
+        "uniformity": any(one.uniformity is not None for one in measured),
+        "paraphrases": any(one.paraphrases for one in measured),
+    }
+    return [sentence for name, sentence in EXPLAINED.items() if there[name]]

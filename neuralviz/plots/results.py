@@ -10,10 +10,13 @@ import numpy as np
 from neuralviz.evaluation.experiments import swept
 from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
+from neuralviz.evaluation.verdict import leads
 from neuralviz.plots.evaluation import (
+    WrittenLead,
     accuracy_figure,
     error_figure,
     interval_figure,
+    lead_figure,
     overlap_figure,
     product_histogram,
     quality_figure,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
 
 COEFFICIENT_NAMES = {
     "spearman": "Spearman correlation",
@@ -105,6 +109,39 @@ def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | No
         accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
         len(measured),
     )  # fmt: skip
+
+
+def yardstick_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+    """The figure of a yardstick for all rows, and how many rows it is high."""
+    if by.measure == "correlations":
+        return correlation_figure(results, data, by.name)
+    if by.measure == "neighbours":
+        return neighbours_figure(results, data)
+    if by.measure in ("pairs", "triplets"):
+        return broken_figure(results, data, by.measure)
+    return None
+
+
+def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+    """How far the best row is ahead of the others, and how many rows it is high.
+
+    None where there are fewer than two rows, where nobody knows an interval, or where the rows are
+    a sweep, whose figure is a line.
+    """
+    found = leads(results, data, by)
+    of_best = [one for one in found if one.first == found[0].first]
+    if not any(one.interval for one in of_best) or swept(results.rows):
+        return None
+    scale, unit = (100, "percentage points") if by.is_share else (1, "")
+    written = [
+        WrittenLead(
+            scale * one.value,
+            None if one.interval is None else (scale * one.interval[0], scale * one.interval[1]),
+            unit,
+        )
+        for one in of_best
+    ]
+    return lead_figure(found[0].first, [one.second for one in of_best], written), len(of_best)
 
 
 def _swept_figure(
