@@ -73,7 +73,7 @@ class Results:
                 for (number, row), cell in self.cells.items()
                 if number == data
             },
-            compared={0: replace(one, data=0) for at, one in self.compared.items() if at == data},
+            compared={0: replace(self.compared[data], data=0)} if data in self.compared else {},
         )
 
     @property

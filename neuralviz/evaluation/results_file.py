@@ -48,7 +48,8 @@ def results_bytes(results: Results) -> bytes:
     about = {"format": FORMAT, "results": _plain(results, arrays)}
     text = json.dumps(about, allow_nan=False, separators=(",", ":"))
     file = io.BytesIO()
-    np.savez_compressed(file, **{_ABOUT: np.frombuffer(text.encode(), np.uint8)}, **arrays)
+    arrays[_ABOUT] = np.frombuffer(text.encode(), np.uint8)
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # of its stubs
     return file.getvalue()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -98,6 +98,40 @@ def verdict(
         said.append(_better_elsewhere(results, data, by, ranked[0], finished, name))
     said += [_beside_guessing(by, ranked, on, name), _left_out(results, data, ranked, name)]
     return " ".join(filter(None, said))
+
+
+def other_winner(results: Results, others: Mapping[str, Results], name: Name = str) -> str:
+    """A sentence where the same texts have another winner when they are asked another question.
+
+    Args:
+        results: of one data set.
+        others: what else is known, each of one data set, by what the texts are asked for.
+        name: as of `verdict`.
+
+    Returns:
+        Of the first that has another winner for certain; empty where there is none.
+    """
+    (data,) = results.data
+    for question, other in others.items():
+        if other.data[0].digest_of_texts != data.digest_of_texts or other.plan == results.plan:
+            continue
+        yardsticks = [yardsticks_of(one, 0)[:1] for one in (results, other)]
+        if not all(yardsticks):
+            continue
+        here, there = (
+            _ranked(one, 0, by) for one, (by,) in zip((results, other), yardsticks, strict=True)
+        )
+        lead = next(
+            (
+                _lead(yardsticks[1][0], there[0], one)
+                for one in there
+                if one.label == here[0].label != there[0].label
+            ),
+            None,
+        )
+        if lead is not None and lead.is_decided:
+            return f"Ask the same texts for their {question}, and {name(lead.first)} is the best."
+    return ""
 
 
 def written_lead(by: Yardstick, lead: Lead) -> tuple[str, str]:
@@ -251,7 +285,8 @@ def _better_elsewhere(
 def _left_out(results: Results, data: int, ranked: Sequence[_Measured], name: Name) -> str:
     """Methods of which nothing is said, and why."""
     there = {one.label for one in ranked}
-    failed, missing = [], []
+    failed: list[str] = []
+    missing: list[str] = []
     for at, row in enumerate(results.rows):
         if row.label not in there:
             (failed if (data, at) in results.cells else missing).append(name(row.label))

@@ -17,7 +17,7 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.neighbourhoods import KnnAccuracy
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.verdict import Lead, leads, verdict, written_lead
+from neuralviz.evaluation.verdict import Lead, leads, other_winner, verdict, written_lead
 from neuralviz.evaluation.yardsticks import yardsticks_of
 
 SPREAD = np.linspace(-1, 1, 1001)  # of which 95% lie within ±0.95
@@ -257,3 +257,17 @@ def test_the_interval_is_of_the_same_resamples() -> None:
         assert lead.interval[1] - lead.interval[0] < (high - low) / 5
         alone: Mapping[str, np.ndarray] = one.resampled
         assert len(alone[by.name]) == 300
+
+
+def test_the_same_texts_asked_for_something_else() -> None:
+    here = results(labels(), accuracy(0.9), accuracy(0.5))
+    there = results(
+        labelled_data("labels.csv", [f"text {i}" for i in range(60)], ["x", "y"] * 30),
+        accuracy(0.5), accuracy(0.8),
+    )  # fmt: skip
+    said = other_winner(here, {"topics": here, "forms": there}, name=lambda label: f"<{label}>")
+    assert said == "Ask the same texts for their forms, and <sbert-wk> is the best."
+    undecided = results(there.data[0], accuracy(0.5), accuracy(0.52, 0.1))
+    same_winner = results(there.data[0], accuracy(0.9), accuracy(0.8))
+    for other in (undecided, same_winner, results(groups(), accuracy(0.1), accuracy(0.9))):
+        assert other_winner(here, {"forms": other}) == ""

@@ -2,51 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import streamlit as st
 
-from neuralviz.models import BUNDLED, MINILM
-from neuralviz.ui.evaluation.choose import OWN_METHODS, Chosen, choose
-from neuralviz.ui.evaluation.show import offer_to_stop, show_evaluation
+from neuralviz.evaluation.examples import EXAMPLES, recorded_results
+from neuralviz.evaluation.results import Results
+from neuralviz.ui.evaluation.choose import Chosen, choose
+from neuralviz.ui.evaluation.show import SEEN, offer_to_stop, show_evaluation, show_results
+from neuralviz.ui.page import dimmed, plain
 from neuralviz.words import many
-
-QUICK = 100  # texts of an example that is measured without being asked to
 
 
 def show() -> None:
-    """Data, methods, *Evaluate*, and the table."""
+    """Data, methods, *Evaluate*, and what was found; first, what was recorded of the example."""
     chosen = choose()
     button, note = st.columns([1, 6], vertical_alignment="center")
     pressed = button.button(
-        "Evaluate", type="primary", icon=":material/play_arrow:", disabled=chosen is None,
-        width="stretch",
-    )  # fmt: skip
-    if chosen is None:
-        return
+        "Evaluate", type="primary", icon=":material/play_arrow:", width="stretch"
+    )
     asked = st.session_state.setdefault("evaluation-asked", [])
-    if (pressed or _is_quick(chosen)) and chosen.identity not in asked:
+    if pressed and chosen is None:
+        st.info("Choose data and at least one method first; what is missing is said above.")
+    elif pressed and chosen is not None and chosen.identity not in asked:
         asked.append(chosen.identity)
-    if chosen.identity in asked:
-        show_evaluation(chosen, again=pressed)
+    if chosen is not None and chosen.identity in asked:
+        with dimmed("evaluation", when=False):
+            show_evaluation(chosen, again=pressed)
         return
-    n = len(chosen.data.texts)
-    note.caption(
-        f"{many(n, 'different text')}, {many(len(chosen.rows), 'method')}. Embeddings are "
-        "saved, so you can stop and resume at any time."
-    )
+    recorded = None if chosen is None else _recorded(chosen)
+    with note:
+        _note(chosen, recorded)
     offer_to_stop()
+    shown = recorded or st.session_state.get(SEEN)
+    if shown is not None:
+        with dimmed("evaluation", when=recorded is None):
+            show_results(shown, others=_by_question())
 
 
-def _is_quick(chosen: Chosen) -> bool:
-    """Whether it is measured without being asked for: an example, by models that are at hand."""
-    return (
-        chosen.is_example
-        and len(chosen.data.texts) <= QUICK
-        and len(chosen.rows) <= 3
-        and st.session_state.get("experiment", OWN_METHODS) == OWN_METHODS
-        and not st.session_state.get("options")
-        and all(
-            part.model_id in (BUNDLED, MINILM)
-            for row in chosen.rows
-            for part in row.spec.parts or (row.spec,)
+def _note(chosen: Chosen | None, recorded: Results | None) -> None:
+    """What is shown below, or what the button would do."""
+    if recorded is not None:
+        st.caption(
+            f"Recorded on {recorded.begun[:10]} with neuralviz {recorded.version}. Press "
+            "**Evaluate** to measure it here, live."
         )
-    )
+        return
+    said = []
+    if chosen is not None:
+        n = len(chosen.data.texts)
+        said.append(
+            f"{many(n, 'different text')}, {many(len(chosen.rows), 'method')}. Embeddings are "
+            "saved, so you can stop and resume at any time."
+        )
+    seen: Results | None = st.session_state.get(SEEN)
+    if seen is not None:
+        said.append(f"The faded results below are those of {plain(seen.data[0].name)}.")
+    st.caption(" ".join(said))
+
+
+def _recorded(chosen: Chosen) -> Results | None:
+    """What was recorded of just these data, methods and settings."""
+    return next((one for one in _by_question().values() if one.plan == chosen.plan), None)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _by_question() -> Mapping[str, Results]:
+    """What was recorded, by what the texts are asked for."""
+    names = (name.lower() for name in EXAMPLES)
+    return MappingProxyType(dict(zip(names, recorded_results(), strict=False)))
