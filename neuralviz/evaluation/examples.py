@@ -47,8 +47,8 @@ EXAMPLES = {
     for one in (
         Example(
             "Forms", "topics.csv",
-            "480 texts on ten topics, each a headline, a question, a diary entry, an instruction, "
-            "a complaint or a dialogue. Do a text's neighbours have the same **form**?",
+            "480 texts on ten topics, in six forms such as headlines and complaints. Do a text's "
+            "neighbours have the same **form**?",
             {"text": "text", "label": "form"},
         ),
         Example(

@@ -70,7 +70,7 @@ def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) 
             f"{quote(str(positive))} of its own group."
         )
     text, own, voted, _ = first
-    return f"{label} takes {quote(str(text))} for {quote(str(voted))}; it is {quote(str(own))}."
+    return f"{label} takes {quote(str(text))} for {quote(str(voted))}, but it is {quote(str(own))}."
 
 
 def _pairs(data: DataSet, measured: Measured) -> Cases | None:

@@ -203,15 +203,15 @@ INTERVALS = (
 )
 
 
-def explained(results: Results, data: int) -> list[str]:
-    """What the measures mean that are there."""
+def explained(results: Results, data: int, *, in_full: bool = True) -> list[str]:
+    """What the measures mean that are there, those beside the point only ``in_full``."""
     measured = [one for _, _, one in results.finished(data)]
     there = {
         "correlations": any(one.correlations is not None for one in measured),
         "triplets": any(one.triplets is not None for one in measured),
         "pairs": any(one.pairs is not None for one in measured),
         "neighbours": any(one.neighbours is not None for one in measured),
-        "uniformity": any(one.uniformity is not None for one in measured),
+        "uniformity": in_full and any(one.uniformity is not None for one in measured),
         "paraphrases": any(one.paraphrases for one in measured),
     }
     return [sentence for name, sentence in EXPLAINED.items() if there[name]]

@@ -23,12 +23,13 @@ from neuralviz.words import number
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its number above
 _LABEL = 34  # characters
+WITH_BASELINE = 80  # px above a figure whose line of the baseline is named
 NARROW = 0.2  # of the longest bar: no room for its number in it
 
 
 def rows_height(n_rows: int) -> int:
     """px for a figure with a line for each row."""
-    return 150 + ROW_HEIGHT * max(2, n_rows)
+    return 120 + ROW_HEIGHT * max(2, n_rows)
 
 
 def interval_figure(
@@ -128,10 +129,14 @@ def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) 
         [one.value for one in leads],
         [one.interval for one in leads],
         f"Lead of {escape(shorten(best, _LABEL))} over …",
-        f"lead{f', {unit}' if unit else ''}; where a line crosses 0, the data do not decide",
+        unit or "lead",
         written="+.1f" if unit else "+.2f",
     )
     figure.add_vline(x=0, line={"color": "#8A9096", "width": 2}, layer="below")
+    ends = [0.0, *(one.value for one in leads)]
+    ends += [end for one in leads for end in one.interval or ()]
+    room = 0.08 * (max(ends) - min(ends) or 1)
+    figure.update_xaxes(range=[min(ends) - room, max(ends) + room])
     return figure
 
 
@@ -227,7 +232,13 @@ def accuracy_figure(
         x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},
         annotation={"text": "majority baseline", "yanchor": "bottom"},
     )  # fmt: skip
-    figure.update_layout(margin={"t": 80})
+    low = min([baseline, *(bounds[0] for bounds in intervals)])
+    high = max([baseline, *(bounds[1] for bounds in intervals)])
+    room = 0.08 * (high - low or 1)
+    figure.update_layout(
+        xaxis={"tickformat": ".0%", "range": [low - room, high + room]},
+        margin={"t": WITH_BASELINE},
+    )
     return figure
 
 

@@ -12,6 +12,7 @@ from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
 from neuralviz.evaluation.verdict import leads
 from neuralviz.plots.evaluation import (
+    WITH_BASELINE,
     WrittenLead,
     accuracy_figure,
     error_figure,
@@ -141,7 +142,10 @@ def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure,
         )
         for one in of_best
     ]
-    return lead_figure(found[0].first, [one.second for one in of_best], written), len(of_best)
+    figure = lead_figure(found[0].first, [one.second for one in of_best], written)
+    if by.measure == "neighbours":  # as high as the title of the figure beside it
+        figure.update_layout(margin={"t": WITH_BASELINE})
+    return figure, len(of_best)
 
 
 def _swept_figure(

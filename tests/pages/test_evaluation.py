@@ -15,7 +15,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import make_embedder
+from neuralviz.embedders import embedder_spec, make_embedder
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet
@@ -25,6 +25,9 @@ from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui.evaluation import choose
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -313,9 +316,9 @@ def test_another_example_waits_for_the_button(opened, intervals: None) -> None:
         figure = proof(page, name)
         assert figure["data"][0]["x"][0] == pytest.approx(float(row[name]), abs=5e-4)
         assert title(drawn(page)[1]).startswith("Lead of ")
-    assert " Spearman correlation " in point(page)
+    assert " in Spearman correlation" in point(page)
     assert title(proof(page, "Pair error")) == "Broken comparisons of pairs (of 11,136)"
-    assert " pair error on these 11,136 comparisons" in point(page)
+    assert "These 11,136 comparisons do not decide between" in point(page)
     assert title(proof(page, "Triplet error")) == "Broken triplets (of 29,928)"
     (scatter,) = of_view(page, "Pair by pair")
     assert len(scatter["data"][0]["customdata"]) == 300
@@ -568,6 +571,43 @@ def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
     monkeypatch.setattr(hub_data, "load_hub_data", lambda name, max_rows: asked.append(name))
     assert not opened(evaluation_hub="someone/else").exception
     assert asked == []
+
+
+def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = opened()
+    page.segmented_control(key="evaluation-source").set_value("Saved corpus").run()
+    assert "No saved corpora yet" in said(page)
+    assert refuses(page)
+    store = CorpusStore()
+    texts = tuple(f"{'A dog' if i % 2 else 'The rain'} number {i} is here." for i in range(24))
+    corpus = store.add("my <b>corpus</b>", ReadTexts(texts, labels={"kind": ("dog", "rain") * 12}))
+    for method in ("mean", "cls"):
+        list(embed_corpus(store, corpus, embedder_spec(method)))
+    began_with = []
+    embed = lab.embed
+
+    def watched(texts, embedder, *more, **others):
+        for progress in embed(texts, embedder, *more, **others):
+            began_with.append((embedder.name, progress.found))
+            yield progress
+
+    monkeypatch.setattr(lab, "embed", watched)
+    page.run()
+    assert "my <b>corpus</b>, kind: 24 texts with 2 labels." in said(page)
+    assert page.selectbox(key="experiment-of-corpus").value == "Saved embeddings"
+    evaluate(page)
+    assert began_with == [("mean", 24), ("cls", 24)]  # nothing was embedded anew
+    assert list(table(page).index) == ["mean", "cls"]
+    assert "10-NN accuracy" in point(page)
+    page.segmented_control(key="evaluation-corpus-by").set_value("Triplets").run()
+    assert "24 texts in 2 groups" in said(page)
+    page.selectbox(key="experiment-of-corpus").set_value("Methods").run()
+    page.multiselect(key="methods").set_value(["mean", "sep"]).run()
+    evaluate(page)
+    assert began_with[2:4] == [("mean", 24), ("sep", 0)]
+    assert "triplet error" in point(page)
 
 
 # --- what cannot be measured -------------------------------------------------------------------

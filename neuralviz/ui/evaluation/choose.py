@@ -34,6 +34,8 @@ from neuralviz.ui.precision import choose_precision
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streamlit.delta_generator import DeltaGenerator
+
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet
 
@@ -71,67 +73,90 @@ class Chosen:
         return self.plan.cache_key(), models_now(row.spec for row in self.rows)
 
 
-def choose() -> Chosen | None:
-    """Data and methods; None where something is missing or not valid, which is shown."""
+@dataclass(frozen=True)
+class _Settings:
+    """What is set in the popover; ``beside`` is a place in it for what is wrong with it."""
+
+    precision: str
+    options: str
+    model: str
+    k: int
+    beside: DeltaGenerator
+
+
+def choose() -> tuple[Chosen | None, bool]:
+    """Data and methods, and whether *Evaluate* was pressed.
+
+    There is no choice where something is missing or not valid, which is shown.
+    """
     left, right = st.columns(2, gap="large")
-    given, k = None, K
+    given = None
     with left:
         try:
             given = choose_data()
-            k = _choose_k(given)
         except NeuralvizError as error:
             show_error(error)
     with right:
-        rows = _choose_rows(given)
-    if given is None or rows is None:
-        return None
-    data = given.data
-    try:
-        check_measures(data, ())
-    except NeuralvizError as error:
-        show_error(error)
-        return None
-    st.caption(" ".join(plain(one) for one in (f"{data.name}: {data.describe()}.", *data.notes)))
-    return Chosen(EvaluationPlan((data,), rows, MeasureSettings(k=k)), given.in_corpora)
+        kept = given.kept if given is not None else ()
+        table = _choose_table(kept)
+        chosen = _choose_methods(table, kept)
+        row = st.container(horizontal=True)
+        pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
+        with row.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
+            settings = _choose_settings(table, given)
+        rows = _rows(table, chosen, kept, settings)
+        if given is None or rows is None:
+            return None, pressed
+        try:
+            check_measures(given.data, ())
+        except NeuralvizError as error:
+            show_error(error)
+            return None, pressed
+    plan = EvaluationPlan((given.data,), rows, MeasureSettings(k=settings.k))
+    return Chosen(plan, given.in_corpora), pressed
 
 
-def _choose_k(given: Given | None) -> int:
-    """How many neighbours vote, where there are labels."""
-    if given is None or not isinstance(given.data, LabelledData):
-        return K
-    k = st.number_input(
-        "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours", bind="query-params",
-        width=160, help="Number of neighbours that vote on a text's label.",
-    )  # fmt: skip
-    return K if k is None else k
-
-
-def _choose_rows(given: Given | None) -> tuple[Row, ...] | None:
-    kept = given.kept if given is not None else ()
-    table = st.selectbox(
+def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
+    return st.selectbox(
         "Evaluate",
         [*[KEPT] * bool(kept), OWN_METHODS, *EXPERIMENTS],
         key="experiment-of-corpus" if kept else "experiment",
         bind="query-params",
         help="Choose your own methods, or an experiment from the papers.",
     )
+
+
+def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
+    """Methods, or embeddings of a corpus; none where the table says them."""
     if table == KEPT:
-        return _kept_rows(kept)
+        labels = method_labels(kept)
+        return st.multiselect(
+            "Embeddings", labels, default=labels, key=f"kept-{'-'.join(labels)}",
+            label_visibility="collapsed", placeholder="Choose saved embeddings",
+        )  # fmt: skip
     if table != OWN_METHODS:
         st.caption(EXPERIMENTS[table].line)
-    methods: Sequence[str] = ()
-    if table == OWN_METHODS:
-        methods = st.multiselect(
-            "Methods",
-            [*METHODS, *JOINED],
-            default=list(FIRST_METHODS),
-            key="methods",
-            bind="query-params",
-            accept_new_options=True,
-            label_visibility="collapsed",
-            placeholder="Choose methods, or type neural+mean to concatenate two",
-        )
-    with st.popover("Settings", icon=":material/tune:", key="evaluation-settings"):
+        return ()
+    return st.multiselect(
+        "Methods",
+        [*METHODS, *JOINED],
+        default=list(FIRST_METHODS),
+        key="methods",
+        bind="query-params",
+        accept_new_options=True,
+        label_visibility="collapsed",
+        placeholder="Choose methods, or type neural+mean to concatenate two",
+    )
+
+
+def _choose_settings(table: str, given: Given | None) -> _Settings:
+    precision, options, model, k = "exact", "", "", K
+    if given is not None and isinstance(given.data, LabelledData):
+        k = st.number_input(
+            "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
+            bind="query-params", help="Number of neighbours that vote on a text's label.",
+        ) or K  # fmt: skip
+    if table != KEPT:
         precision = choose_precision("Precision", "precision", "exact")
         options = st.text_input(
             "Options",
@@ -149,47 +174,48 @@ def _choose_rows(given: Given | None) -> tuple[Row, ...] | None:
             placeholder="each method's default",
             help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
         )
-        beside = st.container()  # what is wrong with them, also while they cover the page
+    elif given is None or not isinstance(given.data, LabelledData):
+        st.caption("Saved embeddings have their settings already.")
+    return _Settings(precision, options or "", (model or "").strip(), k, st.container())
+
+
+def _rows(
+    table: str, chosen: Sequence[str], kept: Sequence[EmbedderSpec], settings: _Settings
+) -> tuple[Row, ...] | None:
+    """The ways to embed; None where one is missing or makes no sense, which is shown."""
+    if table in (OWN_METHODS, KEPT) and not chosen:
+        st.caption(f"Choose at least one {'method' if table == OWN_METHODS else 'embedding'}.")
+        return None
+    if table == KEPT:
+        specs = dict(zip(method_labels(kept), kept, strict=True))
+        return spec_rows([specs[label] for label in chosen if label in specs])
     try:
-        typed = _pairs(options)
-        model_id = (model or "").strip() or None
-        if table == OWN_METHODS and not methods:
-            st.caption("Choose at least one method.")
-            return None
-
-        masked = model_id or BUNDLED
-        if table in LEAVING_LAYERS and masked != BUNDLED and not is_loaded(masked):
-            st.caption("This experiment needs the model's layer names.")
-            if not st.button(plain(f"Load {masked[:60]}")):
-                return None
-
-        def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
-            if table == OWN_METHODS:
-                return method_rows(methods, options, model_id)
-            return experiment_rows(table, options, model_id, _head_layers)
-
-        rows = rows_with(typed)
-        if precision != "exact" and any(row.spec.learns for row in rows):
-            rows = rows_with({"precision": precision} | typed)
-        return rows
+        return _rows_with(table, chosen, settings)
     except NeuralvizError as error:
         show_error(error)
-        with beside:
+        with settings.beside:  # also while they cover the page
             show_error(error)
         return None
 
 
-def _kept_rows(kept: Sequence[EmbedderSpec]) -> tuple[Row, ...] | None:
-    """The embeddings that a corpus has, those that are chosen."""
-    specs = dict(zip(method_labels(kept), kept, strict=True))
-    chosen = st.multiselect(
-        "Embeddings", list(specs), default=list(specs), key=f"kept-{'-'.join(specs)}",
-        label_visibility="collapsed", placeholder="Choose saved embeddings",
-    )  # fmt: skip
-    if not chosen:
-        st.caption("Choose at least one saved embedding.")
-        return None
-    return spec_rows([specs[label] for label in chosen])
+def _rows_with(table: str, methods: Sequence[str], settings: _Settings) -> tuple[Row, ...] | None:
+    typed = _pairs(settings.options)
+    model_id = settings.model or None
+    masked = model_id or BUNDLED
+    if table in LEAVING_LAYERS and masked != BUNDLED and not is_loaded(masked):
+        st.caption("This experiment needs the model's layer names.")
+        if not st.button(plain(f"Load {masked[:60]}")):
+            return None
+
+    def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
+        if table == OWN_METHODS:
+            return method_rows(methods, options, model_id)
+        return experiment_rows(table, options, model_id, _head_layers)
+
+    rows = rows_with(typed)
+    if settings.precision != "exact" and any(row.spec.learns for row in rows):
+        rows = rows_with({"precision": settings.precision} | typed)
+    return rows
 
 
 def _head_layers(model_id: str) -> Sequence[str]:

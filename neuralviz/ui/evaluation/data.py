@@ -91,7 +91,12 @@ def choose_data() -> Given | None:
 
 def _example() -> DataSet:
     name = choose_one(
-        st.pills, "Example", list(EXAMPLES), key="example", label_visibility="collapsed"
+        st.pills,
+        "Example",
+        list(EXAMPLES),
+        default=next(iter(EXAMPLES)),
+        key="example",
+        label_visibility="collapsed",
     )
     example = EXAMPLES.get(name) or next(iter(EXAMPLES.values()))
     st.caption(example.line)
@@ -146,7 +151,11 @@ def _from_corpus() -> Given | None:
         return None
     column = row.selectbox("Label", columns, key=f"evaluation-label-of-{corpus.id}") or columns[0]
     kind = choose_one(
-        row.segmented_control, "Measured by", list(CORPUS_KINDS), key="evaluation-corpus-by"
+        row.segmented_control,
+        "Measured by",
+        list(CORPUS_KINDS),
+        default=next(iter(CORPUS_KINDS)),
+        key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
     return Given(data, in_corpora=True, kept=kept_specs(store, corpus))

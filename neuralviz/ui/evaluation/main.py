@@ -17,23 +17,19 @@ from neuralviz.words import many
 
 def show() -> None:
     """Data, methods, *Evaluate*, and what was found; first, what was recorded of the example."""
-    chosen = choose()
-    button, note = st.columns([1, 6], vertical_alignment="center")
-    pressed = button.button(
-        "Evaluate", type="primary", icon=":material/play_arrow:", width="stretch"
-    )
+    chosen, pressed = choose()
     asked = st.session_state.setdefault("evaluation-asked", [])
     if pressed and chosen is None:
         st.info("Choose data and at least one method first; what is missing is said above.")
     elif pressed and chosen is not None and chosen.identity not in asked:
         asked.append(chosen.identity)
-    if chosen is not None and chosen.identity in asked:
+    is_asked = chosen is not None and chosen.identity in asked
+    recorded = None if chosen is None or is_asked else _recorded(chosen)
+    _note(chosen, recorded, is_asked=is_asked)
+    if chosen is not None and is_asked:
         with dimmed("evaluation", when=False):
             show_evaluation(chosen, again=pressed)
         return
-    recorded = None if chosen is None else _recorded(chosen)
-    with note:
-        _note(chosen, recorded)
     offer_to_stop()
     shown = recorded or st.session_state.get(SEEN)
     if shown is not None:
@@ -41,25 +37,28 @@ def show() -> None:
             show_results(shown, others=_by_question())
 
 
-def _note(chosen: Chosen | None, recorded: Results | None) -> None:
-    """What is shown below, or what the button would do."""
+def _note(chosen: Chosen | None, recorded: Results | None, *, is_asked: bool) -> None:
+    """What the data are, what is shown below, and what the button would do."""
+    said = []
+    if chosen is not None:
+        data = chosen.data
+        said += [plain(one) for one in (f"{data.name}: {data.describe()}.", *data.notes)]
     if recorded is not None:
-        st.caption(
+        said.append(
             f"Recorded on {recorded.begun[:10]} with neuralviz {recorded.version}. Press "
             "**Evaluate** to measure it here, live."
         )
-        return
-    said = []
-    if chosen is not None:
-        n = len(chosen.data.texts)
+    elif chosen is not None and not is_asked:
         said.append(
-            f"{many(n, 'different text')}, {many(len(chosen.rows), 'method')}. Embeddings are "
-            "saved, so you can stop and resume at any time."
+            f"{many(len(chosen.data.texts), 'different text')}, "
+            f"{many(len(chosen.rows), 'method')}. Embeddings are saved, so you can stop and "
+            "resume at any time."
         )
     seen: Results | None = st.session_state.get(SEEN)
-    if seen is not None:
+    if seen is not None and not recorded and not is_asked:
         said.append(f"The faded results below are those of {plain(seen.data[0].name)}.")
-    st.caption(" ".join(said))
+    if said:
+        st.caption(" ".join(said))
 
 
 def _recorded(chosen: Chosen) -> Results | None:

@@ -88,6 +88,8 @@ def show_results(
         _verdict(results, about, others, live=live)
     with slide("evaluation-numbers"):
         _numbers(results)
+    if not live and results.finished(0):
+        _downloads(results)
     if live:
         st.caption("Figures appear when all methods are finished.")
         return
@@ -108,7 +110,6 @@ def show_results(
         )
         with slide("evaluation-view"):
             draw_view(view if view in views else views[0], results, about)
-    _downloads(results)
 
 
 def about_results(results: Results) -> About:
@@ -180,7 +181,7 @@ def _numbers(results: Results) -> None:
         st.caption("Published results on the same data, with the model used in the paper:")
         st.html(table_html(theirs))
     found = [one for _, _, one in results.finished(0)]
-    notes = [*explained(results, 0)]
+    notes = explained(results, 0, in_full=in_full)
     if any(one.intervals or one.neighbours for one in found):
         notes.append(INTERVALS)
     if any(one.pairs or one.triplets for one in found):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
 SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
-SHOWN = 5  # cases; the others are a scroll away
+SHOWN = 3  # cases; the others are a scroll away
 QUOTED = 90  # characters of a text in the sentence
 
 
