@@ -130,8 +130,9 @@ def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) 
         [one.interval for one in leads],
         f"Lead of {escape(shorten(best, _LABEL))} over …",
         unit or "lead",
-        written="+.1f" if unit else "+.2f",
     )
+    for trace, lead in zip(figure.data, leads, strict=True):
+        trace.text = [lead.text]
     figure.add_vline(x=0, line={"color": "#8A9096", "width": 2}, layer="below")
     ends = [0.0, *(one.value for one in leads)]
     ends += [end for one in leads for end in one.interval or ()]
@@ -141,11 +142,12 @@ def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) 
 
 
 class WrittenLead(NamedTuple):
-    """A lead as it is drawn: in its unit, percentage points or none."""
+    """A lead as it is drawn: in its unit, percentage points or none, and as it is read."""
 
     value: float
     interval: tuple[float, float] | None
     unit: str
+    text: str
 
 
 def published_trace(

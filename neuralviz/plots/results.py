@@ -10,7 +10,7 @@ import numpy as np
 from neuralviz.evaluation.experiments import swept
 from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
-from neuralviz.evaluation.verdict import leads
+from neuralviz.evaluation.verdict import leads, written_lead
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
     WrittenLead,
@@ -38,7 +38,7 @@ COEFFICIENT_NAMES = {
     "kendall_b": "Kendall tau-b correlation",
     "pearson": "Pearson correlation",
 }
-BROKEN_NAMES = {"pairs": "Broken comparisons of pairs", "triplets": "Broken triplets"}
+BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
 LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
 OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
 
@@ -61,7 +61,7 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = f"{COEFFICIENT_NAMES[name]} with human scores"
+    title = COEFFICIENT_NAMES[name]
     return _swept_figure(
         results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
@@ -139,6 +139,7 @@ def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure,
             scale * one.value,
             None if one.interval is None else (scale * one.interval[0], scale * one.interval[1]),
             unit,
+            written_lead(by, one)[0].partition(" ")[0],
         )
         for one in of_best
     ]

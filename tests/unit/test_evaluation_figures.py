@@ -261,10 +261,10 @@ def test_colours_have_a_range_where_all_values_are_the_same() -> None:
 def test_scored_pairs_have_their_figures_in_order() -> None:
     results = filled(method_rows(["mean", "neural"], {}), few_pairs())
     assert titles(results) == [
-        "Spearman correlation with human scores",
+        "Spearman correlation",
         "Lead of mean over …",
-        "Kendall tau-c correlation with human scores",
-        "Broken comparisons of pairs (of 9)",
+        "Kendall tau-c correlation",
+        "Broken comparisons (of 9)",
         "Broken triplets (of 24)",
         "Shared errors: pairs",
         "Shared errors: triplets",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -11,7 +11,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import LabelledData
+from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -81,6 +81,7 @@ class _Settings:
     options: str
     model: str
     k: int
+    thresholds: tuple[float, float] | None
     beside: DeltaGenerator
 
 
@@ -108,12 +109,24 @@ def choose() -> tuple[Chosen | None, bool]:
         if given is None or rows is None:
             return None, pressed
         try:
-            check_measures(given.data, ())
+            data = _with_thresholds(given.data, settings.thresholds)
+            check_measures(data, ())
         except NeuralvizError as error:
             show_error(error)
             return None, pressed
-    plan = EvaluationPlan((given.data,), rows, MeasureSettings(k=settings.k))
+    plan = EvaluationPlan((data,), rows, MeasureSettings(k=settings.k))
     return Chosen(plan, given.in_corpora), pressed
+
+
+def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> DataSet:
+    """Scored pairs with the thresholds that are asked for.
+
+    Raises:
+        SettingsError: they are the wrong way round.
+    """
+    if thresholds is None or not isinstance(data, ScoredData):
+        return data
+    return replace(data, similar=thresholds[0], dissimilar=thresholds[1])
 
 
 def _choose_table(kept: Sequence[EmbedderSpec]) -> str:
@@ -156,6 +169,7 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
             "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
             bind="query-params", help="Number of neighbours that vote on a text's label.",
         ) or K  # fmt: skip
+    thresholds = _thresholds(given.data if given is not None else None)
     if table != KEPT:
         precision = choose_precision("Precision", "precision", "exact")
         options = st.text_input(
@@ -176,7 +190,26 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
         )
     elif given is None or not isinstance(given.data, LabelledData):
         st.caption("Saved embeddings have their settings already.")
-    return _Settings(precision, options or "", (model or "").strip(), k, st.container())
+    return _Settings(precision, options or "", (model or "").strip(), k, thresholds, st.container())
+
+
+def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
+    """From and up to which score pairs are similar and dissimilar; None without scores."""
+    if not isinstance(data, ScoredData):
+        return None
+    row = st.container(horizontal=True)
+    scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
+    similar = row.number_input(
+        "Similar if at least", value=data.similar, step=step, format="%g",
+        key=f"similar{scale}", bind="query-params",
+        help="Pairs with this score or higher count as similar.",
+    )  # fmt: skip
+    dissimilar = row.number_input(
+        "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
+        key=f"dissimilar{scale}", bind="query-params",
+        help="Pairs with this score or lower count as dissimilar.",
+    )  # fmt: skip
+    return similar, dissimilar
 
 
 def _rows(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.errors import TextError
 from neuralviz.evaluation.corpora import CorpusKind, corpus_data, kept_specs
-from neuralviz.evaluation.data import SIMILAR, DataSet, Kind, ScoredData
+from neuralviz.evaluation.data import DataSet, Kind
 from neuralviz.evaluation.examples import EXAMPLES
 from neuralviz.evaluation.guessing import guess_roles
 from neuralviz.evaluation.roles import OPTIONAL, ROLES, columns_of, find_roles
@@ -86,7 +86,7 @@ def choose_data() -> Given | None:
         return _from_corpus()
     find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source or "Example"]
     data = find()
-    return None if data is None else Given(_with_thresholds(data))
+    return None if data is None else Given(data)
 
 
 def _example() -> DataSet:
@@ -247,22 +247,3 @@ def _load_hub_data(name: str, max_rows: int) -> DataSet:
     from neuralviz.evaluation.hub_data import load_hub_data
 
     return load_hub_data(name, max_rows=max_rows)
-
-
-def _with_thresholds(data: DataSet) -> DataSet:
-    """Scored pairs with the thresholds that are asked for."""
-    if not isinstance(data, ScoredData):
-        return data
-    row = st.container(horizontal=True)
-    scale, step = ("", 0.5) if data.similar == SIMILAR else ("-of-1", 0.05)  # other scores
-    similar = row.number_input(
-        "Similar if at least", value=data.similar, step=step, format="%g",
-        key=f"similar{scale}", bind="query-params",
-        help="Pairs with this score or higher count as similar.",
-    )  # fmt: skip
-    dissimilar = row.number_input(
-        "Dissimilar if at most", value=data.dissimilar, step=step, format="%g",
-        key=f"dissimilar{scale}", bind="query-params",
-        help="Pairs with this score or lower count as dissimilar.",
-    )  # fmt: skip
-    return replace(data, similar=similar, dissimilar=dissimilar)

@@ -37,6 +37,7 @@ RUNS = SessionRuns("evaluation")
 SEEN = "evaluation-seen"
 NOTHING_ELSE: Mapping[str, Results] = MappingProxyType({})
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
+ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 
 def show_evaluation(chosen: Chosen, *, again: bool) -> None:
@@ -169,10 +170,12 @@ def _name(label: str) -> str:
 def _numbers(results: Results) -> None:
     """The table: what is best stands out, heads say which way is good, words are explained."""
     table = results.table(0)
-    in_full = _is_detailed(table) and st.session_state.get("all-numbers", False)
-    shown = [at for at, head in enumerate(table.heads) if in_full or not head.endswith(DETAILS)]
+    details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
+    is_detailed = any(head.endswith(details) for head in table.heads)
+    in_full = is_detailed and st.session_state.get("all-numbers", False)
+    shown = [at for at, head in enumerate(table.heads) if in_full or not head.endswith(details)]
     st.html(f"<style>{TABLE_STYLE}</style>{table_html(_titled(table), shown)}")
-    if _is_detailed(table):
+    if is_detailed:
         st.toggle("Show all columns", key="all-numbers")
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
@@ -190,10 +193,6 @@ def _numbers(results: Results) -> None:
         )
     notes.append(f"Models: {plain(results.models())}.")
     st.caption(" ".join(notes))
-
-
-def _is_detailed(table: Table) -> bool:
-    return any(head.endswith(DETAILS) for head in table.heads)
 
 
 def _titled(table: Table) -> Table:
