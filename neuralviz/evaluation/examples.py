@@ -39,7 +39,8 @@ class Example:
     def read(self) -> DataSet:
         """The data."""
         source = Source(self.file, (sample_data() / self.file).read_bytes())
-        return replace(read_data(source, self.roles), name=f"{self.file}, {self.name.lower()}")
+        data = read_data(source, self.roles)
+        return replace(data, name=f"{self.file}, {self.name.lower()}") if self.roles else data
 
 
 EXAMPLES = {
@@ -58,8 +59,8 @@ EXAMPLES = {
         ),
         Example(
             "Scored pairs", "scored_pairs.csv",
-            "300 pairs of sentences, scored from 0 (unrelated) to 5 (same meaning). Many are "
-            "deliberately hard: the same words with another meaning, a negation, another number.",
+            "300 pairs of sentences, scored by a person from 0 (unrelated) to 5 (same meaning). "
+            "Many are hard on purpose.",
         ),
         Example(
             "Texts in groups", "triplet_groups.csv",

@@ -276,13 +276,13 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
     near = find_neighbours(given.units[data.rows], k, should_stop=given.should_stop)
     notes = found.notes
     if near.k < k:
-        notes += (f"Using {near.k} neighbours instead of {k}: there are no more texts.",)
+        notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
     fewest = min(Counter(data.labels).values())
     if fewest <= near.k:
         notes += (
             (
                 f"The rarest label has only {many(fewest, 'text')}, so at most {fewest - 1} of "
-                f"{near.k} neighbours can share it. Use fewer neighbours."
+                f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours."
             ),
         )
     missed = outvoted(near, data.labels, k, WORST)

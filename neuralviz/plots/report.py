@@ -62,7 +62,7 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     parts = [f"<h1>{title}</h1>{_about(results)}"]
     drawn = 0
     for number in range(len(results.data)):
-        parts += _first(results, number)
+        parts += [*_first(results, number), *_worst(results, number)]
         for figure, height in data_figures(results, number):
             if should_stop():
                 raise Stopped
@@ -76,7 +76,7 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
                 )
             )
             drawn += 1
-        parts += _last(results, number)
+        parts += _source(results, number)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -130,8 +130,8 @@ def _leads(results: Results, number: int) -> str:
     return ""
 
 
-def _last(results: Results, number: int) -> list[str]:
-    """What each method gets most wrong, and where the data are from."""
+def _worst(results: Results, number: int) -> list[str]:
+    """What each method gets most wrong."""
     data = results.data[number]
     parts = []
     for _, label, measured in results.finished(number):
@@ -143,7 +143,13 @@ def _last(results: Results, number: int) -> list[str]:
             parts.append(f"<h4>{escape(label)}</h4>{texts_html(cases.heads, lines)}")
     if parts:
         parts.insert(0, "<h3>What each method gets most wrong</h3>")
-    parts += [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
+    return parts
+
+
+def _source(results: Results, number: int) -> list[str]:
+    """Where the data are from, and what was left out of them."""
+    data = results.data[number]
+    parts = [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
     read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
     parts.append(f"<p class='note'>Data hash: {data.digest}. {escape(read)}</p>")
     return parts

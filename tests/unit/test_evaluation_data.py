@@ -456,6 +456,16 @@ def test_overlaps_of_pairs_and_triplets() -> None:
     assert overlaps(read(LABELS), [np.eye(4)] * 2) == ({}, {})
 
 
+def test_one_neighbour_is_one() -> None:
+    data = read("text,label\na,x\nb,x\n" + "c,y\nd,y\n")
+    measured = measure(data, np.eye(4), MeasureSettings(k=1, resamples=0))
+    assert not measured.notes
+    few = read("text,label\na,x\nb,y\n")
+    notes = measure(few, np.eye(2), MeasureSettings(k=10, resamples=0)).notes
+    assert notes[0] == "Using 1 neighbour instead of 10: there are no more texts."
+    assert "at most 0 of 1 neighbour can share it" in notes[1]
+
+
 # --- columns guessed from what is in them ------------------------------------------------------
 
 

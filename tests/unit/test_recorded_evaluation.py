@@ -27,7 +27,7 @@ def test_it_is_of_the_examples_methods_and_settings_of_today() -> None:
 
 def test_every_example_is_there_and_whole() -> None:
     found = recorded_results()
-    assert [one.data[0].name.split(", ")[1] for one in found] == [name.lower() for name in EXAMPLES]
+    assert [one.data[0].name for one in found] == [one.read().name for one in EXAMPLES.values()]
     for one in found:
         assert len(one.cells) == len(one.rows)
         assert not one.any_failed
