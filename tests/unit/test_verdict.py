@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.broken import BrokenCount
+from neuralviz.evaluation.asides import least_shared, separated
+from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.events import Cell
+from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
@@ -271,3 +272,29 @@ def test_the_same_texts_asked_for_something_else() -> None:
     same_winner = results(there.data[0], accuracy(0.9), accuracy(0.8))
     for other in (undecided, same_winner, results(groups(), accuracy(0.1), accuracy(0.9))):
         assert other_winner(here, {"forms": other}) == ""
+
+
+def test_the_most_different_errors_are_named() -> None:
+    found = results(groups(), *(counted("triplets", n, 528) for n in (30, 10, 20)))
+    shared = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
+    found = found.having(Compared(0, (0, 1, 2), {"triplets": Overlap(shared, 528)}))
+    assert least_shared(found, 0) == (
+        "cls and mean make the most different errors. mean also breaks 30% of the 20 triplets that "
+        "cls breaks."
+    )
+    two = found.having(Compared(0, (0, 1), {"pairs": Overlap(np.array([[1, 1], [1, 4]]), 9)}))
+    assert least_shared(two, 0, name=lambda label: f"<{label}>") == (
+        "<sbert-wk> also breaks 100% of the 1 comparison that <mean> breaks."
+    )
+    nothing = found.having(Compared(0, (0, 1), {"pairs": Overlap(np.zeros((2, 2), int), 9)}))
+    assert least_shared(nothing, 0) == ""
+    assert least_shared(results(groups(), counted("triplets", 3, 528)), 0) == ""
+
+
+def test_how_far_similar_is_kept_from_dissimilar() -> None:
+    cosines = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
+    found = results(groups(), counted("triplets", 30, 528), counted("triplets", 3, 528, **cosines))
+    assert separated(found, 0) == (
+        "With sbert-wk, similar texts have a mean cosine similarity of 0.70, dissimilar texts 0.00."
+    )
+    assert separated(results(groups(), counted("triplets", 3, 528)), 0) == ""

@@ -19,7 +19,13 @@ from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.evaluation.views import draw_view, lead_numbers, views_of, yardstick_numbers
+from neuralviz.ui.evaluation.views import (
+    draw_view,
+    lead_numbers,
+    method_name,
+    views_of,
+    yardstick_numbers,
+)
 from neuralviz.ui.evaluation.worst import show_worst
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
@@ -139,7 +145,10 @@ def _verdict(results: Results, about: About, others: Mapping[str, Results], *, l
         )  # fmt: skip
         by = yardsticks.get(chosen, by)
     with top:
-        said = [verdict(results, 0, by, name=_name), other_winner(results, others, name=_name)]
+        said = [
+            verdict(results, 0, by, name=method_name),
+            other_winner(results, others, name=method_name),
+        ]
         show_point(" ".join(filter(None, said)), key="evaluation")
     if live or by is None:
         return
@@ -161,10 +170,6 @@ def _verdict(results: Results, about: About, others: Mapping[str, Results], *, l
                 numbers=lambda: lead_numbers(results, by),
                 name=f"{about.title} lead in {by.title}", height=height, about=about,
             )  # fmt: skip
-
-
-def _name(label: str) -> str:
-    return f"**{plain(label)}**"
 
 
 def _numbers(results: Results) -> None:

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.evaluation.asides import least_shared, separated
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.verdict import leads
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import common_figures, histograms, quality_figures
 from neuralviz.plots.theme import escape
 from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -87,6 +90,11 @@ def lead_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
     )
 
 
+def method_name(label: str) -> str:
+    """The label of a method in a sentence."""
+    return f"**{plain(label)}**"
+
+
 def _pick(of: Iterable[str], key: str) -> str:
     labels = list(of)
     return st.selectbox("Method", labels, key=key) or labels[0]
@@ -131,6 +139,7 @@ def _pair_by_pair(results: Results, about: About) -> None:
 
 
 def _similar_and_dissimilar(results: Results, about: About) -> None:
+    show_point(separated(results, 0, name=method_name), key="evaluation-separated")
     places = (place for _ in results.rows for place in st.columns(2))
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
@@ -160,6 +169,7 @@ def _products(results: Results, row: int) -> pd.DataFrame:
 
 
 def _shared_errors(results: Results, about: About) -> None:
+    show_point(least_shared(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):

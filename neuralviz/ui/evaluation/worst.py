@@ -72,7 +72,7 @@ def _in_words(frame: pd.DataFrame, key: str) -> None:
     for name in shown.columns:
         if is_numeric_dtype(shown[name]):
             digits = "%.3g" if name == "human score" else "%.3f"
-            shown[name] = shown[name].round(3) + 0.0  # no −0.000
+            shown[name] = shown[name].where(shown[name].abs() >= 5e-4, 0.0)  # no −0.000
             config[name] = st.column_config.NumberColumn(format=digits, width="small")
             continue
         shown[name] = [shorten(text, 300) for text in shown[name]]
