@@ -237,7 +237,8 @@ def _alone(by: Yardstick, one: _Measured, on: str, name: Name) -> str:
         voters = f"{k} nearest neighbours vote" if k > 1 else "nearest neighbour votes"
         return (
             f"With {label}, the {voters} for the right label of {value} of these {on}{sure}; "
-            f"{by.of_guessing(one.measured)} is the baseline."
+            "always guessing the most frequent label is right for "
+            f"{by.write(by.chance(one.measured))}."
         )
     return f"{label} has a {by.title} of {value}{sure} on these {on}."
 

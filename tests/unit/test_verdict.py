@@ -128,8 +128,8 @@ def test_one_method_has_its_value_and_interval() -> None:
     )
     assert verdict(results(labels(), accuracy(0.8, 0.1)), 0) == (
         "With mean, the 10 nearest neighbours vote for the right label of 80.0% of these 60 texts "
-        "(95% interval: 70.0% to 90.0%); always guessing the most frequent label (33.3%) is the "
-        "baseline."
+        "(95% interval: 70.0% to 90.0%); always guessing the most frequent label is right for "
+        "33.3%."
     )
     assert verdict(results(labels(), accuracy(0.8, 0.1, k=1)), 0).startswith(
         "With mean, the nearest neighbour votes for the right label of 80.0%"
