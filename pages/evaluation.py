@@ -18,9 +18,12 @@ page_header(
         "that two methods break."
     ),
     (
+        "The sentence above the figures compares the best method with the others. Each **lead** "
+        "is a paired difference: both methods are measured in the same 1,000 resamples of the "
+        "data. Where its 95% interval includes 0, the data do not decide. (The intervals of two "
+        "methods may overlap although their difference is clear.)\n\n"
         "**Correlations** measure whether cosine similarity rises with the human score; higher "
-        "is better. Lines are 95% bootstrap intervals: methods whose intervals overlap widely "
-        "may be equally good. A **triplet** has an anchor, a positive from its group and a "
+        "is better. A **triplet** has an anchor, a positive from its group and a "
         "negative from another group; it is broken when the anchor is not more similar to the "
         "positive than to the negative. A **comparison** takes a similar and a dissimilar pair; "
         "it is broken when the similar pair's cosine similarity is not higher. For errors, lower "

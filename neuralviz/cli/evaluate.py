@@ -27,10 +27,12 @@ from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
 from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
+from neuralviz.evaluation.in_words import ARROWS
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.tables import MAX_ROWS, read_data
+from neuralviz.evaluation.verdict import verdict
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_folder, write_text
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 SOME_FAILED = 1
 MANY_TUNED = 300  # texts that a model is tuned on, each by its own
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
+LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
 MeasureName = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "all"
 ]
@@ -337,11 +340,22 @@ def _show(results: Results) -> None:
     for number, data in enumerate(results.data):
         if len(results.data) > 1:
             console.print(Text(printable(data.name), style="bold"))
-        for heads, lines in [*results.tables(number), *results.overlap_tables(number)]:
+        if said := verdict(results, number):
+            console.print(Text(printable(said)))
+            console.print()
+        for words in [*results.tables(number), *results.overlap_tables(number)]:
             table = Table(box=None, pad_edge=False)
-            for place, head in enumerate(heads):
-                table.add_column(Text(printable(head)), justify="left" if place == 0 else "right")
-            for line in lines:
-                table.add_row(*(Text(printable(cell)) for cell in line))
+            for place, (head, better) in enumerate(zip(words.heads, words.better, strict=True)):
+                column = Text(printable(f"{head} {ARROWS.get(better, '')}".strip()))
+                table.add_column(column, justify="left" if place == 0 else "right")
+            for at, line in enumerate(words.lines):
+                table.add_row(
+                    *(
+                        Text(printable(cell), style="bold" if (at, place) in words.best else "")
+                        for place, cell in enumerate(line)
+                    )
+                )
             console.print(table)
             console.print()
+    if results.cells:
+        console.print(Text(LEGEND))

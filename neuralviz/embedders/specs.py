@@ -10,6 +10,7 @@ from typing import Any
 from neuralviz.embedders.methods import METHODS, Option
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import TuningSettings
+from neuralviz.micro_tuning.blueprints import Blueprint
 from neuralviz.micro_tuning.settings import check_numbers, is_fast
 from neuralviz.models.shared import ModelRef
 
@@ -91,7 +92,7 @@ class EmbedderSpec:
     @classmethod
     def _from_list(cls, entry: list[Any]) -> EmbedderSpec:
         method, model_id, options, parts = entry
-        read = tuple((str(name), _as_tuple(value)) for name, value in options)
+        read = tuple((str(name), _read_value(str(name), value)) for name, value in options)
         return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
 
 
@@ -99,6 +100,13 @@ def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
     """The models that some methods need, each once, as their files are now."""
     singles = [part for spec in specs for part in spec.parts or (spec,)]
     return tuple(ModelRef.now(one) for one in dict.fromkeys(part.model_id for part in singles))
+
+
+def _read_value(name: str, value: Any) -> Any:
+    """The value of an option as `to_json` wrote it."""
+    if name == "blueprints":
+        return tuple(Blueprint(*pair) for pair in value)
+    return _as_tuple(value)
 
 
 def _as_tuple(value: Any) -> Any:

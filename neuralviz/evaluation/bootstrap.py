@@ -1,7 +1,13 @@
-"""Bootstrap intervals of correlations, all resamples at once."""
+"""Bootstrap: measures of samples like the one there is, all resamples at once.
+
+Every method is measured in the same resamples of the same data, drawn from the same seed, so that
+two methods can be compared resample by resample: what makes a sample easy for both of them is not
+in their difference (Efron 1979; Koehn 2004).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,6 +15,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import Stopped, never
+from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import (
     COEFFICIENTS,
     SAME,
@@ -17,12 +24,15 @@ from neuralviz.evaluation.correlation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
     from neuralviz.errors import ShouldStop
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
+FEWEST_DRAWN = 8  # texts, or groups: what is drawn from fewer says nothing of others
 MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
 AT_ONCE = 2 * 10**6  # pairs drawn, of as many resamples as that makes
 LARGEST_MATRIX = 2048  # pairs that are all compared with each other, 17 MB
@@ -43,6 +53,65 @@ class Intervals:
     pearson: tuple[float, float]
     resamples: int
 
+    @classmethod
+    def of(cls, resampled: Mapping[str, np.ndarray]) -> Intervals:
+        """The intervals of what `bootstrap` found."""
+        bounds = {name: interval(resampled[name]) for name in COEFFICIENTS}
+        return cls(**bounds, resamples=len(resampled[COEFFICIENTS[0]]))
+
+
+def interval(resampled: np.ndarray) -> tuple[float, float]:
+    """The percentiles between which 95% of a measure's [resample] values lie, NaN left out."""
+    low, high = np.nanpercentile(resampled, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float] | None:
+    """The 95% interval of how much more one method has of a measure than another.
+
+    Args:
+        first, second: [resample] the measure of both methods in the same resamples; NaN where it
+            is undefined.
+
+    Returns:
+        None where it is undefined in every resample, or they are no resamples of the same data.
+    """
+    if first.shape != second.shape:
+        return None
+    difference = first - second
+    return interval(difference) if np.isfinite(difference).any() else None
+
+
+def draws(
+    n: int, resamples: int = RESAMPLES, seed: int = 0, *, should_stop: ShouldStop = never
+) -> Iterator[np.ndarray]:
+    """How often each of ``n`` things is in each resample, for some resamples at a time.
+
+    Args:
+        n: things that are drawn from, at random and with replacement, ``n`` a resample.
+        resamples: how many; fewer where there are very many things.
+        seed: decides what is drawn.
+        should_stop: asked for every resample.
+
+    Yields:
+        [resample, thing] counts; nothing where fewer than `FEWEST_RESAMPLES` can be drawn.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    resamples = min(resamples, MAX_RESAMPLED // max(1, n))
+    if resamples < FEWEST_RESAMPLES:
+        return
+    draw = np.random.default_rng(seed)
+    at_once = max(1, AT_ONCE // n)
+    for first in range(0, resamples, at_once):
+        counts = np.empty((min(at_once, resamples - first), n))
+        for row in counts:
+            if should_stop():
+                raise Stopped
+            row[:] = np.bincount(draw.integers(n, size=n), minlength=n)
+        yield counts
+
 
 def bootstrap(
     products: ArrayLike,
@@ -51,42 +120,91 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
     should_stop: ShouldStop = never,
-) -> Intervals | None:
-    """Percentile intervals at 95% by drawing pairs again (Efron 1979).
+) -> dict[str, np.ndarray]:
+    """The coefficients of other samples of such pairs, made by drawing pairs again (Efron 1979).
 
     Args:
         products, scores: [pair] as of `correlate`.
-        resamples: how often; cut where there are very many pairs.
-        seed: of what is drawn.
-        should_stop: asked for every resample.
+        resamples, seed, should_stop: as of `draws`.
 
     Returns:
-        None when the coefficients are undefined, or there are too many pairs to draw them
-        `FEWEST_RESAMPLES` times.
+        [resample] by the names of `COEFFICIENTS`; empty when the coefficients are undefined, or
+        there are too many pairs to draw them `FEWEST_RESAMPLES` times.
 
     Raises:
         Stopped: ``should_stop`` said so.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
-    n = len(x)
-    resamples = min(resamples, MAX_RESAMPLED // max(1, n))
-    if resamples < FEWEST_RESAMPLES or why_undefined(x, y):
-        return None
-    draw = np.random.default_rng(seed)
-    drawn = np.empty((resamples, len(COEFFICIENTS)))
-    at_once = max(1, AT_ONCE // n)
-    for first in range(0, resamples, at_once):
-        counts = np.empty((min(at_once, resamples - first), n))
-        for row in counts:
-            if should_stop():
-                raise Stopped
-            row[:] = np.bincount(draw.integers(n, size=n), minlength=n)
-        drawn[first : first + len(counts)] = correlate_resamples(x, y, counts)
-    low, high = np.nanpercentile(drawn, [2.5, 97.5], axis=0)
-    bounds = {
-        name: (float(a), float(b)) for name, a, b in zip(COEFFICIENTS, low, high, strict=True)
-    }
-    return Intervals(**bounds, resamples=resamples)
+    if why_undefined(x, y):
+        return {}
+    drawn = [
+        correlate_resamples(x, y, counts)
+        for counts in draws(len(x), resamples, seed, should_stop=should_stop)
+    ]
+    return dict(zip(COEFFICIENTS, np.concatenate(drawn).T, strict=True)) if drawn else {}
+
+
+def bootstrap_pairs(
+    products: np.ndarray,
+    is_similar: np.ndarray,
+    is_dissimilar: np.ndarray,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    should_stop: ShouldStop = never,
+) -> np.ndarray:
+    """The share of broken comparisons (Eq. 4) in other samples of such pairs.
+
+    Args:
+        products: [pair] finite.
+        is_similar, is_dissimilar: [pair] which comparisons are made from.
+        resamples, seed, should_stop: as of `draws`; the pairs drawn are those of `bootstrap`.
+
+    Returns:
+        [resample] shares, 0 … 1, NaN where one of the kinds is not drawn; empty as of `bootstrap`.
+    """
+    similar = np.flatnonzero(is_similar)
+    dissimilar = np.flatnonzero(is_dissimilar)
+    dissimilar = dissimilar[np.argsort(products[dissimilar], kind="stable")]
+    not_above = np.searchsorted(products[dissimilar], products[similar] - TIE, "right")
+    drawn = [np.zeros(0)]
+    for counts in draws(len(products), resamples, seed, should_stop=should_stop):
+        n_similar, n_dissimilar = counts[:, similar], counts[:, dissimilar]
+        before = np.pad(n_dissimilar.cumsum(axis=1), ((0, 0), (1, 0)))
+        broken = (n_similar * (before[:, -1:] - before[:, not_above])).sum(axis=1)
+        drawn.append(_ratio(broken, n_similar.sum(axis=1) * before[:, -1]))
+    return np.concatenate(drawn)
+
+
+def bootstrap_share(
+    wrong: np.ndarray,
+    total: np.ndarray,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    should_stop: ShouldStop = never,
+) -> np.ndarray:
+    """A share in other samples of such texts, or of such groups of texts.
+
+    Args:
+        wrong, total: [thing] counts of each text or group; the share is the sum of the first by
+            that of the second.
+        resamples, seed, should_stop: as of `draws`.
+
+    Returns:
+        [resample] shares, 0 … 1; empty with fewer than `FEWEST_DRAWN` things.
+    """
+    if len(total) < FEWEST_DRAWN:
+        return np.zeros(0)
+    drawn = [
+        _ratio(counts @ wrong, counts @ total)
+        for counts in draws(len(total), resamples, seed, should_stop=should_stop)
+    ]
+    return np.concatenate([np.zeros(0), *drawn])
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
 
 
 def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -84,10 +84,20 @@ def method_rows(
     methods: Sequence[str], typed: Mapping[str, str], model_id: str | None = None
 ) -> tuple[Row, ...]:
     """A row for each method, as of `embedder_specs`."""
-    specs = embedder_specs(list(methods), typed, model_id)
+    return spec_rows(embedder_specs(list(methods), typed, model_id))
+
+
+def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
+    """A row for each way to embed, no two alike."""
     labels = method_labels(specs)
+    methods = [spec.method for spec in specs]
     return tuple(
-        Row(label, spec, spec.method, spec.method if _is_as_published(spec) else "")
+        Row(
+            label,
+            spec,
+            spec.method if methods.count(spec.method) == 1 else label,
+            spec.method if _is_as_published(spec) else "",
+        )
         for label, spec in zip(labels, specs, strict=True)
     )
 

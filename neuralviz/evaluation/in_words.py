@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,49 +21,114 @@ NAMES = {
     "kendall_b": "tau-b",
     "pearson": "Pearson",
 }
+HIGHER, LOWER = "higher is better", "lower is better"
+ARROWS = {HIGHER: "↑", LOWER: "↓"}
 NONE = "–"
 
 
-def in_words(measured: Measured) -> dict[str, dict[str, str]]:
+class Table(NamedTuple):
+    """A table as words.
+
+    Attributes:
+        heads: of the columns.
+        lines: a row each.
+        better: of each column, `HIGHER`, `LOWER`, or nothing where neither is better.
+        best: line and column of the best values, where they differ.
+    """
+
+    heads: list[str]
+    lines: list[list[str]]
+    better: list[str]
+    best: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True)
+class Word:
+    """What stands in a cell.
+
+    Attributes:
+        text: as it is read.
+        value: as it is compared; NaN where it is not.
+        better: as of `Table`.
+    """
+
+    text: str
+    value: float = np.nan
+    better: str = ""
+
+
+def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
     """What was measured, by kind of measure and head of a column."""
-    words: dict[str, dict[str, str]] = {}
+    words: dict[str, dict[str, Word]] = {}
     if measured.correlations is not None:
-        found = {NAMES[n]: in_digits(getattr(measured.correlations, n), 3) for n in COEFFICIENTS}
+        values = {NAMES[n]: getattr(measured.correlations, n) for n in COEFFICIENTS}
+        found = {name: Word(in_digits(v, 3), v, HIGHER) for name, v in values.items()}
         if measured.intervals is not None:
             low, high = measured.intervals.spearman
-            found["Spearman, 95% interval"] = f"{number(low, '.3f')} to {number(high, '.3f')}"
+            bounds = f"{number(low, '.3f')} to {number(high, '.3f')}"
+            found["Spearman, 95% interval"] = Word(bounds)
         words[""] = found
     for name, counted in (("pairs", measured.pairs), ("triplets", measured.triplets)):
         if counted is not None:
             words[name] = {
-                "broken": f"{counted.wrong:,} of {counted.total:,}",
-                "without ties": f"{counted.wrong_strict:,}",
-                "error": f"{counted.error:.2%}",
-                "same": number(counted.same, ".2f"),
-                "diff": number(counted.diff, ".2f"),
+                "error": Word(f"{counted.error:.2%}", counted.error, LOWER),
+                "broken": Word(f"{counted.wrong:,} of {counted.total:,}", counted.wrong, LOWER),
+                "without ties": Word(f"{counted.wrong_strict:,}", counted.wrong_strict, LOWER),
+                "same": Word(number(counted.same, ".2f")),
+                "diff": Word(number(counted.diff, ".2f")),
             }
     if measured.neighbours is not None:
-        low, high = measured.neighbours.interval
+        accuracy, (low, high) = measured.neighbours.accuracy, measured.neighbours.interval
         words[f"{measured.neighbours.k}-NN"] = {
-            "accuracy": f"{measured.neighbours.accuracy:.1%}",
-            "95% interval": f"{low:.1%} to {high:.1%}",
-            "majority baseline": f"{measured.neighbours.baseline:.1%}",
+            "accuracy": Word(f"{accuracy:.1%}", accuracy, HIGHER),
+            "95% interval": Word(f"{low:.1%} to {high:.1%}"),
+            "majority baseline": Word(f"{measured.neighbours.baseline:.1%}"),
         }
     if measured.uniformity is not None:
-        aligned = measured.uniformity.alignment
-        words["embeddings"] = {} if aligned is None else {"alignment": number(aligned, ".3f")}
-        words["embeddings"]["uniformity"] = number(measured.uniformity.uniformity, ".3f")
+        spread = {
+            "alignment": measured.uniformity.alignment,
+            "uniformity": measured.uniformity.uniformity,
+        }
+        words["embeddings"] = {
+            name: Word(number(value, ".3f"), value, LOWER)
+            for name, value in spread.items()
+            if value is not None
+        }
     for one in measured.paraphrases:
         defined = one.kendall_c[np.isfinite(one.kendall_c)]
-        mean = number(defined.mean(), ".3f") if len(defined) else NONE
-        words.setdefault("mean tau-c", {})[f"{one.quality} varies"] = mean
+        mean = float(defined.mean()) if len(defined) else np.nan
+        words.setdefault("mean tau-c", {})[f"{one.quality} varies"] = Word(
+            in_digits(mean, 3), mean, HIGHER
+        )
     return words
 
 
-def as_lines(lines: Sequence[Mapping[str, str]]) -> tuple[list[str], list[list[str]]]:
+def as_lines(lines: Sequence[Mapping[str, str | Word]]) -> Table:
     """Heads as they first come, and the cells under them."""
     heads = list(dict.fromkeys(head for line in lines for head in line))
-    return heads, [[line.get(head, NONE) for head in heads] for line in lines]
+    nothing = Word(NONE)
+    columns = [[_word(line.get(head, nothing)) for line in lines] for head in heads]
+    better = [next((one.better for one in column if one.better), "") for column in columns]
+    best = {
+        (line, place)
+        for place, (column, way) in enumerate(zip(columns, better, strict=True))
+        for line in _best_of(column, way)
+    }
+    texts = [[one.text for one in line] for line in zip(*columns, strict=True)]
+    return Table(heads, texts, better, frozenset(best))
+
+
+def _word(cell: str | Word) -> Word:
+    return Word(cell) if isinstance(cell, str) else cell
+
+
+def _best_of(column: Sequence[Word], better: str) -> list[int]:
+    """Lines with the best value of a column, as it is read; none where all are alike."""
+    values = [one.value for one in column]
+    if not better or len({one.text for one in column if np.isfinite(one.value)}) < 2:
+        return []
+    text = column[int((np.nanargmax if better == HIGHER else np.nanargmin)(values))].text
+    return [line for line, one in enumerate(column) if one.text == text]
 
 
 def in_digits(value: float, digits: int) -> str:
@@ -74,7 +140,7 @@ def flat(found: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
     """Names and what they stand for, those of a mapping within behind a full stop."""
     pairs: list[tuple[str, Any]] = []
     for name, value in found.items():
-        if name == "paraphrases":
+        if name == "paraphrases" and not isinstance(value, str):
             pairs += [
                 (f"{one['quality']}.kendall_c at {a:g}, {b:g}", one["kendall_c"][i][j])
                 for one in value

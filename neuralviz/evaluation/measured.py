@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from neuralviz.evaluation.bootstrap import interval
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.bootstrap import Intervals
@@ -33,6 +36,9 @@ class Measured:
         paraphrases: a map of tau-c for each quality.
         failed: measure to why there is none.
         notes: what is to be minded besides.
+        resampled: the coefficients by name, the errors of ``pairs`` and ``triplets`` and the
+            accuracy of ``neighbours``: [resample] each, in resamples that are the same for all
+            methods; what was not resampled is missing.
         products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
         same, diff: products of what is alike and what is not, a sample where there are many.
     """
@@ -48,6 +54,7 @@ class Measured:
     paraphrases: tuple[QualityMap, ...] = ()
     failed: dict[Measure, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    resampled: Mapping[str, np.ndarray] = field(default_factory=dict)
     products: np.ndarray = field(default_factory=lambda: np.zeros(0))
     same: np.ndarray = field(default_factory=lambda: np.zeros(0))
     diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -69,6 +76,8 @@ class Measured:
         for name, counted in (("pairs", self.pairs), ("triplets", self.triplets)):
             if counted is not None:
                 found[name] = asdict(counted) | {"error": counted.error}
+                if name in self.resampled:
+                    found[name]["interval"] = interval(self.resampled[name])
         if self.neighbours is not None:
             found["neighbours"] = asdict(self.neighbours)
         if self.uniformity is not None:

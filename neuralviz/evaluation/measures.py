@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError, never
-from neuralviz.evaluation.bootstrap import bootstrap
+from neuralviz.evaluation.bootstrap import (
+    Intervals,
+    bootstrap,
+    bootstrap_pairs,
+    bootstrap_share,
+)
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
 from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
@@ -23,7 +28,7 @@ from neuralviz.evaluation.data import (
     distinct,
 )
 from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, outvoted
+from neuralviz.evaluation.neighbourhoods import knn_accuracy, knn_right, outvoted
 from neuralviz.evaluation.paraphrases import quality_maps
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
 from neuralviz.evaluation.sampling import (
@@ -32,7 +37,7 @@ from neuralviz.evaluation.sampling import (
     pair_products,
     unlike_pairs,
 )
-from neuralviz.evaluation.triplets import count_triplets, shared_triplets, worst_triplets
+from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
@@ -214,6 +219,21 @@ class _Given:
     settings: MeasureSettings
     should_stop: ShouldStop
 
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """How resamples are drawn: alike for every method."""
+        return {
+            "resamples": self.settings.resamples,
+            "seed": self.settings.seed,
+            "should_stop": self.should_stop,
+        }
+
+
+def _resampled(found: Measured, values: Mapping[str, np.ndarray]) -> Measured:
+    """The same with what was resampled, as far as it could be."""
+    there = {name: one for name, one in values.items() if len(one) and np.isfinite(one).any()}
+    return replace(found, resampled={**found.resampled, **there})
+
 
 def _correlations(found: Measured, given: _Given) -> Measured:
     products, scores = found.products, given.data.scores
@@ -221,33 +241,34 @@ def _correlations(found: Measured, given: _Given) -> Measured:
     if undefined := why_undefined(products, scores):
         failed: dict[Measure, str] = found.failed | {"correlations": undefined}
         return replace(found, correlations=coefficients, failed=failed)
-    settings = given.settings
-    if not settings.resamples:
-        return replace(found, correlations=coefficients)
-    intervals = bootstrap(
-        products,
-        scores,
-        resamples=settings.resamples,
-        seed=settings.seed,
-        should_stop=given.should_stop,
-    )
+    resampled = bootstrap(products, scores, **given.drawing)
     notes = found.notes
-    if intervals is None:
+    if not resampled and given.settings.resamples:
         notes += ((f"No bootstrap intervals: {coefficients.n:,} pairs are too many."),)
-    return replace(found, correlations=coefficients, intervals=intervals, notes=notes)
+    intervals = Intervals.of(resampled) if resampled else None
+    return _resampled(
+        replace(found, correlations=coefficients, intervals=intervals, notes=notes), resampled
+    )
 
 
 def _pairs(found: Measured, given: _Given) -> Measured:
-    return replace(found, pairs=count_pairs(found.same, found.diff))
+    data = given.data
+    counted = count_pairs(found.same, found.diff)
+    errors = bootstrap_pairs(found.products, data.is_similar, data.is_dissimilar, **given.drawing)
+    return _resampled(replace(found, pairs=counted), {"pairs": errors})
 
 
 def _triplets(found: Measured, given: _Given) -> Measured:
     data, stop = given.data, given.should_stop
     rows = data.similar_rows if isinstance(data, ScoredData) else data.rows
     vectors = given.units[rows]
-    counted = count_triplets(vectors, data.grouping, should_stop=stop)
+    counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
     worst = worst_triplets(vectors, data.grouping, rows, WORST, should_stop=stop)
-    return replace(found, triplets=counted, worst_triplets=worst.among(rows))
+    errors = bootstrap_share(*counted.by_group, **given.drawing)
+    return _resampled(
+        replace(found, triplets=counted.together, worst_triplets=worst.among(rows)),
+        {"triplets": errors},
+    )
 
 
 def _neighbours(found: Measured, given: _Given) -> Measured:
@@ -255,22 +276,25 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
     near = find_neighbours(given.units[data.rows], k, should_stop=given.should_stop)
     notes = found.notes
     if near.k < k:
-        notes += (f"Using {near.k} neighbours instead of {k}: there are no more texts.",)
+        notes += (f"Using {many(near.k, 'neighbour')} instead of {k}: there are no more texts.",)
     fewest = min(Counter(data.labels).values())
     if fewest <= near.k:
         notes += (
             (
                 f"The rarest label has only {many(fewest, 'text')}, so at most {fewest - 1} of "
-                f"{near.k} neighbours can share it. Use fewer neighbours."
+                f"{many(near.k, 'neighbour')} can share it. Use fewer neighbours."
             ),
         )
     missed = outvoted(near, data.labels, k, WORST)
-    return replace(
+    is_right = knn_right(near, data.labels, k)
+    found = replace(
         found,
         neighbours=knn_accuracy(near, data.labels, k),
         outvoted=tuple(replace(one, text=int(data.rows[one.text])) for one in missed),
         notes=notes,
     )
+    accuracies = bootstrap_share(is_right, np.ones(len(is_right)), **given.drawing)
+    return _resampled(found, {"neighbours": accuracies})
 
 
 def _uniformity(found: Measured, given: _Given) -> Measured:

@@ -67,6 +67,21 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
         NeuralvizError: fewer than two texts have a label, or there is not one label a text.
         SettingsError: ``k`` is below 1.
     """
+    is_right = knn_right(neighbours, labels, k)
+    right, n = int(is_right.sum()), len(is_right)
+    codes, k = _codes(neighbours, labels, k)
+    baseline = np.bincount(codes[codes >= 0]).max() / n
+    interval = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
+    bounds = float(interval.low), float(interval.high)
+    return KnnAccuracy(right / n, k, n, float(baseline), bounds)
+
+
+def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
+    """[text that has a label] whether its neighbours vote for it, as `knn_accuracy` counts.
+
+    Raises:
+        NeuralvizError, SettingsError: as of `knn_accuracy`.
+    """
     codes, k = _codes(neighbours, labels, k)
     labelled = codes >= 0
     n = int(labelled.sum())
@@ -75,11 +90,7 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
             "The accuracy needs at least 2 texts with a label; "
             f"{'only 1' if n else 'none'} of {len(codes):,} has one."
         )
-    right = int(((_winners(neighbours, codes, k) == codes) & labelled).sum())
-    baseline = np.bincount(codes[labelled]).max() / n
-    interval = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
-    bounds = float(interval.low), float(interval.high)
-    return KnnAccuracy(right / n, k, n, float(baseline), bounds)
+    return (_winners(neighbours, codes, k) == codes)[labelled]
 
 
 def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.events import Cell, Compared
-from neuralviz.evaluation.in_words import NAMES, as_lines, flat, in_digits, in_words
+from neuralviz.evaluation.in_words import NAMES, Table, Word, as_lines, flat, in_digits, in_words
 from neuralviz.evaluation.published import Published, published
 from neuralviz.store.writing import inert
 from neuralviz.words import many, number
@@ -36,11 +37,15 @@ class Results:
         plan: what was asked for.
         cells: by number of data set and row.
         compared: by number of data set.
+        version: of neuralviz that made them.
+        begun: when, ISO 8601 in UTC, to the second.
     """
 
     plan: EvaluationPlan
     cells: Mapping[tuple[int, int], Cell] = field(default_factory=dict)
     compared: Mapping[int, Compared] = field(default_factory=dict)
+    version: str = __version__
+    begun: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -57,6 +62,19 @@ class Results:
         if isinstance(event, Cell):
             return replace(self, cells={**self.cells, (event.data, event.row): event})
         return replace(self, compared={**self.compared, event.data: event})
+
+    def of_data(self, data: int) -> Results:
+        """The same of one data set alone, which is number 0 then."""
+        return replace(
+            self,
+            plan=replace(self.plan, data=(self.data[data],)),
+            cells={
+                (0, row): replace(cell, data=0)
+                for (number, row), cell in self.cells.items()
+                if number == data
+            },
+            compared={0: replace(self.compared[data], data=0)} if data in self.compared else {},
+        )
 
     @property
     def any_failed(self) -> bool:
@@ -120,14 +138,18 @@ class Results:
             return next(iter(of))
         return ", ".join(f"{model} ({'; '.join(labels)})" for model, labels in of.items())
 
-    def published_table(self, data: int) -> tuple[list[str], list[list[str]]]:
+    def published_table(self, data: int) -> Table:
         """What the paper has for rows, as words, with the models; no lines where it has nothing."""
         lines = []
         for at, row in enumerate(self.rows):
             one = self.published(data, at)
             if one is None:
                 continue
-            line = {"method": row.label, "model": one.model, "paper": one.source}
+            line: dict[str, str | Word] = {
+                "method": row.label,
+                "model": one.model,
+                "paper": one.source,
+            }
             for name in COEFFICIENTS:
                 value = getattr(one, name, None)
                 if value is not None:
@@ -144,30 +166,30 @@ class Results:
             lines.append(line)
         return as_lines(lines)
 
-    def table(self, data: int) -> tuple[list[str], list[list[str]]]:
+    def table(self, data: int) -> Table:
         """Heads and lines of a data set's table, as words; columns that nobody has are left out."""
         lines = []
         for at, row in enumerate(self.rows):
-            line = {"": row.label}
+            line: dict[str, str | Word] = {"": row.label}
             for group, words in self._words(data, at).items():
                 before = "" if group == "embeddings" else f"{group} "
                 line |= {f"{before}{head}".strip(): word for head, word in words.items()}
             lines.append(line)
         return as_lines(lines)
 
-    def tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
+    def tables(self, data: int) -> list[Table]:
         """The same in narrow tables, one for each kind of measure; its name heads the labels."""
         words = [self._words(data, at) for at in range(len(self.rows))]
         found = []
         for group in dict.fromkeys(group for line in words for group in line):
-            lines = [
-                {group: row.label} | line.get(group, {})
+            lines: list[dict[str, str | Word]] = [
+                {group: row.label, **line.get(group, {})}
                 for row, line in zip(self.rows, words, strict=True)
             ]
             found.append(as_lines(lines))
         return found
 
-    def overlap_tables(self, data: int) -> list[tuple[list[str], list[list[str]]]]:
+    def overlap_tables(self, data: int) -> list[Table]:
         """Which share of what they break two rows have in common (Eq. 3), a table a measure.
 
         Rows are numbered, and columns are called by these numbers.
@@ -177,23 +199,25 @@ class Results:
             return []
         labels = [f"{n} {self.rows[at].label}" for n, at in enumerate(compared.rows, 1)]
         return [
-            (
-                [f"{name}: shared errors (I)", *(str(n) for n in range(1, len(labels) + 1))],
+            as_lines(
                 [
-                    [label, *(in_digits(value, 2) for value in line)]
+                    {
+                        f"{name}: shared errors (I)": label,
+                        **{str(n): in_digits(value, 2) for n, value in enumerate(line, 1)},
+                    }
                     for label, line in zip(labels, one.share, strict=True)
-                ],
+                ]
             )
             for name, one in compared.overlaps.items()
         ]
 
-    def _words(self, data: int, row: int) -> dict[str, dict[str, str]]:
+    def _words(self, data: int, row: int) -> dict[str, dict[str, Word]]:
         """Of a cell, by kind of measure and head."""
         cell = self.cells.get((data, row))
         if cell is None:
             return {}
         if cell.measured is None:
-            return {"": {"failed": "yes"}}
+            return {"": {"failed": Word("yes")}}
         return in_words(cell.measured)
 
     def as_json(self) -> dict[str, Any]:
@@ -204,7 +228,8 @@ class Results:
     def as_record(self) -> dict[str, Any]:
         """Everything: settings, data sets, rows, measures, overlaps, what was published."""
         return {
-            "neuralviz": __version__,
+            "neuralviz": self.version,
+            "begun": self.begun,
             "settings": self.settings(),
             "data": [self._data_record(number) for number in range(len(self.data))],
         }

@@ -62,6 +62,28 @@ class WorstTriplets:
 
 
 @dataclass(frozen=True, eq=False)
+class AnchorCounts:
+    """The triplets that vectors break, by anchor.
+
+    Attributes:
+        together: of all anchors.
+        group: [anchor] number of its group; anchors without triplets are left out.
+        wrong, total: [anchor] broken triplets, ties included, and triplets there are.
+    """
+
+    together: BrokenCount
+    group: np.ndarray
+    wrong: np.ndarray
+    total: np.ndarray
+
+    @property
+    def by_group(self) -> tuple[np.ndarray, np.ndarray]:
+        """[group] broken triplets of its anchors, and triplets; of groups that have anchors."""
+        _, place = np.unique(self.group, return_inverse=True)
+        return np.bincount(place, self.wrong), np.bincount(place, self.total)
+
+
+@dataclass(frozen=True, eq=False)
 class Grouping:
     """Texts in groups, from which triplets are made.
 
@@ -145,18 +167,41 @@ def count_triplets(
         NeuralvizError: there are no triplets, or too many; or a vector is not finite.
         Stopped: ``should_stop`` said so.
     """
+    return count_by_anchor(vectors, grouping, should_stop=should_stop, block=block).together
+
+
+def count_by_anchor(
+    vectors: ArrayLike,
+    grouping: Grouping,
+    *,
+    should_stop: ShouldStop = never,
+    block: int = BLOCK,
+) -> AnchorCounts:
+    """`count_triplets` that tells also which anchors' triplets are broken.
+
+    Raises:
+        NeuralvizError, Stopped: as of `count_triplets`.
+    """
     grouping.check()
-    wrong = strict = total = 0
+    strict = 0
     same = diff = 0.0
-    for _, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
+    anchors, wrong, total = [], [], []
+    for place, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
         positives, negatives = alike[0], unlike[0]
         near = np.sort(negatives[negatives > positives.min() - TIE])
-        wrong += count_above(near, positives - TIE)
+        anchors.append(place.anchor)
+        wrong.append(count_above(near, positives - TIE))
+        total.append(len(positives) * len(negatives))
         strict += count_above(near, positives + TIE, or_equal=True)
-        total += len(positives) * len(negatives)
         same += float(positives.sum()) * len(negatives)
         diff += float(negatives.sum()) * len(positives)
-    return BrokenCount(wrong, strict, total, same / total, diff / total)
+    n = sum(total)
+    return AnchorCounts(
+        BrokenCount(sum(wrong), strict, n, same / n, diff / n),
+        grouping.group[anchors],
+        np.array(wrong),
+        np.array(total),
+    )
 
 
 def shared_triplets(

@@ -13,6 +13,7 @@ from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.results import Results
 from neuralviz.jobs.task import Progress, Task
 from neuralviz.models.shared import LOADERS
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -50,15 +51,18 @@ class Evaluate(Task[Event, Filling]):
     Attributes:
         plan: one data set, and ways to embed.
         models: of the plan's rows; results by other files of a model are others.
+        in_corpora: whether the texts are those of a kept corpus, beside whose embeddings theirs
+            are kept and found.
     """
 
     plan: EvaluationPlan
     models: tuple[ModelRef, ...]
+    in_corpora: bool = False
 
     @classmethod
-    def now(cls, plan: EvaluationPlan) -> Evaluate:
+    def now(cls, plan: EvaluationPlan, *, in_corpora: bool = False) -> Evaluate:
         """The task for the models as they are now."""
-        return cls(plan, models_now(row.spec for row in plan.rows))
+        return cls(plan, models_now(row.spec for row in plan.rows), in_corpora)
 
     @property
     def label(self) -> str:
@@ -68,7 +72,8 @@ class Evaluate(Task[Event, Filling]):
         return Filling(Results(self.plan))
 
     def events(self, should_stop: ShouldStop) -> Generator[Event, None, None]:
-        yield from evaluate(self.plan, loaders=LOADERS, should_stop=should_stop)
+        vectors = CorpusStore().vectors if self.in_corpora else None
+        yield from evaluate(self.plan, vectors, loaders=LOADERS, should_stop=should_stop)
 
     def fold(self, result: Filling, events: Sequence[Event]) -> Filling:
         results, doing, embedded = result.results, result.doing, dict(result.embedded)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from neuralviz.plots.theme import (
-    BLUE,
+    DISSIMILAR,
+    SIMILAR,
     SMALL_FONT_SIZE,
-    VERMILLION,
     escape,
     method_colour,
     shorten,
@@ -21,14 +21,15 @@ from neuralviz.plots.theme import (
 from neuralviz.words import number
 
 MAX_BINS = 60
-ROW_HEIGHT = 40  # px
+ROW_HEIGHT = 48  # px: a dot with its number above
 _LABEL = 34  # characters
+WITH_BASELINE = 80  # px above a figure whose line of the baseline is named
 NARROW = 0.2  # of the longest bar: no room for its number in it
 
 
 def rows_height(n_rows: int) -> int:
     """px for a figure with a line for each row."""
-    return 150 + ROW_HEIGHT * max(2, n_rows)
+    return 120 + ROW_HEIGHT * max(2, n_rows)
 
 
 def interval_figure(
@@ -38,6 +39,8 @@ def interval_figure(
     title: str,
     axis: str,
     published: Sequence[tuple[float, str] | None] = (),
+    *,
+    written: str = ".2f",
 ) -> go.Figure:
     """A dot with its interval for each row; a hollow diamond for what was published of it.
 
@@ -48,6 +51,7 @@ def interval_figure(
         title: of the figure.
         axis: what the values are.
         published: value and model; None where there is none.
+        written: format of the number above a dot.
     """
     names = _names(labels)
     figure = go.Figure()
@@ -72,8 +76,12 @@ def interval_figure(
         figure.add_scatter(
             x=[value],
             y=[name],
-            mode="markers",
+            mode="markers+text",
             marker={"size": 13, "color": method_colour(label)},
+            text=[number(value, written) if np.isfinite(value) else ""],
+            textposition="top center",
+            textfont={"size": SMALL_FONT_SIZE},
+            cliponaxis=False,
             error_x=error,
             showlegend=False,
             hovertemplate=f"{name}: %{{x:.3f}}{interval}<extra></extra>",
@@ -105,6 +113,41 @@ def interval_figure(
         },
     )
     return figure
+
+
+def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) -> go.Figure:
+    """How far the best method is ahead of each other one, with intervals; a line at no lead.
+
+    Args:
+        best: label of the best method.
+        others: labels of the others, no two alike.
+        leads: over each of them.
+    """
+    unit = leads[0].unit if leads else ""
+    figure = interval_figure(
+        others,
+        [one.value for one in leads],
+        [one.interval for one in leads],
+        f"Lead of {escape(shorten(best, _LABEL))} over …",
+        unit or "lead",
+    )
+    for trace, lead in zip(figure.data, leads, strict=True):
+        trace.text = [lead.text]
+    figure.add_vline(x=0, line={"color": "#8A9096", "width": 2}, layer="below")
+    ends = [0.0, *(one.value for one in leads)]
+    ends += [end for one in leads for end in one.interval or ()]
+    room = 0.08 * (max(ends) - min(ends) or 1)
+    figure.update_xaxes(range=[min(ends) - room, max(ends) + room])
+    return figure
+
+
+class WrittenLead(NamedTuple):
+    """A lead as it is drawn: in its unit, percentage points or none, and as it is read."""
+
+    value: float
+    interval: tuple[float, float] | None
+    unit: str
+    text: str
 
 
 def published_trace(
@@ -184,12 +227,20 @@ def accuracy_figure(
         baseline: share of the most frequent label.
         k: neighbours that voted.
     """
-    figure = interval_figure(labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy")
+    figure = interval_figure(
+        labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy", written=".1%"
+    )
     figure.add_vline(
         x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},
         annotation={"text": "majority baseline", "yanchor": "bottom"},
     )  # fmt: skip
-    figure.update_layout(margin={"t": 80})
+    low = min([baseline, *(bounds[0] for bounds in intervals)])
+    high = max([baseline, *(bounds[1] for bounds in intervals)])
+    room = 0.08 * (high - low or 1)
+    figure.update_layout(
+        xaxis={"tickformat": ".0%", "range": [low - room, high + room]},
+        margin={"t": WITH_BASELINE},
+    )
     return figure
 
 
@@ -206,7 +257,7 @@ def product_histogram(same: np.ndarray, diff: np.ndarray, title: str) -> go.Figu
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     figure = go.Figure()
-    for values, name, colour in ((diff, "dissimilar", BLUE), (same, "similar", VERMILLION)):
+    for values, name, colour in ((diff, "dissimilar", DISSIMILAR), (same, "similar", SIMILAR)):
         counts, _ = np.histogram(values, edges)
         figure.add_bar(
             x=(edges[:-1] + edges[1:]) / 2,

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from neuralviz import __version__
 from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.correlation import COEFFICIENTS
+from neuralviz.evaluation.in_words import Table
+from neuralviz.evaluation.verdict import leads, verdict, written_lead
+from neuralviz.evaluation.worst import worst_cases
+from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
-    broken_figure,
     common_figures,
-    correlation_figure,
     histograms,
-    neighbours_figure,
+    lead_of_best,
     quality_figures,
+    yardstick_figure,
 )
+from neuralviz.plots.tables import TABLE_STYLE, table_html, texts_html
 from neuralviz.plots.theme import style
 from neuralviz.words import many
+from neuralviz.words import number as written
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.results import Results
 
 MAX_HISTOGRAMS = 4
+LEFT_OUT = ("kendall_b", "pearson")  # in the tables only
+MAX_LEADS = 15  # pairs of methods whose difference is listed: those of six methods
+WORST_LISTED = 3  # of each method
 _STYLE = """
 body{font:17px/1.5 'Source Sans 3','Helvetica Neue',Arial,sans-serif;color:#1f2328;background:#fff;
 max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}h1{margin-bottom:.2rem}h2{margin-top:2.6rem}
-table{border-collapse:collapse;font-size:15px;display:block;overflow-x:auto}
-.settings td{white-space:normal}table{margin:0 0 1.4rem}
-th,td{padding:.3rem .7rem;border-bottom:1px solid #e6e3dc;text-align:right;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}.note{color:#59616a;font-size:15px}
+.point{font-size:1.45rem;line-height:1.35;margin:1rem 0 1.4rem;max-width:60rem}
+.results{font-size:15px}.note{color:#59616a;font-size:15px}
 """
 
 
 def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
-    """The page. Everything that a user gave is escaped in it.
+    """The page, for people who were not there: what was found first, how to read it at the end.
+
+    Everything that a user gave is escaped in it.
 
     Args:
         results: of an experiment.
@@ -50,22 +56,13 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     Raises:
         Stopped: ``should_stop`` said so.
     """
-    finished = f"{len(results.cells)} of {many(results.plan.n_cells, 'result')} finished."
-    parts = [
-        f"<h1>Evaluation</h1><p class='note'>neuralviz {escape(__version__)}. {finished} "
-        f"Models: {escape(results.models())}. All settings are listed at the end.</p>"
-    ]
-    figures_drawn = 0
-    for number, data in enumerate(results.data):
-        parts.append(f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>")
-        parts += [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
-        read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
-        parts.append(f"<p class='note'>Data hash: {data.digest}. {escape(read)}</p>")
-        parts += [_table(*one) for one in results.tables(number)]
-        parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
-        if left_out := results.left_out(number):
-            parts.append(f"<p class='note'>{escape(left_out)}</p>")
-        parts.append(_published(results, number))
+    title = "Evaluation"
+    if len(results.data) == 1:
+        title += f": {escape(results.data[0].name)}"
+    parts = [f"<h1>{title}</h1>{_about(results)}"]
+    drawn = 0
+    for number in range(len(results.data)):
+        parts += [*_first(results, number), *_worst(results, number)]
         for figure, height in data_figures(results, number):
             if should_stop():
                 raise Stopped
@@ -74,29 +71,111 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
             parts.append(
                 page.to_html(
                     full_html=False,
-                    include_plotlyjs=not figures_drawn,
+                    include_plotlyjs=not drawn,
                     config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
                 )
             )
-            figures_drawn += 1
+            drawn += 1
+        parts += _source(results, number)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Evaluation</title><style>{_STYLE}</style></head><body>{''.join(parts)}"
-        f"{_settings(results)}</body></html>"
+        f"<title>{title}</title><style>{_STYLE}{TABLE_STYLE}</style></head><body>{''.join(parts)}"
+        f"{_how_to_read(results)}{_settings(results)}</body></html>"
     )
+
+
+def _about(results: Results) -> str:
+    """When, with what, how far."""
+    begun = results.begun.replace("T", " ").removesuffix("Z")
+    labels = ", ".join(row.label for row in results.rows)
+    return (
+        f"<p class='note'>{escape(begun)} UTC, neuralviz {escape(results.version)}. "
+        f"{len(results.cells)} of {many(results.plan.n_cells, 'result')} finished.<br>"
+        f"Methods: {escape(labels)}. Models: {escape(results.models())}. "
+        "All settings are listed at the end.</p>"
+    )
+
+
+def _first(results: Results, number: int) -> list[str]:
+    """What was found on a data set: the verdict, the numbers, who is ahead of whom."""
+    data = results.data[number]
+    said = verdict(results, number, name=lambda label: f"<strong>{escape(label)}</strong>")
+    parts = [f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>"]
+    parts.append(f"<p class='point'>{said}</p>" if said else "")
+    parts += [table_html(one) for one in results.tables(number) if one.heads]
+    parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
+    if left_out := results.left_out(number):
+        parts.append(f"<p class='note'>{escape(left_out)}</p>")
+    parts.append(_leads(results, number))
+    parts.append(_published(results, number))
+    return parts
+
+
+def _leads(results: Results, number: int) -> str:
+    """Who is ahead of whom in the main yardstick, with intervals."""
+    for by in yardsticks_of(results, number)[:1]:
+        found = leads(results, number, by)
+        if not any(one.interval for one in found):
+            return ""
+        listed = found if len(found) <= MAX_LEADS else found[: len(results.rows) - 1]
+        lines = []
+        for lead in listed:
+            value, bounds = written_lead(by, lead)
+            decided = f"{lead.first} is better" if lead.is_decided else "not decided"
+            lines.append([lead.first, lead.second, value, bounds, decided])
+        heads = ["A", "B", f"A − B, lead in {by.title}", "95% interval", "the data say"]
+        table = Table(heads, lines, [""] * len(heads))
+        return f"<h3>Differences on the same data</h3>{table_html(table)}"
+    return ""
+
+
+def _worst(results: Results, number: int) -> list[str]:
+    """What each method gets most wrong."""
+    data = results.data[number]
+    parts = []
+    for _, label, measured in results.finished(number):
+        for cases in worst_cases(data, measured)[:1]:
+            lines = [
+                [one if isinstance(one, str) else _digits(one) for one in line]
+                for line in cases.lines[:WORST_LISTED]
+            ]
+            parts.append(f"<h4>{escape(label)}</h4>{texts_html(cases.heads, lines)}")
+    if parts:
+        parts.insert(0, "<h3>What each method gets most wrong</h3>")
+    return parts
+
+
+def _source(results: Results, number: int) -> list[str]:
+    """Where the data are from, and what was left out of them."""
+    data = results.data[number]
+    parts = [f"<p class='note'>{escape(note)}</p>" for note in data.notes]
+    read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
+    parts.append(f"<p class='note'>Data hash: {data.digest}. {escape(read)}</p>")
+    return parts
+
+
+def _digits(value: float) -> str:
+    return written(value, ".3g" if value == round(value, 1) else ".2f")
+
+
+def _how_to_read(results: Results) -> str:
+    sentences = dict.fromkeys(
+        sentence for number in range(len(results.data)) for sentence in explained(results, number)
+    )
+    lines = "".join(f"<p>{escape(one)}</p>" for one in [*sentences, INTERVALS])
+    return f"<h2>How to read this</h2>{lines}"
 
 
 def data_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
     """Figures of a data set with their heights in px."""
-    for name in COEFFICIENTS[:2]:
-        if found := correlation_figure(results, number, name):
+    for place, by in enumerate(yardsticks_of(results, number)):
+        if by.name in LEFT_OUT:
+            continue
+        if found := yardstick_figure(results, number, by):
             yield found[0], rows_height(found[1])
-    for name in ("pairs", "triplets"):
-        if found := broken_figure(results, number, name):
+        if place == 0 and (found := lead_of_best(results, number, by)):
             yield found[0], rows_height(found[1])
-    if found := neighbours_figure(results, number):
-        yield found[0], rows_height(found[1])
     for _, figure, n_rows in common_figures(results, number):
         yield figure, 180 + 60 * n_rows
     for _, figure in islice(histograms(results, number), MAX_HISTOGRAMS):
@@ -129,20 +208,12 @@ def _settings(results: Results) -> str:
         f"{many(settings['bootstrap resamples'], 'bootstrap resample')}, seed "
         f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
         "ties, and ties count as broken.</p>"
-        + _table(["method", "model", "precision", "options"], rows, "settings")
+        + texts_html(["method", "model", "precision", "options"], rows)
     )
 
 
 def _published(results: Results, number: int) -> str:
-    heads, lines = results.published_table(number)
-    if not lines:
+    table = results.published_table(number)
+    if not table.lines:
         return ""
-    return "<h3>Published results, with the model used in the paper</h3>" + _table(heads, lines)
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[str]], kind: str = "") -> str:
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in line)}</tr>" for line in lines
-    )
-    return f"<table class='{kind}'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return "<h3>Published results, with the model used in the paper</h3>" + table_html(table)

@@ -10,10 +10,14 @@ import numpy as np
 from neuralviz.evaluation.experiments import swept
 from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
+from neuralviz.evaluation.verdict import leads, written_lead
 from neuralviz.plots.evaluation import (
+    WITH_BASELINE,
+    WrittenLead,
     accuracy_figure,
     error_figure,
     interval_figure,
+    lead_figure,
     overlap_figure,
     product_histogram,
     quality_figure,
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
 
 COEFFICIENT_NAMES = {
     "spearman": "Spearman correlation",
@@ -33,7 +38,7 @@ COEFFICIENT_NAMES = {
     "kendall_b": "Kendall tau-b correlation",
     "pearson": "Pearson correlation",
 }
-BROKEN_NAMES = {"pairs": "Broken comparisons of pairs", "triplets": "Broken triplets"}
+BROKEN_NAMES = {"pairs": "Broken comparisons", "triplets": "Broken triplets"}
 LINE_ROWS = 6  # a figure with a line is as high as one with so many rows
 OPTION_NAMES = {"layer_start": "first layer"}  # options with another name in figures
 
@@ -56,7 +61,7 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = f"{COEFFICIENT_NAMES[name]} with human scores"
+    title = COEFFICIENT_NAMES[name]
     return _swept_figure(
         results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
     ) or (
@@ -105,6 +110,43 @@ def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | No
         accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
         len(measured),
     )  # fmt: skip
+
+
+def yardstick_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+    """The figure of a yardstick for all rows, and how many rows it is high."""
+    if by.measure == "correlations":
+        return correlation_figure(results, data, by.name)
+    if by.measure == "neighbours":
+        return neighbours_figure(results, data)
+    if by.measure in ("pairs", "triplets"):
+        return broken_figure(results, data, by.measure)
+    return None
+
+
+def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+    """How far the best row is ahead of the others, and how many rows it is high.
+
+    None where there are fewer than two rows, where nobody knows an interval, or where the rows are
+    a sweep, whose figure is a line.
+    """
+    found = leads(results, data, by)
+    of_best = [one for one in found if one.first == found[0].first]
+    if not any(one.interval for one in of_best) or swept(results.rows):
+        return None
+    scale, unit = (100, "percentage points") if by.is_share else (1, "")
+    written = [
+        WrittenLead(
+            scale * one.value,
+            None if one.interval is None else (scale * one.interval[0], scale * one.interval[1]),
+            unit,
+            written_lead(by, one)[0].partition(" ")[0],
+        )
+        for one in of_best
+    ]
+    figure = lead_figure(found[0].first, [one.second for one in of_best], written)
+    if by.measure == "neighbours":  # as high as the title of the figure beside it
+        figure.update_layout(margin={"t": WITH_BASELINE})
+    return figure, len(of_best)
 
 
 def _swept_figure(

@@ -59,21 +59,19 @@ def upload(page: Page, path: Path) -> None:
     page.get_by_role("radio", name="Upload").click()
     page.locator("input[type=file]").set_input_files(path)
     page.get_by_text(path.name).first.wait_for()
-    expect(page.get_by_role("button", name="Evaluate", exact=True)).to_be_enabled()
 
 
 def evaluate(page: Page) -> None:
     page.get_by_role("button", name="Evaluate", exact=True).click()
 
 
-def look_at(page: Page, view: str, *figures: str) -> None:
-    """Click on a view; its figures come, and fit at every width and in both themes."""
-    page.get_by_role("radio", name=view, exact=True).click()
+def look_at(page: Page, option: str, *figures: str) -> None:
+    """Click on a measure or a view; its figures come, and fit at every width, in both themes."""
+    page.get_by_role("radio", name=option, exact=True).click()
     for figure in figures:
         page.locator(f'[aria-label^="{figure}"] .main-svg').first.wait_for()
     found = {how: problems(page) for how in looks(page)}
-    assert page.locator(".js-plotly-plot").count() == len(figures)
-    assert not any(found.values()), (view, found)
+    assert not any(found.values()), (option, found)
 
 
 def assert_markup_is_text(page: Page) -> None:
@@ -119,7 +117,7 @@ def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> No
     report.on("request", lambda request: asked.append(request.url))
     report.goto((folder / "report.html").as_uri())
     report.locator(".js-plotly-plot .main-svg").last.wait_for()
-    assert report.locator(".js-plotly-plot").count() == 8
+    assert report.locator(".js-plotly-plot").count() == 9
     assert MARKUP_NAME in report.locator("h2").first.inner_text()
     assert report.evaluate(CLIPPED_OR_OVERLAPPING) == []
     assert len(asked) == 1
@@ -130,18 +128,20 @@ def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> No
 def test_every_view_fits_shows_markup_as_text_and_can_be_taken_away(
     page: Page, browser: Browser, address: str, written: Callable[..., Path], tmp_path: Path
 ) -> None:
-    page.goto(f"{address}/evaluation?methods=mean&methods=cls")
+    page.goto(f"{address}/evaluation?methods=mean&methods=cls&example=Texts+in+groups")
+    evaluate(page)
     measured(page, 2 * 82)
     products = ("Cosines by mean", "Cosines by cls")
-    look_at(page, "Errors", "Broken triplets (of 11,856)")
-    look_at(page, "Similar and dissimilar", *products)
+    proofs = ("Broken triplets (of 11,856)", "Lead of mean over")
+    look_at(page, "Similar and dissimilar", *proofs, *products)
     look_at(page, "Shared errors", "Shared errors: triplets")
 
     upload(page, written(MARKUP_NAME, PAIRS))
     evaluate(page)
     measured(page, 2 * 2 * N_PAIRS)
-    look_at(page, "Correlations", "Spearman correlation with human scores")
-    look_at(page, "Errors", "Broken comparisons of pairs (of 60)", "Broken triplets (of 120)")
+    look_at(page, "Spearman", "Spearman correlation", "Lead of")
+    look_at(page, "Pair error", "Broken comparisons (of 60)", "Lead of")
+    look_at(page, "Triplet error", "Broken triplets (of 120)")
     look_at(page, "Pair by pair", "Human score and cosine similarity by mean")
     look(page, max(LOOKS))
     assert_markup_is_text(page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -72,8 +73,15 @@ def test_opens_with_the_example_measured(bundled, monkeypatch):
     assert not page.error
     assert figures(page) == FIGURES
     assert "20 pairs in " in captions(page)
-    assert "Highest: " in captions(page)
     assert runs(page)[-1].status == "done"
+    of_layers = [one for row in runs(page)[-1].result.by_layer.values() for one in row]
+    for title, name in pairs.COEFFICIENTS.items():
+        page.segmented_control(key="layers-coefficient").set_value(title).run()
+        best = np.nanmax([getattr(one.correlation, name) for one in of_layers])
+        error = next(
+            one.standard_errors[name] for one in of_layers if getattr(one.correlation, name) == best
+        )
+        assert f"{best:.2f} ± {error:.2f} (standard error)." in captions(page)
 
 
 def test_what_is_known_is_not_computed_again(page):

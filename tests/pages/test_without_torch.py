@@ -31,5 +31,6 @@ def test_commands_figures_and_pages_load_without_torch() -> None:
     assert loaded["command line"] <= {"plotly"}
     assert loaded["figures"] <= {"pandas", "plotly"}
     assert loaded["user interface"] <= {"pandas", "plotly", "streamlit"}
-    for name in ("blueprints", "micro-tuning"):
+    assert "More ways to look at it" in shown["evaluation"]  # of the recorded result
+    for name in ("blueprints", "micro-tuning", "evaluation"):
         assert not {"torch", "transformers"} & loaded[name], name

@@ -84,6 +84,7 @@ STEPS: dict[str, Callable[[], str]] = {
     "user interface": modules("neuralviz.ui"),
     "blueprints": page("blueprints"),
     "micro-tuning": page("micro_tuning"),
+    "evaluation": page("evaluation"),
 }
 
 

@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation import bootstrap as bootstrapping
+from neuralviz.evaluation.broken import count_pairs
 from neuralviz.evaluation.correlation import COEFFICIENTS, correlate
 
 
@@ -96,9 +97,81 @@ def test_intervals_are_percentiles_of_correlations_of_resamples() -> None:
     draw = np.random.default_rng(0)
     x = draw.normal(size=40)
     y = (x + draw.normal(size=40)).round()
-    intervals = bootstrapping.bootstrap(x, y, resamples=250, seed=3)
+    found = bootstrapping.bootstrap(x, y, resamples=250, seed=3)
+    intervals = bootstrapping.Intervals.of(found)
     again = np.random.default_rng(3)
     drawn = [correlate(x[at], y[at]) for at in (again.integers(40, size=40) for _ in range(250))]
     for name in COEFFICIENTS:
         expected = np.percentile([getattr(one, name) for one in drawn], [2.5, 97.5])
         np.testing.assert_allclose(getattr(intervals, name), expected, atol=1e-12)
+
+
+def test_two_methods_are_compared_in_the_same_resamples() -> None:
+    draw = np.random.default_rng(1)
+    y = draw.integers(0, 6, size=50).astype(float)
+    first, second = (y + draw.normal(scale=3, size=50) for _ in range(2))
+    found = [bootstrapping.bootstrap(x, y, resamples=300, seed=5) for x in (first, second)]
+    again = np.random.default_rng(5)
+    samples = [again.integers(50, size=50) for _ in range(300)]
+    for name in COEFFICIENTS:
+        one, other = (
+            np.array([getattr(correlate(x[at], y[at]), name) for at in samples])
+            for x in (first, second)
+        )
+        bounds = bootstrapping.paired_interval(found[0][name], found[1][name])
+        np.testing.assert_allclose(bounds, np.percentile(one - other, [2.5, 97.5]), atol=1e-12)
+
+
+def test_what_both_methods_share_is_not_in_their_difference() -> None:
+    draw = np.random.default_rng(2)
+    y = draw.normal(size=60)
+    first = y + draw.normal(size=60)
+    second = first + draw.normal(scale=0.02, size=60)
+    one, other = (bootstrapping.bootstrap(x, y)["pearson"] for x in (first, second))
+    low, high = bootstrapping.paired_interval(one, other)
+    alone = np.subtract(*bootstrapping.interval(one)[::-1])
+    assert high - low < alone / 10
+
+
+def test_resamples_of_other_data_cannot_be_compared() -> None:
+    assert bootstrapping.paired_interval(np.zeros(300), np.zeros(250)) is None
+    assert bootstrapping.paired_interval(np.full(300, np.nan), np.zeros(300)) is None
+
+
+def test_broken_comparisons_are_counted_in_the_pairs_drawn() -> None:
+    draw = np.random.default_rng(3)
+    scores = draw.integers(0, 6, size=40)
+    products = (scores + draw.normal(scale=2, size=40)).round(1)
+    similar, dissimilar = scores >= 4, scores <= 2
+    found = bootstrapping.bootstrap_pairs(products, similar, dissimilar, resamples=220, seed=7)
+    again = np.random.default_rng(7)
+    for share in found:
+        at = again.integers(40, size=40)
+        counted = count_pairs(products[at][similar[at]], products[at][dissimilar[at]])
+        assert share == pytest.approx(counted.error)
+
+
+def test_shares_are_those_of_the_things_drawn() -> None:
+    wrong, total = np.array([0, 3, 1, 9, 2, 2, 0, 5, 4]), np.arange(10, 19)
+    found = bootstrapping.bootstrap_share(wrong, total, resamples=210, seed=4)
+    again = np.random.default_rng(4)
+    expected = [
+        wrong[at].sum() / total[at].sum() for at in (again.integers(9, size=9) for _ in found)
+    ]
+    np.testing.assert_allclose(found, expected)
+    assert len(found) == 210
+    few = slice(bootstrapping.FEWEST_DRAWN - 1)
+    assert not len(bootstrapping.bootstrap_share(wrong[few], total[few]))
+
+
+@pytest.mark.parametrize("products", [[1.0] * 20, []], ids=["constant", "none"])
+def test_what_is_undefined_has_no_resamples(products: list[float]) -> None:
+    assert bootstrapping.bootstrap(products, np.arange(len(products))) == {}
+
+
+def test_drawing_can_be_stopped() -> None:
+    asked = iter([False] * 3 + [True])
+    with pytest.raises(Stopped):
+        bootstrapping.bootstrap(
+            np.arange(20.0), np.arange(20.0) ** 2, should_stop=lambda: next(asked)
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +103,11 @@ def test_what_learns_is_exact_unless_asked_and_says_so(run) -> None:
     assert printed["neural"]["precision"] == "fast"
 
 
+def report_words(report: str) -> str:
+    """A report without the marks of its methods."""
+    return re.sub("</?strong>", "", report)
+
+
 def test_a_report_with_every_setting(run) -> None:
     evil = "<img src=x> & [red].csv"
     rows = "".join(
@@ -117,7 +123,11 @@ def test_a_report_with_every_setting(run) -> None:
                  "precision=fast", "-o", "out")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "<i>[/red]x varies" in result.stdout
+    assert "↑ higher is better, ↓ lower is better" in result.stdout
     report = Path("out/report.html").read_text("utf-8")
+    said = re.search(r"(mean|neural, fast) is ahead of .* in mean tau-c", report_words(report))
+    assert said is not None
+    assert " ".join(said[0].split()) in " ".join(result.stdout.split())
     for said in ("neural, fast", "epochs 2", "learning_rate 0.01", "tolerance 0.005",
                  "all-MiniLM-L6-v2", "bundled", "&lt;img src=x&gt; &amp; [red].csv"):  # fmt: skip
         assert said in report

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
+from neuralviz.evaluation.corpora import corpus_data, kept_specs
 from neuralviz.evaluation.data import (
     GroupedData,
     LabelledData,
@@ -14,11 +18,18 @@ from neuralviz.evaluation.data import (
     Thresholds,
     scored_data,
 )
+from neuralviz.evaluation.guessing import guess_roles
 from neuralviz.evaluation.measures import check_measures, measure, overlaps
 from neuralviz.evaluation.plan import MeasureSettings
+from neuralviz.evaluation.roles import ROLES
 from neuralviz.evaluation.sampling import MAX_ALIKE, alike_pairs
 from neuralviz.evaluation.tables import read_data
 from neuralviz.reading.source import Source
+from neuralviz.reading.table import Table
+from neuralviz.reading.tables import read_table
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.vectors import text_keys
 
 PAIRS = "sentence1,sentence2,score\na b,a b,5\na b,a c,4.5\nd e,f g,1\nh,i,0\n"
 GROUPS = "text,group\na1,a\na2,a\nb1,b\nb2,b\nc1,c\n"
@@ -166,14 +177,14 @@ def test_all_measures_of_scored_pairs() -> None:
 
 def test_an_interval_holds_what_it_says() -> None:
     """Of 30 samples whose correlation is known, the 95 % intervals hold it in most."""
-    from neuralviz.evaluation.bootstrap import bootstrap
+    from neuralviz.evaluation.bootstrap import bootstrap, interval
 
     draw = np.random.default_rng(1)
     held = 0
     for seed in range(30):
         x = draw.normal(size=80)
         y = 0.6 * x + 0.8 * draw.normal(size=80)
-        low, high = bootstrap(x, y, resamples=200, seed=seed).pearson
+        low, high = interval(bootstrap(x, y, resamples=200, seed=seed)["pearson"])
         held += low <= 0.6 <= high
     assert held >= 24
 
@@ -443,3 +454,84 @@ def test_overlaps_of_pairs_and_triplets() -> None:
         assert found["triplets"].shared[number, number] == counted.triplets.wrong
         assert found["pairs"].shared[number, number] == counted.pairs.wrong
     assert overlaps(read(LABELS), [np.eye(4)] * 2) == ({}, {})
+
+
+def test_one_neighbour_is_one() -> None:
+    data = read("text,label\na,x\nb,x\n" + "c,y\nd,y\n")
+    measured = measure(data, np.eye(4), MeasureSettings(k=1, resamples=0))
+    assert not measured.notes
+    few = read("text,label\na,x\nb,y\n")
+    notes = measure(few, np.eye(2), MeasureSettings(k=10, resamples=0)).notes
+    assert notes[0] == "Using 1 neighbour instead of 10: there are no more texts."
+    assert "at most 0 of 1 neighbour can share it" in notes[1]
+
+
+# --- columns guessed from what is in them ------------------------------------------------------
+
+
+def table_of(content: str) -> Table:
+    return read_table(Source("own.csv", content.encode()))
+
+
+LONG = ["The river rose.", "A dog barks.", "It rains again.", "We ate bread."]
+
+
+@pytest.mark.parametrize(
+    ("heads", "row", "kind", "roles"),
+    [
+        ("nr,left,right,gold", "{i},{text} {i},{text} again {i},{x}", "pairs",
+         {"text1": "left", "text2": "right", "score": "gold"}),
+        ("left,right,year,relatedness", "{text} {i},{text} again {i},{y},{x}", "pairs",
+         {"text1": "left", "text2": "right", "score": "relatedness"}),
+        ("nr,review,stars", "{i},{text} {i},{x}", "labels", {"text": "review", "label": "stars"}),
+        ("headline,body,section", "{text} {i},{text} is what happened {i},{label}", "labels",
+         {"text": "body", "label": "section"}),
+        ("text,group", "{text} {i},{label}", "groups", {"text": "text", "group": "group"}),
+        ("sentence1,sentence2,score", "{i},{i},{x}", "pairs",
+         {"text1": "sentence1", "text2": "sentence2", "score": "score"}),
+        ("text,section", "{text} {i},{label}", "labels", {"text": "text", "label": "section"}),
+    ],
+)  # fmt: skip
+def test_columns_are_guessed(heads: str, row: str, kind: str, roles: dict[str, str]) -> None:
+    lines = [
+        row.format(i=i, text=LONG[i % 4], x=i % 5, y=2000 + i % 7, label=f"l{i % 3}")
+        for i in range(24)
+    ]
+    assert guess_roles(table_of("\n".join([heads, *lines]))) == (kind, roles)
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n3,4\n", "a\n", "name,age\nAnn,3\nBob,5\n"])
+def test_what_cannot_be_guessed_lacks_roles(content: str) -> None:
+    kind, found = guess_roles(table_of(content))
+    assert set(found) < set(ROLES[kind])
+
+
+# --- saved corpora ------------------------------------------------------------------------------
+
+
+def test_a_saved_corpus_is_labelled_data(tmp_path: Path) -> None:
+    store = CorpusStore(tmp_path)
+    texts = tuple(f"text {i}" for i in range(8))
+    read = ReadTexts(texts, labels={"kind": ("a", "b", "", "a") * 2, "n": ("1", "2") * 4})
+    corpus = store.add("mine", read)
+    data = corpus_data(store, corpus, "kind", "labels", max_rows=100)
+    assert isinstance(data, LabelledData)
+    assert data.name == "mine, kind"
+    assert data.labels == ("a", "b", "a", "a", "b", "a")
+    assert data.notes == ("Skipped 2 texts without a label.",)
+    few = corpus_data(store, corpus, "n", "groups", max_rows=5)
+    assert isinstance(few, GroupedData)
+    assert len(few.rows) == 5
+    assert few.notes == ("Using the first 5 of 8 texts.",)
+    assert corpus_data(store, corpus, "n", "labels", max_rows=9).labels[:2] == ("1", "2")
+
+
+def test_the_embeddings_of_a_saved_corpus_are_those_of_all_its_texts(tmp_path: Path) -> None:
+    store = CorpusStore(tmp_path)
+    corpus = store.add("mine", ReadTexts(("one", "two", "two")))
+    specs = [embedder_spec(name) for name in ("mean", "cls")]
+    for spec, keys in zip(specs, (text_keys(["one", "two"]), text_keys(["one"])), strict=True):
+        kept = store.vectors.restore(f"{spec.method:0<32}", spec.to_json(), 3)
+        n = len(keys)
+        store.vectors.put(kept, keys, np.ones((n, 3), np.float32), np.zeros((n, 2), np.float32))
+    assert kept_specs(store, corpus) == (specs[0],)

@@ -29,6 +29,7 @@ from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.verdict import verdict
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import MAX_HISTOGRAMS, data_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -260,9 +261,10 @@ def test_colours_have_a_range_where_all_values_are_the_same() -> None:
 def test_scored_pairs_have_their_figures_in_order() -> None:
     results = filled(method_rows(["mean", "neural"], {}), few_pairs())
     assert titles(results) == [
-        "Spearman correlation with human scores",
-        "Kendall tau-c correlation with human scores",
-        "Broken comparisons of pairs (of 9)",
+        "Spearman correlation",
+        "Lead of mean over …",
+        "Kendall tau-c correlation",
+        "Broken comparisons (of 9)",
         "Broken triplets (of 24)",
         "Shared errors: pairs",
         "Shared errors: triplets",
@@ -285,13 +287,11 @@ def test_equal_scores_have_no_figure_but_a_reason() -> None:
     assert "mean: correlations: All scores are equal" in report_html(results)
 
 
-def test_equal_products_have_no_interval_and_an_empty_place() -> None:
+def test_equal_products_have_no_figure_of_a_correlation_but_a_reason() -> None:
     data = few_pairs()
     same = Cell(0, 0, measure(data, np.ones((len(data.texts), 4)), MeasureSettings(resamples=200)))
     results = Results(EvaluationPlan((data,), method_rows(["mean"], {}))).having(same)
-    spearman = next(iter(data_figures(results, 0)))[0]
-    assert np.isnan(spearman.data[0].x[0])
-    assert spearman.data[0].error_x.array is None
+    assert not any("correlation" in title for title in titles(results))
     assert "All cosine similarities are equal" in report_html(results)
 
 
@@ -352,10 +352,10 @@ def test_the_report_needs_no_network_and_has_the_library_once() -> None:
     report = report_html(filled(method_rows(["mean", "cls"], {}), few_pairs(), groups))
     assert report.count(get_plotlyjs()) == 1
     rest = report.replace(get_plotlyjs(), "")
-    assert rest.count("Plotly.newPlot") == 8 + 4
+    assert rest.count("Plotly.newPlot") == 9 + 4  # two groups are too few for a lead
     assert "src=" not in rest
     assert "href=" not in rest
-    assert rest.count("<h2>") == 3  # data and settings
+    assert rest.count("<h2>") == 4  # data, how to read them, settings
 
 
 def test_making_the_report_can_be_stopped() -> None:
@@ -391,7 +391,26 @@ def test_the_report_has_every_setting() -> None:
     ):  # fmt: skip
         assert said in report, said
     defaults = report_html(Results(EvaluationPlan((few_pairs(),), method_rows(["mean"], {}))))
-    assert "<td>layer last; special_tokens yes</td>" in defaults
+    assert "<td class=text>layer last; special_tokens yes</td>" in defaults
+
+
+def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
+    results = filled(method_rows(["mean", "cls"], {}), few_pairs("own <b>.csv"))
+    report = report_html(results).replace(get_plotlyjs(), "")
+    said = verdict(results, 0, name=lambda label: f"<strong>{label}</strong>")
+    assert said.count("<strong>") >= 2
+    places = [
+        report.index(part)
+        for part in (
+            "<h1>Evaluation: own &lt;b&gt;.csv</h1>", "UTC, neuralviz", "Methods: mean, cls.", said,
+            "↑ higher is better", "<td class='best'>", "Differences on the same data",
+            "What each method gets most wrong", "How to read this",
+            "1 is the same order, 0 no relation", "<h2>Settings</h2>",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert results.begun.replace("T", " ").rstrip("Z") in report
+    assert "dog 0" in report[places[7] : places[8]]  # the texts of the worst pairs
 
 
 def test_the_reports_tables_have_the_numbers() -> None:

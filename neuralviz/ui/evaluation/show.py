@@ -1,30 +1,49 @@
-"""What the evaluation page shows: a table that fills, and its downloads."""
+"""What the evaluation page shows: what was found first, then its proof, and the downloads."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.in_words import NONE
-from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.verdict import other_winner, verdict
+from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
 from neuralviz.jobs.evaluating import Evaluate, Filling
+from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.report import report_html
+from neuralviz.plots.results import lead_of_best, yardstick_figure
+from neuralviz.plots.standalone import About
+from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.evaluation.views import draw_view, views_of
+from neuralviz.ui.evaluation.views import (
+    draw_view,
+    lead_numbers,
+    method_name,
+    views_of,
+    yardstick_numbers,
+)
+from neuralviz.ui.evaluation.worst import show_worst
+from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, run_panel
+from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.in_words import Table
+    from neuralviz.evaluation.results import Results
     from neuralviz.jobs import Run
     from neuralviz.ui.evaluation.choose import Chosen
 
 RUNS = SessionRuns("evaluation")
-WIDE = 9  # columns: more are not seen at once
-WITHOUT_TIES = "without ties"
-DETAILS = (WITHOUT_TIES, "error", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
+SEEN = "evaluation-seen"
+NOTHING_ELSE: Mapping[str, Results] = MappingProxyType({})
+DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
+ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 
 def show_evaluation(chosen: Chosen, *, again: bool) -> None:
@@ -34,7 +53,7 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
         chosen: what is measured.
         again: have what failed or was stopped done again; what is embedded is found.
     """
-    task = Evaluate.now(chosen.plan)
+    task = Evaluate.now(chosen.plan, in_corpora=chosen.in_corpora)
     last: Run[Filling] | None = RUNS.of(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed)
@@ -54,64 +73,135 @@ def offer_to_stop() -> None:
 
 
 def _show(filling: Filling, live: bool) -> None:
-    """The table, and what of it is drawn once it is full."""
-    results = filling.results
-    _table(results)
+    show_results(filling.results, live=live)
+
+
+def show_results(
+    results: Results, *, live: bool = False, others: Mapping[str, Results] = NOTHING_ELSE
+) -> None:
+    """What was found, its figures, the numbers, the worst cases, and other ways to look at them.
+
+    Args:
+        results: of one data set.
+        live: whether they are still being made; there are no figures then.
+        others: what is known of the same texts when they are asked for something else.
+    """
     if not results.cells:
         return
+    if not live:
+        st.session_state[SEEN] = results
+    about = about_results(results)
+    with slide("evaluation-verdict"):
+        _verdict(results, about, others, live=live)
+    with slide("evaluation-numbers"):
+        _numbers(results)
+    if not live and results.finished(0):
+        _downloads(results)
     if live:
         st.caption("Figures appear when all methods are finished.")
         return
     if not results.finished(0):
         return
-    _downloads(results)
+    with slide("evaluation-worst"):
+        show_worst(results, about)
     views = views_of(results)
-    if not views:
-        return
-    view = choose_one(
-        st.segmented_control,
-        "View",
-        views,
-        default=views[0],
-        key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
-        label_visibility="collapsed",
+    if views:
+        st.subheader("More ways to look at it", anchor=False)
+        view = choose_one(
+            st.segmented_control,
+            "View",
+            views,
+            default=views[0],
+            key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
+            label_visibility="collapsed",
+        )
+        with slide("evaluation-view"):
+            draw_view(view if view in views else views[0], results, about)
+
+
+def about_results(results: Results) -> About:
+    """How figures of results say what they are made of, where the page is not around them."""
+    data = results.data[0]
+    return About(
+        f"Evaluation: {data.name}",
+        {
+            "data": data.describe(),
+            "methods": ", ".join(row.label for row in results.rows),
+            "model": results.models(),
+            "measured": f"{results.begun[:10]}, neuralviz {results.version}",
+        },
     )
-    draw_view(view if view in views else views[0], results)
 
 
-def _table(results: Results) -> None:
-    heads, lines = results.table(0)
-    frame = pd.DataFrame(lines, columns=["method", *heads[1:]])
-    brief = [head for head in frame.columns if not head.endswith(DETAILS)]
-    if len(frame.columns) > WIDE and not st.toggle("Show all columns", key="all-numbers"):
-        frame = frame[brief]
-    pinned = {"method": st.column_config.TextColumn(pinned=True)}
-    st.dataframe(frame, hide_index=True, key="evaluation-table", column_config=pinned)
+def _verdict(results: Results, about: About, others: Mapping[str, Results], *, live: bool) -> None:
+    """The point, and the figures that prove it, of the measure that is chosen."""
+    top = st.container()
+    yardsticks = {by.short: by for by in yardsticks_of(results, 0)}
+    by = next(iter(yardsticks.values()), None)
+    if len(yardsticks) > 1 and not live:
+        chosen = choose_one(
+            st.segmented_control, "Measure", list(yardsticks), default=next(iter(yardsticks)),
+            key=f"measure-{results.data[0].kind}", label_visibility="collapsed",
+        )  # fmt: skip
+        by = yardsticks.get(chosen, by)
+    with top:
+        said = [
+            verdict(results, 0, by, name=method_name),
+            other_winner(results, others, name=method_name),
+        ]
+        show_point(" ".join(filter(None, said)), key="evaluation")
+    if live or by is None:
+        return
+    found = yardstick_figure(results, 0, by)
+    lead = lead_of_best(results, 0, by)
+    if found is None:
+        return
+    height = rows_height(max(found[1], lead[1] if lead else 0))
+    left, right = st.columns([1, 1], gap="large") if lead else (st.container(), None)
+    with left:
+        show_figure(
+            found[0], key=f"evaluation-{by.name}", numbers=lambda: yardstick_numbers(results, by),
+            name=f"{about.title} {by.title}", height=height, about=about,
+        )  # fmt: skip
+    if lead and right is not None:
+        with right:
+            show_figure(
+                lead[0], key=f"evaluation-lead-{by.name}",
+                numbers=lambda: lead_numbers(results, by),
+                name=f"{about.title} lead in {by.title}", height=height, about=about,
+            )  # fmt: skip
+
+
+def _numbers(results: Results) -> None:
+    """The table: what is best stands out, heads say which way is good, words are explained."""
+    table = results.table(0)
+    details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
+    is_detailed = any(head.endswith(details) for head in table.heads)
+    in_full = is_detailed and st.session_state.get("all-numbers", False)
+    shown = [at for at, head in enumerate(table.heads) if in_full or not head.endswith(details)]
+    st.html(f"<style>{TABLE_STYLE}</style>{table_html(_titled(table), shown)}")
+    if is_detailed:
+        st.toggle("Show all columns", key="all-numbers")
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
-    heads, theirs = results.published_table(0)
-    if theirs:
+    theirs = results.published_table(0)
+    if theirs.lines:
         st.caption("Published results on the same data, with the model used in the paper:")
-        st.dataframe(
-            pd.DataFrame(theirs, columns=heads),
-            hide_index=True,
-            key="evaluation-published",
-            column_config=pinned,
-        )
+        st.html(table_html(theirs))
     found = [one for _, _, one in results.finished(0)]
-    notes = [f"Models: {plain(results.models())}."]
+    notes = explained(results, 0, in_full=in_full)
+    if any(one.intervals or one.neighbours for one in found):
+        notes.append(INTERVALS)
     if any(one.pairs or one.triplets for one in found):
-        has_strict = any(head.endswith(WITHOUT_TIES) for head in frame.columns)
         notes.append(
-            "Cosine similarities that differ by less than 1e-7 are ties. Ties count as broken"
-            + (f", except in the columns *{WITHOUT_TIES}*." if has_strict else ".")
+            "Cosine similarities that differ by less than 1e-7 are ties, which are broken."
         )
-    if any(one.intervals for one in found):
-        notes.append("The 95% intervals are bootstrap intervals.")
-    if any(one.neighbours for one in found):
-        notes.append("The 95% intervals are Wilson intervals.")
-    if found:
-        st.caption(" ".join(notes))
+    notes.append(f"Models: {plain(results.models())}.")
+    st.caption(" ".join(notes))
+
+
+def _titled(table: Table) -> Table:
+    return table._replace(heads=["method", *table.heads[1:]])
 
 
 def _downloads(results: Results) -> None:

@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
-from pandas.api.types import is_numeric_dtype
 
-from neuralviz.evaluation.correlation import COEFFICIENTS
+from neuralviz.evaluation.asides import least_shared, separated
 from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.in_words import NAMES
-from neuralviz.evaluation.measures import WORST
-from neuralviz.plots.evaluation import rows_height
+from neuralviz.evaluation.verdict import leads
 from neuralviz.plots.pairs import scatter_figure
-from neuralviz.plots.results import (
-    broken_figure,
-    common_figures,
-    correlation_figure,
-    histograms,
-    neighbours_figure,
-    quality_figures,
-)
-from neuralviz.plots.theme import escape, shorten
-from neuralviz.ui.choices import choose_one
+from neuralviz.plots.results import common_figures, histograms, quality_figures
+from neuralviz.plots.theme import escape
 from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
 from neuralviz.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
+    from neuralviz.plots.standalone import About
 
-ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
-SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
-PAIR_HEADS = {
-    "text1": "text 1",
-    "text2": "text 2",
-    "score": "human score",
-    "product": "cosine similarity",
-}
 MANY = 6  # methods: more are looked at one by one
 
 
@@ -52,9 +37,6 @@ def views_of(results: Results) -> list[str]:
     measured = [results.measured(0, at) for at in range(len(results.rows))]
     found = [one for one in measured if one is not None]
     has = {
-        "Correlations": any(one.correlations is not None for one in found),
-        "Errors": any(one.pairs or one.triplets for one in found),
-        "k-NN accuracy": any(one.neighbours for one in found),
         "Pair by pair": isinstance(results.data[0], ScoredData) and bool(found),
         "Similar and dissimilar": any(len(one.same) and len(one.diff) for one in found),
         "Shared errors": any(True for _ in common_figures(results, 0)),
@@ -63,131 +45,54 @@ def views_of(results: Results) -> list[str]:
     return [view for view in _DRAW if has[view]]
 
 
-def draw_view(view: str, results: Results) -> None:
+def draw_view(view: str, results: Results, about: About) -> None:
     """Draw one of `views_of`."""
-    _DRAW[view](results)
+    _DRAW[view](results, about)
 
 
-def _correlations(results: Results) -> None:
-    names = {NAMES[name]: name for name in COEFFICIENTS}
-    chosen = choose_one(
-        st.segmented_control, "Coefficient", list(names), default="Spearman", key="coefficient"
-    )
-    name = names[chosen]
-    found = correlation_figure(results, 0, name)
-    if found is None:
-        return
-    figure, n_rows = found
-    show_figure(
-        figure,
-        key="evaluation-correlations",
-        numbers=lambda: _intervals(results, name),
-        name="correlations",
-        height=rows_height(n_rows),
-    )
-
-
-def _intervals(results: Results, name: str) -> pd.DataFrame:
-    measured = [(label, one) for _, label, one in results.finished(0) if one.correlations]
+def yardstick_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
+    """A yardstick of every method with its interval, and the counts behind it."""
+    measured = [(label, one) for _, label, one in results.finished(0) if np.isfinite(by.read(one))]
     nowhere = (np.nan, np.nan)
-    bounds = [getattr(one.intervals, name) if one.intervals else nowhere for _, one in measured]
+    bounds = [by.interval(one) or nowhere for _, one in measured]
     return pd.DataFrame(
         {
             "method": [label for label, _ in measured],
-            NAMES[name]: [getattr(one.correlations, name) for _, one in measured],
+            by.title: [by.read(one) for _, one in measured],
             "low": [low for low, _ in bounds],
             "high": [high for _, high in bounds],
+            **_counted([one for _, one in measured], by),
         }
     )
 
 
-def _errors(results: Results) -> None:
-    for name in ("pairs", "triplets"):
-        found = broken_figure(results, 0, name)
-        if found is None:
-            continue
-        figure, n_rows = found
-        show_figure(
-            figure,
-            key=f"evaluation-{name}",
-            numbers=partial(_counts, results, name),
-            name=f"{name}-broken",
-            height=rows_height(n_rows),
-        )
-    _worst_triplets(results)
+def _counted(measured: Sequence[Measured], by: Yardstick) -> dict[str, list[Any]]:
+    """Columns of what was counted."""
+    counts = ("wrong", "wrong_strict", "total", "same", "diff")
+    columns = {"neighbours": ("k", "n", "baseline"), "pairs": counts, "triplets": counts}
+    names: tuple[str, ...] = columns.get(by.measure, ())
+    return {name: [getattr(getattr(one, by.measure), name) for one in measured] for name in names}
 
 
-def _worst_triplets(results: Results) -> None:
-    broken = [(label, one.worst_triplets) for _, label, one in results.finished(0)]
-    of = {label: worst for label, worst in broken if worst}
-    if not of:
-        return
-    st.markdown("**Worst broken triplets, one per anchor**")
-    worst = of[_pick(of, "evaluation-triplets-of")]
-    texts = results.data[0].texts
-    _in_words(
-        {
-            "anchor": [texts[at] for at in worst.anchor],
-            "positive": [texts[at] for at in worst.positive],
-            "cosine (positive)": worst.alike,
-            "negative": [texts[at] for at in worst.negative],
-            "cosine (negative)": worst.unlike,
-        },
-        "evaluation-worst-triplets",
-    )
-
-
-def _neighbours(results: Results) -> None:
-    found = neighbours_figure(results, 0)
-    if found is None:
-        return
-    figure, n_rows = found
-    show_figure(
-        figure,
-        key="evaluation-neighbours",
-        numbers=partial(_accuracies, results),
-        name="knn-accuracy",
-        height=rows_height(n_rows) + 40,
-    )
-    of = {label: one.outvoted for _, label, one in results.finished(0) if one.outvoted}
-    if not of:
-        return
-    st.markdown("**Texts whose neighbours vote for a different label**")
-    outvoted = of[_pick(of, "evaluation-outvoted-of")]
-    texts = results.data[0].texts
-    _in_words(
-        {
-            "text": [texts[one.text] for one in outvoted],
-            "label": [one.label for one in outvoted],
-            "predicted label": [one.voted for one in outvoted],
-            "votes for the true label": [f"{one.agree:.0%}" for one in outvoted],
-        },
-        "evaluation-outvoted",
-    )
-
-
-def _accuracies(results: Results) -> pd.DataFrame:
-    counted = [(label, one.neighbours) for _, label, one in results.finished(0)]
+def lead_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
+    """How far each method is ahead of each that is not better, with intervals."""
+    found = leads(results, 0, by)
+    nowhere = (np.nan, np.nan)
     return pd.DataFrame(
         {
-            "method": label,
-            "accuracy": one.accuracy,
-            "low": one.interval[0],
-            "high": one.interval[1],
-            "k": one.k,
-            "n": one.n,
-            "baseline": one.baseline,
+            "A": [lead.first for lead in found],
+            "B": [lead.second for lead in found],
+            f"lead of A in {by.title}": [lead.value for lead in found],
+            "low": [(lead.interval or nowhere)[0] for lead in found],
+            "high": [(lead.interval or nowhere)[1] for lead in found],
+            "decided": [lead.is_decided for lead in found],
         }
-        for label, one in counted
-        if one is not None
     )
 
 
-def _counts(results: Results, name: str) -> pd.DataFrame:
-    counted = [(label, getattr(one, name)) for _, label, one in results.finished(0)]
-    return pd.DataFrame(
-        {"method": label, **asdict(one)} for label, one in counted if one is not None
-    )
+def method_name(label: str) -> str:
+    """The label of a method in a sentence."""
+    return f"**{plain(label)}**"
 
 
 def _pick(of: Iterable[str], key: str) -> str:
@@ -195,24 +100,7 @@ def _pick(of: Iterable[str], key: str) -> str:
     return st.selectbox("Method", labels, key=key) or labels[0]
 
 
-def _in_words(
-    columns: pd.DataFrame | Mapping[str, Any], key: str, digits: Mapping[str, str] | None = None
-) -> None:
-    """A table of texts, each cut at 300 characters, and of numbers, ``digits`` or three each."""
-    frame = pd.DataFrame(columns).copy()
-    config: dict[str, Any] = {}
-    for name in frame.columns:
-        if is_numeric_dtype(frame[name]):
-            shown = (digits or {}).get(name, "%.3f")
-            config[name] = st.column_config.NumberColumn(format=shown, width="small")
-            continue
-        frame[name] = [shorten(text, 300) for text in frame[name]]
-        if frame[name].str.len().max() > SHORT:
-            config[name] = st.column_config.TextColumn(width="medium")
-    st.dataframe(frame, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT)
-
-
-def _pair_by_pair(results: Results) -> None:
+def _pair_by_pair(results: Results, about: About) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
     of = {label: one for _, label, one in results.finished(0)}
@@ -245,16 +133,13 @@ def _pair_by_pair(results: Results) -> None:
         alt=f"Human score and cosine similarity by {label}",
         numbers=table,
         name="pairs",
+        about=about,
         height=520,
     )
-    ranks = table[["score", "product"]].rank(pct=True)
-    apart = (ranks["product"] - ranks["score"]).abs()
-    worst = table.loc[apart.sort_values(ascending=False).index[:WORST]]
-    st.markdown("**Pairs with the largest disagreement between human score and cosine similarity**")
-    _in_words(worst.rename(columns=PAIR_HEADS), "evaluation-worst", {"human score": "%.3g"})
 
 
-def _similar_and_dissimilar(results: Results) -> None:
+def _similar_and_dissimilar(results: Results, about: About) -> None:
+    show_point(separated(results, 0, name=method_name), key="evaluation-separated")
     places = (place for _ in results.rows for place in st.columns(2))
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
@@ -267,6 +152,7 @@ def _similar_and_dissimilar(results: Results) -> None:
                 key=f"evaluation-histogram-{at}",
                 numbers=partial(_products, results, at),
                 name="products",
+                about=about,
                 height=360,
             )
     st.caption(
@@ -282,7 +168,8 @@ def _products(results: Results, row: int) -> pd.DataFrame:
     return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
-def _shared_errors(results: Results) -> None:
+def _shared_errors(results: Results, about: About) -> None:
+    show_point(least_shared(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
     for name, figure, n_rows in common_figures(results, 0):
@@ -294,6 +181,7 @@ def _shared_errors(results: Results) -> None:
                 key=f"evaluation-overlap-{name}",
                 numbers=frame,
                 name=f"{name}-shared-errors",
+                about=about,
                 height=220 + 64 * n_rows,
             )
     st.caption(
@@ -306,7 +194,7 @@ def _shared_errors(results: Results) -> None:
         st.caption(left_out)
 
 
-def _paraphrases(results: Results) -> None:
+def _paraphrases(results: Results, about: About) -> None:
     for at, kind, figure in quality_figures(results, 0):
         one = results.measured(0, at)
         maps = () if one is None else one.paraphrases
@@ -316,6 +204,7 @@ def _paraphrases(results: Results) -> None:
                 key=f"evaluation-{kind}-{at}",
                 numbers=partial(_maps, maps) if kind == "tau-c" else None,
                 name=f"paraphrases-{kind}",
+                about=about,
                 height=420,
             )
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
@@ -331,9 +220,6 @@ def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:
 
 
 _DRAW = {
-    "Correlations": _correlations,
-    "Errors": _errors,
-    "k-NN accuracy": _neighbours,
     "Pair by pair": _pair_by_pair,
     "Similar and dissimilar": _similar_and_dissimilar,
     "Shared errors": _shared_errors,

@@ -147,7 +147,7 @@ def _show(result: LayerPairs | None, live: bool) -> None:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
     left, right = st.columns(2, gap="large")
     with left:
-        _by_layer(result, coefficient)
+        _by_layer(result, coefficient, live)
     with right:
         _ablation(result, coefficient, variant)
     left, right = st.columns(2, gap="large")
@@ -178,7 +178,7 @@ def _row(measured: Measured) -> dict[str, float]:
     }
 
 
-def _by_layer(result: LayerPairs, coefficient: str) -> None:
+def _by_layer(result: LayerPairs, coefficient: str, live: bool) -> None:
     values = {
         pooling: [_value(measured, coefficient) for measured in layers]
         for pooling, layers in result.by_layer.items()
@@ -195,7 +195,7 @@ def _by_layer(result: LayerPairs, coefficient: str) -> None:
         height=HALF,
     )
     finite = {
-        (POOLING_NAMES[pooling], layer): value
+        (pooling, layer): value
         for pooling, row in values.items()
         for layer, value in enumerate(row)
         if np.isfinite(value)
@@ -203,11 +203,11 @@ def _by_layer(result: LayerPairs, coefficient: str) -> None:
     if not finite:
         return
     (pooling, layer), best = max(finite.items(), key=lambda entry: entry[1])
-    error = (1 - best**2) / np.sqrt(max(1, len(result.pairs) - 1))
-    note = (
-        f"Highest: {pooling} at layer {layer}, {number(best, '.2f')} ± {error:.2f} "
-        "(standard error)."
-    )
+    note = f"Highest: {POOLING_NAMES[pooling]} at layer {layer}, {number(best, '.2f')}"
+    if not live:
+        errors = result.by_layer[pooling][layer].standard_errors
+        note += f" ± {errors[COEFFICIENTS[coefficient]]:.2f} (standard error)"
+    note += "."
     if "cls" in values and not np.isfinite(values["cls"][0]):
         note += (
             " At layer 0, [CLS] has not seen the sentence yet, so its vector is the "

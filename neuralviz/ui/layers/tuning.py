@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -172,14 +172,27 @@ def _loss(marks: Marks) -> None:
     finite = losses[np.isfinite(losses)]
     if not len(finite):
         return
+    delta, arrow, is_good = _since_start(finite)
     st.metric(
         "Loss at the masked positions, nats",
         f"{finite[-1]:.2f}",
-        delta=f"{finite[-1] - finite[0]:+.2f} since epoch 0" if len(finite) > 1 else None,
-        delta_color="inverse",
+        delta=delta or None,
+        delta_arrow=arrow,
+        delta_color="normal" if is_good else "inverse",  # of a number without a sign
         chart_data=finite.tolist() if len(finite) > 1 else None,
         chart_type="line",
     )
+
+
+def _since_start(losses: np.ndarray) -> tuple[str, Literal["up", "down", "off"], bool]:
+    """How far a loss fell or rose, without a sign: the arrow says which; and whether it is good."""
+    if len(losses) < 2:
+        return "", "off", True
+    change = float(losses[-1] - losses[0])
+    size = f"{abs(change):.2f}"
+    if not float(size):
+        return "unchanged since epoch 0", "off", True
+    return f"{size} since epoch 0", "down" if change < 0 else "up", change < 0
 
 
 def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:

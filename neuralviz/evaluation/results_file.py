@@ -1,0 +1,121 @@
+"""Results as the content of a file, and back, exactly: plain JSON and arrays in one npz archive.
+
+Only the classes named here are made from a file; nothing in it is run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.evaluation.bootstrap import Intervals
+from neuralviz.evaluation.broken import BrokenCount, Overlap
+from neuralviz.evaluation.correlation import Correlation
+from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData, ScoredData
+from neuralviz.evaluation.events import Cell, Compared
+from neuralviz.evaluation.experiments import Row
+from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.neighbourhoods import KnnAccuracy, Outvoted
+from neuralviz.evaluation.paraphrases import QualityMap
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.triplets import Grouping, WorstTriplets
+from neuralviz.evaluation.uniformity import Uniformity
+
+FORMAT = 1  # raise it where files of before cannot be read any more
+_ABOUT = "about"
+_CLASSES: dict[str, Any] = {
+    one.__name__: one
+    for one in (
+        BrokenCount, Cell, Compared, Correlation, EvaluationPlan, GroupedData, Grouping, Intervals,
+        KnnAccuracy, LabelledData, Measured, MeasureSettings, Outvoted, Overlap, ParaphraseData,
+        QualityMap, Results, Row, ScoredData, Uniformity, WorstTriplets,
+    )
+}  # fmt: skip
+
+
+def results_bytes(results: Results) -> bytes:
+    """The content of a file from which `read_results` makes the same results."""
+    arrays: dict[str, np.ndarray] = {}
+    about = {"format": FORMAT, "results": _plain(results, arrays)}
+    text = json.dumps(about, allow_nan=False, separators=(",", ":"))
+    file = io.BytesIO()
+    arrays[_ABOUT] = np.frombuffer(text.encode(), np.uint8)
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # of its stubs
+    return file.getvalue()
+
+
+def read_results(content: bytes) -> Results:
+    """The results that `results_bytes` wrote.
+
+    Raises:
+        StoreError: they cannot be read, or a newer neuralviz wrote them.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            about = json.loads(arrays[_ABOUT].tobytes())
+            if about["format"] != FORMAT:
+                raise StoreError(
+                    "These results were saved by another version of neuralviz. Evaluate again."
+                )
+            results = _made(about["results"], arrays)
+    except (
+        AttributeError, KeyError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile
+    ) as error:  # fmt: skip
+        raise StoreError("Could not read the saved results. Evaluate again.") from error
+    except NeuralvizError as error:
+        raise StoreError(f"Could not read the saved results: {error}") from error
+    if not isinstance(results, Results):
+        raise StoreError("Could not read the saved results. Evaluate again.")
+    return results
+
+
+def _plain(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A value as JSON; what JSON has no word for is a list that begins with a word for it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else ["float", str(value)]
+    if isinstance(value, np.ndarray):
+        arrays[name := f"array-{len(arrays)}"] = value
+        return ["array", name]
+    if isinstance(value, tuple):
+        return ["tuple", [_plain(one, arrays) for one in value]]
+    if isinstance(value, Mapping):
+        pairs = [[_plain(key, arrays), _plain(one, arrays)] for key, one in value.items()]
+        return ["map", pairs]
+    if isinstance(value, EmbedderSpec):
+        return ["spec", value.to_json()]
+    kind = type(value).__name__
+    if _CLASSES.get(kind) is not type(value):
+        raise TypeError(f"{kind} cannot be kept in a file of results")
+    names = [field.name for field in fields(value)]
+    return [kind, {name: _plain(getattr(value, name), arrays) for name in names}]
+
+
+def _made(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The value that `_plain` wrote."""
+    if not isinstance(value, list):
+        return value
+    kind, content = value
+    if kind == "float":
+        return float(content)
+    if kind == "array":
+        return arrays[content]
+    if kind == "tuple":
+        return tuple(_made(one, arrays) for one in content)
+    if kind == "map":
+        return {_made(key, arrays): _made(one, arrays) for key, one in content}
+    if kind == "spec":
+        return EmbedderSpec.from_json(content)
+    return _CLASSES[kind](**{name: _made(one, arrays) for name, one in content.items()})

@@ -1,0 +1,217 @@
+"""What methods can be compared by: which way is good, what guessing reaches, how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.bootstrap import FEWEST_DRAWN, interval
+from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
+from neuralviz.evaluation.in_words import HIGHER, LOWER
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.broken import BrokenCount
+    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.results import Results
+
+MOST_DIGITS = 4  # behind the point: differences that are smaller are none
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """One number of a method by which it can be compared with others.
+
+    Attributes:
+        name: of it in `Measured.resampled`.
+        title: as it is called in a sentence.
+        short: as it is called on a button.
+        measure: the measure that it belongs to.
+        better: `HIGHER` or `LOWER`.
+        is_share: whether it is written as a percentage.
+        read: finds the number; NaN where there is none.
+    """
+
+    name: str
+    title: str
+    short: str
+    measure: Measure
+    better: str
+    is_share: bool
+    read: Callable[[Measured], float]
+
+    @property
+    def sign(self) -> int:
+        """1 where higher is better, else -1."""
+        return 1 if self.better == HIGHER else -1
+
+    def interval(self, measured: Measured) -> tuple[float, float] | None:
+        """Where it would lie on other samples of such data, at 95%; None where nobody knows."""
+        if self.name == "neighbours" and measured.neighbours is not None:
+            return measured.neighbours.interval
+        resampled = measured.resampled.get(self.name)
+        return None if resampled is None else interval(resampled)
+
+    def chance(self, measured: Measured) -> float:
+        """What guessing reaches."""
+        if self.name == "neighbours" and measured.neighbours is not None:
+            return measured.neighbours.baseline
+        return 0.5 if self.better == LOWER else 0.0
+
+    def of_guessing(self, measured: Measured) -> str:
+        """What guessing is, in words, with what it reaches."""
+        reached = self.write(self.chance(measured))
+        if self.name == "neighbours":
+            return f"always guessing the most frequent label ({reached})"
+        return f"chance ({reached})" if self.is_share else "chance (0)"
+
+    def write(self, value: float, digits: int | None = None) -> str:
+        """A value as it is written in a sentence."""
+        if self.is_share:
+            return f"{number(100 * value, f'.{1 if digits is None else digits}f')}%"
+        return number(value, f".{2 if digits is None else digits}f")
+
+    def things(self, data: DataSet, measured: Measured) -> str:
+        """What it was measured on: ``1,379 pairs``."""
+        if isinstance(data, ScoredData) and self.measure == "correlations":
+            return many(len(data.scores), "pair")
+        if self.measure == "pairs" and measured.pairs is not None:
+            return many(measured.pairs.total, "comparison")
+        if self.measure == "triplets" and measured.triplets is not None:
+            return many(measured.triplets.total, "triplet")
+        if measured.neighbours is not None:
+            return many(measured.neighbours.n, "text")
+        return many(len(measured.products), "phrase")
+
+    def why_no_interval(self, data: DataSet, resamples: int) -> str:
+        """Why nobody knows how sure a difference is, to end a sentence."""
+        if self.measure == "paraphrases":
+            return "nothing says how sure that is"
+        if not resamples:
+            return "no intervals were asked for, so nothing says how sure that is"
+        if isinstance(data, GroupedData):
+            n = len(np.unique(data.grouping.group[data.grouping.anchors]))
+            if n < FEWEST_DRAWN:
+                return f"{many(n, 'group')} are too few to say how sure that is"
+        if isinstance(data, ScoredData) and self.measure == "triplets":
+            n = int(data.is_similar.sum())
+            if n < FEWEST_DRAWN:
+                return f"{many(n, 'similar pair')} are too few to say how sure that is"
+        if isinstance(data, LabelledData) and len(data.rows) < FEWEST_DRAWN:
+            return f"{many(len(data.rows), 'text')} are too few to say how sure that is"
+        return "nothing says how sure that is"
+
+
+def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
+    """Those that at least one method of some data can be compared by, the main one first."""
+    measured = [one for _, _, one in results.finished(data)]
+    return [
+        _named(one, results.plan.settings.k, measured)
+        for one in _YARDSTICKS
+        if any(np.isfinite(one.read(each)) for each in measured)
+    ]
+
+
+def _named(one: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
+    """With the number of neighbours that voted in its title."""
+    if one.name != "neighbours":
+        return one
+    voted = next((each.neighbours.k for each in measured if each.neighbours is not None), k)
+    title = f"{voted}-NN accuracy"
+    return Yardstick(one.name, title, title, one.measure, one.better, one.is_share, one.read)
+
+
+def _coefficient(name: str) -> Callable[[Measured], float]:
+    return lambda measured: (
+        np.nan if measured.correlations is None else getattr(measured.correlations, name)
+    )
+
+
+def _error(counted: BrokenCount | None) -> float:
+    return np.nan if counted is None else counted.error
+
+
+def _accuracy(measured: Measured) -> float:
+    return np.nan if measured.neighbours is None else measured.neighbours.accuracy
+
+
+def _mean_tau(measured: Measured) -> float:
+    taus = [np.ravel(one.kendall_c) for one in measured.paraphrases]
+    finite = np.concatenate([np.zeros(0), *taus])
+    finite = finite[np.isfinite(finite)]
+    return float(finite.mean()) if len(finite) else np.nan
+
+
+_YARDSTICKS = (
+    *(
+        Yardstick(name, title, short, "correlations", HIGHER, False, _coefficient(name))
+        for name, title, short in (
+            ("spearman", "Spearman correlation", "Spearman"),
+            ("kendall_c", "Kendall tau-c correlation", "tau-c"),
+            ("kendall_b", "Kendall tau-b correlation", "tau-b"),
+            ("pearson", "Pearson correlation", "Pearson"),
+        )
+    ),
+    Yardstick(
+        "pairs", "pair error", "Pair error", "pairs", LOWER, True,
+        lambda measured: _error(measured.pairs),
+    ),
+    Yardstick(
+        "triplets", "triplet error", "Triplet error", "triplets", LOWER, True,
+        lambda measured: _error(measured.triplets),
+    ),
+    Yardstick("neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True, _accuracy),
+    Yardstick("paraphrases", "mean tau-c", "Mean tau-c", "paraphrases", HIGHER, False, _mean_tau),
+)  # fmt: skip
+
+EXPLAINED: dict[Measure, str] = {
+    "correlations": (
+        "A correlation says how well the cosine similarities of the pairs follow the human scores: "
+        "1 is the same order, 0 no relation."
+    ),
+    "triplets": (
+        "A triplet is an anchor, a text of its group (positive) and a text of another group "
+        "(negative). It is broken if the negative is at least as similar to the anchor as the "
+        "positive. The triplet error is the share that is broken."
+    ),
+    "pairs": (
+        "A comparison takes a similar and a dissimilar pair. It is broken if the similar pair does "
+        "not have the higher cosine similarity. The pair error is the share that is broken."
+    ),
+    "neighbours": (
+        "k-NN accuracy is the share of texts whose k nearest neighbours vote for the text's own "
+        "label. The majority baseline is what always guessing the most frequent label reaches."
+    ),
+    "uniformity": (
+        "Alignment is the mean squared distance of similar texts; uniformity says how evenly all "
+        "texts are spread."
+    ),
+    "paraphrases": (
+        "tau-c says how well cosine similarity follows the quality that varies while the two "
+        "others are fixed."
+    ),
+}
+"""What the columns of each measure mean."""
+
+INTERVALS = (
+    "A 95% interval says where a value would lie on other data of this kind, 95 times in 100. If "
+    "the interval of a lead includes 0, the data do not decide between the two methods."
+)
+
+
+def explained(results: Results, data: int, *, in_full: bool = True) -> list[str]:
+    """What the measures mean that are there, those beside the point only ``in_full``."""
+    measured = [one for _, _, one in results.finished(data)]
+    there = {
+        "correlations": any(one.correlations is not None for one in measured),
+        "triplets": any(one.triplets is not None for one in measured),
+        "pairs": any(one.pairs is not None for one in measured),
+        "neighbours": any(one.neighbours is not None for one in measured),
+        "uniformity": in_full and any(one.uniformity is not None for one in measured),
+        "paraphrases": any(one.paraphrases for one in measured),
+    }
+    return [sentence for name, sentence in EXPLAINED.items() if there[name]]

@@ -1,0 +1,85 @@
+"""What a method gets most wrong, in its own words: the texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import streamlit as st
+from pandas.api.types import is_numeric_dtype
+
+from neuralviz.evaluation.worst import worst_cases, worst_in_words
+from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.figures import download_table
+from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.results import Results
+    from neuralviz.plots.standalone import About
+
+ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
+SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
+SHOWN = 3  # cases; the others are a scroll away
+QUOTED = 90  # characters of a text in the sentence
+
+
+def show_worst(results: Results, about: About) -> None:
+    """A sentence on the worst case of a method, and the others as a table."""
+    data = results.data[0]
+    of = {label: one for _, label, one in results.finished(0) if worst_cases(data, one)}
+    if not of:
+        return
+    top = st.container()
+    label = st.selectbox("Errors of", _best_first(results, list(of)), key="evaluation-worst-of")
+    label = label or next(iter(of))
+    with top:
+        said = worst_in_words(data, of[label], f"**{plain(label)}**", _quote)
+        show_point(said, key="evaluation-worst")
+    for place, cases in enumerate(worst_cases(data, of[label])):
+        st.markdown(f"**{cases.title}**")
+        frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
+        _in_words(frame, f"evaluation-worst-{place}")
+        with st.popover(
+            "Download",
+            icon=":material/download:",
+            type="tertiary",
+            key=f"evaluation-errors-{place}",
+        ):
+            download_table(
+                "Errors", frame, f"{about.title} errors of {label}",
+                key=f"evaluation-errors-{place}", about=about,
+            )  # fmt: skip
+
+
+def _best_first(results: Results, labels: list[str]) -> list[str]:
+    """Labels, the best method of the main measure first."""
+    for by in yardsticks_of(results, 0)[:1]:
+        value = {label: by.sign * by.read(one) for _, label, one in results.finished(0)}
+        return sorted(labels, key=lambda label: -value[label])
+    return labels
+
+
+def _quote(text: str) -> str:
+    return f"“{plain(shorten(text, QUOTED))}”"
+
+
+def _in_words(frame: pd.DataFrame, key: str) -> None:
+    """A table of texts, each cut at 300 characters, and of numbers."""
+    shown = frame.copy()
+    config: dict[str, Any] = {}
+    for name in shown.columns:
+        if is_numeric_dtype(shown[name]):
+            digits = "%.3g" if name == "human score" else "%.3f"
+            shown[name] = shown[name].where(shown[name].abs() >= 5e-4, 0.0)  # no −0.000
+            config[name] = st.column_config.NumberColumn(format=digits, width="small")
+            continue
+        shown[name] = [shorten(text, 300) for text in shown[name]]
+        if shown[name].str.len().max() > SHORT:
+            config[name] = st.column_config.TextColumn(width="medium")
+    rows = min(SHOWN, len(shown))
+    st.dataframe(
+        shown, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT,
+        height=38 + rows * ROW_HEIGHT,
+    )  # fmt: skip

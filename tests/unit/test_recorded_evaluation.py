@@ -1,0 +1,64 @@
+"""The recorded results are what today's program would find: run scripts/record_evaluation.py."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from neuralviz.embedders import make_embedder
+from neuralviz.evaluation.examples import (
+    EXAMPLES,
+    RECORDED,
+    example_plan,
+    record,
+    recorded_results,
+)
+from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.results_file import read_results
+from neuralviz.evaluation.verdict import other_winner, verdict
+from neuralviz.paths import sample_data
+
+
+def test_it_is_of_the_examples_methods_and_settings_of_today() -> None:
+    assert read_results((sample_data() / RECORDED).read_bytes()).plan == example_plan()
+
+
+def test_every_example_is_there_and_whole() -> None:
+    found = recorded_results()
+    assert [one.data[0].name for one in found] == [one.read().name for one in EXAMPLES.values()]
+    for one in found:
+        assert len(one.cells) == len(one.rows)
+        assert not one.any_failed
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one.begun)
+        assert one.version
+
+
+@pytest.mark.parametrize(
+    "method", ["mean", "sbert-wk", pytest.param("neural", marks=pytest.mark.slow)]
+)
+def test_the_numbers_are_those_of_the_models_of_today(method: str) -> None:
+    recorded = recorded_results()[list(EXAMPLES).index("Texts in groups")]
+    (at,) = (at for at, row in enumerate(recorded.rows) if row.spec.method == method)
+    data, was = recorded.data[0], recorded.measured(0, at)
+    vectors = make_embedder(recorded.rows[at].spec).encode(list(data.texts))
+    found = measure(data, vectors, recorded.plan.settings)
+    assert found.triplets.wrong == pytest.approx(was.triplets.wrong, abs=2)
+    assert found.triplets.same == pytest.approx(was.triplets.same, abs=1e-4)
+    np.testing.assert_allclose(found.same, was.same, atol=2e-3)
+    np.testing.assert_allclose(found.resampled["triplets"], was.resampled["triplets"], atol=1e-3)
+
+
+def test_what_it_says_is_worth_seeing() -> None:
+    """The page opens with methods that differ for certain, and differently by what is asked."""
+    forms, topics, *_ = recorded_results()
+    assert verdict(forms, 0).startswith("sbert-wk is the best of 3 methods in 10-NN accuracy")
+    said = other_winner(forms, {"topics": topics})
+    assert said == "Ask the same texts for their topics, and mean is the best."
+
+
+def test_recording_again_changes_nothing_but_digits_of_cosines() -> None:
+    content = (sample_data() / RECORDED).read_bytes()
+    again = read_results(record(read_results(content)))
+    assert again.csv() == read_results(content).csv()
