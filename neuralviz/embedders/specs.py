@@ -33,6 +33,11 @@ class EmbedderSpec:
     parts: tuple[EmbedderSpec, ...] = ()
 
     @property
+    def singles(self) -> tuple[EmbedderSpec, ...]:
+        """The methods that are concatenated; itself where it is a single one."""
+        return self.parts or (self,)
+
+    @property
     def learns(self) -> bool:
         """Whether a model is tuned on every text, which takes long."""
         return bool(self.precisions)
@@ -44,7 +49,7 @@ class EmbedderSpec:
         A tolerance is named where it is not the one that fast has by default.
         """
         found = []
-        for part in self.parts or (self,):
+        for part in self.singles:
             if METHODS[part.method].kind == "masked":
                 options = dict(part.options)
                 tolerance = options.get("tolerance")
@@ -79,7 +84,7 @@ class EmbedderSpec:
             spec = cls._from_list(json.loads(text))
         except (ValueError, TypeError) as error:
             raise SettingsError("Could not read a saved method.") from error
-        for part in spec.parts or (spec,):
+        for part in spec.singles:
             if part.method not in METHODS:
                 raise SettingsError(f"Unknown method “{part.method[:40]}”.")
         return spec
@@ -97,7 +102,7 @@ class EmbedderSpec:
 
 def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
     """The models that some methods need, each once, as their files are now."""
-    singles = [part for spec in specs for part in spec.parts or (spec,)]
+    singles = [part for spec in specs for part in spec.singles]
     return tuple(ModelRef.now(one) for one in dict.fromkeys(part.model_id for part in singles))
 
 

@@ -68,18 +68,29 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
         SettingsError: ``k`` is below 1.
     """
     codes, k = _codes(neighbours, labels, k)
-    labelled = codes >= 0
-    n = int(labelled.sum())
+    hits = knn_hits(neighbours, labels, k)
+    n = len(hits)
     if n < 2:
         raise NeuralvizError(
             "The accuracy needs at least 2 texts with a label; "
             f"{'only 1' if n else 'none'} of {len(codes):,} has one."
         )
-    right = int(((_winners(neighbours, codes, k) == codes) & labelled).sum())
-    baseline = np.bincount(codes[labelled]).max() / n
+    right = int(hits.sum())
+    baseline = np.bincount(codes[codes >= 0]).max() / n
     interval = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
     bounds = float(interval.low), float(interval.high)
     return KnnAccuracy(right / n, k, n, float(baseline), bounds)
+
+
+def knn_hits(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
+    """[text that has a label] whether its neighbours vote for it, as `knn_accuracy` counts.
+
+    Raises:
+        NeuralvizError: there is not one label a text.
+        SettingsError: ``k`` is below 1.
+    """
+    codes, k = _codes(neighbours, labels, k)
+    return (_winners(neighbours, codes, k) == codes)[codes >= 0]
 
 
 def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:

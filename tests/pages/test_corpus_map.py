@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
@@ -34,6 +36,8 @@ from neuralviz.ui.corpus.kept import (
     find_saved,
     n_embedded,
 )
+from neuralviz.ui.corpus.lists import LIST_HEIGHT, table_height
+from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
 from tests.support.waiting import wait_until
 
@@ -232,8 +236,8 @@ def test_words_select_and_colours_change(visited: CorpusStore):
     assert "containing “telescope”" in said(page)
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
-    for option in list(page.selectbox(key="colour").options):
-        page.selectbox(key="colour").set_value(option).run()
+    for option in list(page.selectbox(key="colour-a").options):
+        page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
     page.text_input(key="corpus-search").set_value("").run()
     assert "corpus-selected" not in page.session_state
@@ -364,7 +368,7 @@ def test_a_map_by_a_folder_that_is_not_loaded_may_be_outdated(
     assert find_saved(corpus, choice) == Saved(kept, False, False, (embedder,))
     shared._models.clear()
     assert find_saved(corpus, choice) == Saved(kept, False, True, (embedder,))
-    monkeypatch.setattr(main, "choose_maps", lambda: (choice,))
+    monkeypatch.setattr(main, "choose_maps", lambda: (Place("a", choice, st.container()),))
     assert "the model is not loaded. If its files have changed" in said(opened())
 
 
@@ -430,3 +434,41 @@ def test_what_was_left_out_is_said_where_no_text_is_left(visited: CorpusStore) -
     assert not page.exception
     assert "Skipped 1 text with more than 1,000,000 characters" in said(page)
     assert not any(one.label.startswith("Save") for one in page.button)
+
+
+def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    assert page.selectbox(key="colour-a").value == "label:topic"
+    assert page.selectbox(key="colour-b").value == "label:form"
+    assert (
+        "**mean** sorts texts better by topic, **neural, fast** by form: the ten nearest texts "
+        "point to the right topic for **93%** of texts against 42% and to the right form for "
+        "**80%** against 57%."
+    ) in said(page)
+    one = opened()
+    assert "By **mean**, the ten nearest texts point to the right topic for **93%**" in said(one)
+    assert "Always saying the most frequent one would be right for 10% and 17%." in said(one)
+
+
+def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:
+    (corpus,) = visited.corpora()
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params[f"only-0-{corpus.id}"] = "music"
+    page.run()
+    assert not page.exception
+    assert "Showing 48 of 480 texts: topic is music." in said(page).replace("\\", "")
+    (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
+    assert set(table["topic"]) == {"music"}
+    assert len(table) == 48
+    page.slider(key=f"only-2-{corpus.id}").set_range(5, 12).run()
+    shown = re.search(
+        r"Showing (\d+) of 480 texts: topic is music, and words is 5 to 12", said(page)
+    )
+    assert 0 < int(shown[1]) < 48
+    page.text_input(key="corpus-search").set_value("a").run()
+    assert f"{shown[1]} texts containing" in said(page)
+
+
+def test_a_table_has_no_empty_rows() -> None:
+    assert table_height(3) < table_height(4) < LIST_HEIGHT
+    assert table_height(500) == LIST_HEIGHT

@@ -257,10 +257,11 @@ def test_a_page_of_very_many_texts_shows_a_sample_and_says_so(
     done(run("corpus", "add", "rows.csv"))
     said = done(run("project", "rows.csv", "-o", "map.html", "--colour", "topic", *PCA))
     assert "The map shows a random sample of 4 of the 6 texts" in said
-    figure = Path("map.html").read_text("utf-8").rpartition("Plotly.newPlot")[2]
+    page = Path("map.html").read_text("utf-8")
+    data = page.partition('<script id="data"')[2]
     words = ("river", "Bread", "a word", "Snow", "choir", "bakery")
-    assert sum(word in figure for word in words) == 4
-    assert "4 of 6 texts" in figure
+    assert sum(word in data for word in words) == 4
+    assert "<dt>drawn</dt><dd>a random sample of 4</dd>" in page
 
 
 def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(

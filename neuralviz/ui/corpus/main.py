@@ -12,12 +12,16 @@ from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
+from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_map
+from neuralviz.ui.corpus.labels import point_of, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, show_placing
-from neuralviz.ui.corpus.settings import choose_maps
+from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -51,13 +55,16 @@ def show() -> None:
         if _SHOWN in st.session_state:
             forget_selection()
         st.session_state[_SHOWN] = corpus.id
-    choices = choose_maps()
-    if choices is None:
+    places = choose_maps()
+    if places is None:
         return
     try:
-        saved = {choice: find_saved(corpus, choice) for choice in choices}
+        saved = {place.choice: find_saved(corpus, place.choice) for place in places}
         opened = open_corpus(corpus)
-        maps = [open_map(corpus, found.map) for found in saved.values() if found.map is not None]
+        made = [(place, kept) for place in places if (kept := saved[place.choice].map) is not None]
+        maps = [open_map(corpus, kept) for _, kept in made]
+        options = colours_of(opened, maps)
+        colours = [choose_colour(place, options, number) for number, (place, _) in enumerate(made)]
     except NeuralvizError as error:
         show_error(error)
         return
@@ -71,7 +78,7 @@ def show() -> None:
                 )
             )
     if maps:
-        _explore(opened, maps)
+        _explore(opened, maps, colours)
 
 
 def _offer_example(store: CorpusStore) -> None:
@@ -137,14 +144,20 @@ def _to_do(corpus: Corpus, choice: MapChoice, saved: Saved) -> str:
 
 
 @st.fragment
-def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
     try:
-        colour = search_bar(corpus, maps)
-        above = st.container()
+        with slide("maps"):
+            show_point(point_of(corpus, maps), key="maps")
+            above = st.container()
+        within, named = search_bar(corpus)
         with above:
             placed = show_placing(maps)
-        show_lists(corpus, maps, placed)  # first: a text can be read while its map is being drawn
+        below = st.container()
+        # first: a text can be read while its map is being drawn
+        show_lists(corpus, maps, placed, within)
         with above:
-            show_maps(corpus, maps, colour, placed)
+            show_maps(corpus, maps, colours, placed, within, named=named)
+        with below:
+            show_accuracy(corpus, maps)
     except NeuralvizError as error:  # deleted in another window, say
         show_error(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -21,34 +22,76 @@ from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from streamlit.delta_generator import DeltaGenerator
+
+COLOUR_WIDTH = 150  # px
 PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))
 
 
-def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapChoice, ...] | None:
+@dataclass(frozen=True)
+class Place:
+    """A place for a map on the page.
+
+    Attributes:
+        key: begins the keys of its widgets.
+        choice: the map that is chosen for it.
+        row: of its widgets.
+    """
+
+    key: str
+    choice: MapChoice
+    row: DeltaGenerator
+
+
+def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[Place, ...] | None:
     """One map or two; None where a setting is not valid, which is shown."""
-    choices: list[MapChoice] = []
+    chosen: list[Place] = []
     sound = True
     for column, (key, label, first) in zip(st.columns(len(places)), places, strict=True):
         with column:
-            row = st.container(
-                horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False
-            )
+            row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
             try:
                 with row:
                     spec = choose_method(f"map-{key}", label, first, optional=key != places[0][0])
                 if spec is not None:
                     with row:
-                        choices.append(MapChoice(spec, _choose_settings(key)))
+                        chosen.append(Place(key, MapChoice(spec, _choose_settings(key)), row))
             except NeuralvizError as error:
                 show_error(error)
                 sound = False
     if not sound:
         return None
-    if len(set(choices)) < len(choices):
+    if len({place.choice for place in chosen}) < len(chosen):
         st.caption("Both maps are the same. Change the method or settings of one.")
-    return tuple(dict.fromkeys(choices))
+        return tuple(chosen[:1])
+    return tuple(chosen)
+
+
+def choose_colour(place: Place, options: Mapping[str, str], number: int) -> str:
+    """What the points of a map are coloured by.
+
+    Args:
+        place: of the map.
+        options: in words, by what they are.
+        number: of the map: it begins with the option of this place among the labels, so that two
+            maps show two labels.
+    """
+    key = f"colour-{place.key}"
+    labels = [one for one in options if one.startswith("label:")]
+    first = labels[min(number, len(labels) - 1)] if labels else next(iter(options))
+    if st.session_state.get(key, first) not in options:
+        del st.session_state[key]
+    return place.row.selectbox(
+        "Colour by",
+        list(options),
+        index=list(options).index(first),
+        format_func=lambda one: options[one],
+        key=key,
+        bind="query-params",
+        width=COLOUR_WIDTH,
+    )
 
 
 def _choose_settings(key: str) -> ProjectionSettings:
