@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neuralviz.cli.common import INTERRUPTED, say
-from neuralviz.cli.corpus import (
+from neuralviz.cli.kept import (
     CorpusArgument,
     OptionsOption,
     corpus_spec,
     embed_kept,
     find_corpus,
+    kept_embedder,
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
@@ -98,16 +99,19 @@ def project(
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
-    spec = corpus_spec(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
+    spec = corpus_spec(store, found, method, option, model)
     if colour is not None:
         found.column(colour)
     check_enough_texts(found)
-    (embedder,) = load_embedders([spec])
-    warn_of_missing(store, found, [embedder])
-    embedded = embed_kept(store, found, spec, embedder)
-    kept = _make_map(store, found, embedded.embedder, settings)
+    if spec.is_imported:
+        embedded_by = kept_embedder(store, found, spec)
+    else:
+        (embedder,) = load_embedders([spec])
+        warn_of_missing(store, found, [embedder])
+        embedded_by = embed_kept(store, found, spec, embedder).embedder
+    kept = _make_map(store, found, embedded_by, settings)
     for note in kept.notes:
         say(note)
     if as_page:

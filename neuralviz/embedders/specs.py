@@ -14,6 +14,7 @@ from neuralviz.micro_tuning.settings import check_numbers, is_fast
 from neuralviz.models.shared import ModelRef
 
 JOIN = "+"
+IMPORTED = "imported"  # no method: vectors that came in a file
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,18 @@ class EmbedderSpec:
 
     @property
     def singles(self) -> tuple[EmbedderSpec, ...]:
-        """The methods that are concatenated; itself where it is a single one."""
-        return self.parts or (self,)
+        """The methods that are concatenated; itself where it is one; none where it is a file's."""
+        return () if self.is_imported else self.parts or (self,)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the vectors came in a file: there is no model to embed other texts with."""
+        return self.method == IMPORTED
+
+    @property
+    def label(self) -> str:
+        """The method's name, or that of the file its vectors came in."""
+        return f"file: {dict(self.options)['file']}" if self.is_imported else self.method
 
     @property
     def learns(self) -> bool:
@@ -87,6 +98,8 @@ class EmbedderSpec:
         for part in spec.singles:
             if part.method not in METHODS:
                 raise SettingsError(f"Unknown method “{part.method[:40]}”.")
+        if spec.is_imported and "file" not in dict(spec.options):
+            raise SettingsError("Could not read a saved method.")
         return spec
 
     def _as_list(self) -> list[Any]:
@@ -98,6 +111,16 @@ class EmbedderSpec:
         method, model_id, options, parts = entry
         read = tuple((str(name), _as_tuple(value)) for name, value in options)
         return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
+
+
+def imported_spec(file: str, digest: str) -> EmbedderSpec:
+    """What stands for vectors that were imported.
+
+    Args:
+        file: name of the file.
+        digest: hash of texts and vectors.
+    """
+    return EmbedderSpec(IMPORTED, "", (("digest", digest), ("file", file)))
 
 
 def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:

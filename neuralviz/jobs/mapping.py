@@ -20,6 +20,7 @@ from neuralviz.maps.projection import STAGES, ProjectionEvent
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.importing import imported_embedder
 from neuralviz.store.vectors import embedder_ids
 from neuralviz.words import many
 
@@ -113,13 +114,15 @@ class MakeMaps(Task[MapEvent, Mapped]):
         corpus = store.corpus(self.corpus_id)
         check_enough_texts(corpus)
         for place, choice in enumerate(self.choices):
-            embedded = None
-            for embedded in embed_corpus(
-                store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
-            ):
-                yield MapEvent(place, embedded)
-            assert embedded is not None, "there is an event even when all texts are embedded"
-            project = partial(_project, store, self.corpus_id, embedded.embedder, choice.settings)
+            if choice.spec.is_imported:
+                embedder = imported_embedder(store, choice.spec)
+            else:
+                for embedded in embed_corpus(
+                    store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
+                ):
+                    embedder = embedded.embedder
+                    yield MapEvent(place, embedded)
+            project = partial(_project, store, self.corpus_id, embedder, choice.settings)
             for event in events_of(project, should_stop):
                 yield MapEvent(place, event)
 

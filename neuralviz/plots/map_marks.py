@@ -13,7 +13,7 @@ from neuralviz.plots.theme import SMALL_FONT_SIZE, YELLOW, escape, shorten
 
 HOVERED_CHARACTERS = 60  # of a line
 _FRAME = (420, 280)  # px that a map has at least, beside another one on a projector
-_NAME_HEIGHT, _CHARACTER = 20, 8.5  # px
+_NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
 _NAME_STEPS = (0, 20, -20, 40, -40)  # px that a name may stand above its place
 
 

@@ -18,7 +18,6 @@ from neuralviz.plots.corpus_map import (
     FADED,
     PointGroup,
     Standout,
-    even_out,
     map_figure,
     marker_look,
     point_groups,
@@ -31,6 +30,7 @@ MOST_CHARACTERS = 8_000_000  # of all texts on a page
 LONGEST_TEXT = 2_000  # characters of a text on a page
 FEWEST_CHARACTERS = 120  # of a text on a page, which are read by pointing at it
 _HEIGHT = 560  # px, of a map
+_BELOW = 110  # px for its legend or colour bar
 _SCRIPT = Path(__file__).with_name("map_page.js")
 _STYLE = f"""
 body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
@@ -90,7 +90,6 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], about: About) -> str
         )
         for one in maps
     ]
-    even_out(figures)
     data = {
         "texts": [text[:most] for text in texts],
         "faded": FADED,
@@ -145,7 +144,7 @@ def _map(one: PageMap, layout: Any) -> dict[str, Any]:
     n, dimensions = one.coordinates.shape
     size, opacity = marker_look(n)
     look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}
-    look["margin"] = look["margin"] | {"t": 36}
+    look["margin"] = look["margin"] | {"t": 36, "b": _BELOW}  # whatever colour is chosen
     return {
         "points": [[_short(value) for value in axis] for axis in one.coordinates.T.tolist()],
         "size": size if dimensions == 2 else 0.6 * size,

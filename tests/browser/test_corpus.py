@@ -140,8 +140,8 @@ def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, addr
     ]
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == n
-    path = download(page, "Download (CSV)")
-    kept = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+    path = download(page, "Selected texts (CSV)")
+    kept = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
     assert len(kept) == n
     page.get_by_role("button", name="Clear").click()
     expect(page.get_by_text("Nothing is selected")).to_be_visible()

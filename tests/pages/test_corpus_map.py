@@ -13,7 +13,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapEvent
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -23,8 +23,10 @@ from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models import export_model, shared
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
 from neuralviz.ui.corpus import main
@@ -368,7 +370,7 @@ def test_a_map_by_a_folder_that_is_not_loaded_may_be_outdated(
     assert find_saved(corpus, choice) == Saved(kept, False, False, (embedder,))
     shared._models.clear()
     assert find_saved(corpus, choice) == Saved(kept, False, True, (embedder,))
-    monkeypatch.setattr(main, "choose_maps", lambda: (Place("a", choice, st.container()),))
+    monkeypatch.setattr(main, "choose_maps", lambda _: (Place("a", choice, st.container()),))
     assert "the model is not loaded. If its files have changed" in said(opened())
 
 
@@ -460,15 +462,47 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStor
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48
-    page.slider(key=f"only-2-{corpus.id}").set_range(5, 12).run()
-    shown = re.search(
-        r"Showing (\d+) of 480 texts: topic is music, and words is 5 to 12", said(page)
-    )
+    page.slider(key=f"only-2-{corpus.id}").set_range(11, 14).run()
+    shown = re.search(r"Showing (\d+) of .*is music, and words is 11 to 14", said(page))
     assert 0 < int(shown[1]) < 48
-    page.text_input(key="corpus-search").set_value("a").run()
+    page.text_input(key="corpus-search").set_value(" ").run()
+    page.text_input(key="corpus-search").set_value("e").run()
     assert f"{shown[1]} texts containing" in said(page)
 
 
 def test_a_table_has_no_empty_rows() -> None:
     assert table_height(3) < table_height(4) < LIST_HEIGHT
     assert table_height(500) == LIST_HEIGHT
+
+
+def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
+    visited: CorpusStore,
+) -> None:
+    corpus = visited.add("mine", ReadTexts(TEXTS))
+    vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
+    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors))
+    spec = EmbedderSpec.from_json(kept.spec)
+    make_map(visited, corpus, kept, ProjectionSettings("pca"))
+    page = with_pca(opened())
+    assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
+    assert has_map(page)
+    assert not page.warning
+    page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    page.text_input(key="corpus-search").set_value("A sentence.").run()
+    assert "A new sentence cannot be placed on the map by “file" in said(page)
+    (example,) = (one for one in visited.corpora() if one.name == NAME)
+    page.selectbox(key="corpus").set_value(example.id).run()
+    assert not page.exception
+    assert not page.warning
+    assert page.selectbox(key="map-a").value == "mean"  # another corpus's file is not asked for
+
+
+def test_import_without_a_file_and_delete_without_a_tick_say_what_is_missing(
+    visited: CorpusStore,
+) -> None:
+    page = opened()
+    page.button(key="corpus-import").click().run()
+    assert "Choose a .npy or .parquet file first." in said(page)
+    page.button(key="corpus-delete").click().run()
+    assert "Tick the box above first." in said(page)
+    assert len(visited.corpora()) == 1

@@ -354,3 +354,25 @@ def test_what_a_newer_version_kept_is_left_alone(run: Callable[..., Result]):
         result = run(*words)
         assert result.exit_code == 2
         assert "saved by a newer version of neuralviz" in result.stderr
+
+
+def test_imported_vectors_are_projected_exported_and_listed(run: Callable[..., Result]):
+    done(run("corpus", "add", "rows.csv"))
+    np.save("mine.npy", np.random.default_rng(0).normal(size=(6, 4)))
+    said = done(run("corpus", "import", "rows.csv", "mine.npy"))
+    assert "Imported 6 embeddings of 4 values as “file: mine.npy”." in said
+    assert "file: mine.npy" in run("corpus", "list", "--json").stdout
+    method = ("--method", "file: mine.npy")
+    done(run("project", "rows.csv", "-o", "map.html", *method, *PCA))
+    assert "<dt>method</dt><dd>file: mine.npy</dd>" in Path("map.html").read_text("utf-8")
+    done(run("corpus", "export", "rows.csv", "-o", "out.parquet", *method))
+    np.testing.assert_allclose(
+        parquet.read_table("out.parquet")["vector"].to_pylist(), np.load("mine.npy"), rtol=1e-6
+    )
+    assert "6 embeddings" in done(run("corpus", "import", "rows.csv", "out.parquet"))
+    unknown = run("project", "rows.csv", "-o", "map.html", "--method", "file: x.npy", *PCA)
+    assert unknown.exit_code == 2
+    assert "Imported: file: mine.npy; file: out.parquet." in unknown.stderr
+    np.save("short.npy", np.ones((5, 4)))
+    short = run("corpus", "import", "rows.csv", "short.npy")
+    assert "short.npy has 5 rows, but “rows.csv” has 6 texts." in short.stderr

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz.errors import NeuralvizError, SettingsError
@@ -20,6 +21,7 @@ from neuralviz.evaluation.neighbourhoods import (
     knn_accuracy,
     label_agreement,
     outvoted,
+    wilson_interval,
 )
 from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
@@ -259,3 +261,9 @@ def test_methods_that_agree_and_themes_are_said() -> None:
         "**2 bread** (5), **3** (4) and **4 a** (3)."
     )
     assert clusters_point("mean", [], [], 30) == "By **mean**, these 30 texts form no clusters."
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 2), (447, 480), (99_999, 100_000)])
+def test_intervals_are_those_of_scipy(right: int, n: int) -> None:
+    expected = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
+    assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-14)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.theme import shorten
-from neuralviz.store.writing import frame_csv
+from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
 from neuralviz.ui.corpus.labels import themes_of
@@ -24,6 +24,7 @@ from neuralviz.ui.corpus.maps import (
     select,
     selected_rows,
 )
+from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
@@ -202,7 +203,8 @@ def _near_table(
 
 
 def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
-    rows = selected_rows(corpus.corpus.n_texts, within)
+    n_texts = corpus.corpus.n_texts
+    rows = selected_rows(n_texts, within)
     if rows is None:
         searched = st.session_state.get(SELECTED_BY, "")
         why = f"Found {searched}. " if searched.startswith("no text") else "Nothing is selected. "
@@ -219,14 +221,14 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | 
     listed = f", showing the first {LISTED:,}" if n > LISTED else ""
     row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=forget_selection, key="corpus-clear")
-    row.download_button(
-        "Download (CSV)",
-        lambda: frame_csv(_as_frame(corpus, rows)),
-        "selected.csv",
-        "text/csv",
-        key="corpus-take-selected",
-        on_click="ignore",
-    )
+    with row:
+        download_table(
+            "Selected texts",
+            lambda: _as_frame(corpus, rows),
+            f"{corpus.corpus.name} selected",
+            key="corpus-take-selected",
+            about=about_maps(corpus, maps, n_texts),
+        )
     _table(corpus, rows, f"corpus-selected-{len(maps)}-{hash(rows.tobytes())}")
 
 

@@ -11,8 +11,9 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
+from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
+from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_map
 from neuralviz.ui.corpus.labels import point_of, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
@@ -55,10 +56,11 @@ def show() -> None:
         if _SHOWN in st.session_state:
             forget_selection()
         st.session_state[_SHOWN] = corpus.id
-    places = choose_maps()
-    if places is None:
-        return
+    tell_imported()
     try:
+        places = choose_maps(imported(corpus))
+        if places is None:
+            return
         saved = {place.choice: find_saved(corpus, place.choice) for place in places}
         opened = open_corpus(corpus)
         made = [(place, kept) for place in places if (kept := saved[place.choice].map) is not None]

@@ -129,6 +129,14 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     sentence: str = st.session_state.get(SENTENCE, "")
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
+        if shown.spec.is_imported:
+            st.info(
+                plain(
+                    f"A new sentence cannot be placed on the map by “{shown.label}”: its "
+                    "vectors were imported, so there is no model to embed the sentence with."
+                )
+            )
+            continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
         task = PlaceSentence(
             shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
@@ -192,7 +200,7 @@ def show_maps(
     places = enumerate(zip(st.columns(len(maps)), maps, figures, strict=True))
     for place, (column, shown, figure) in places:
         with column:
-            _show_map(corpus, maps, shown, figure, drawn, place)
+            _show_map(corpus, maps, colours, shown, figure, drawn, place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,6 +248,7 @@ def _figure(
 def _show_map(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
+    colours: Sequence[str],
     shown: OpenMap,
     figure: go.Figure,
     drawn: np.ndarray,
@@ -274,7 +283,7 @@ def _show_map(
             hovered if n > MOST_SENT else "ignore",
         ),
         about=about_maps(corpus, [shown], len(drawn)),
-        page=lambda: _page(corpus, maps, drawn),
+        page=lambda: _page(corpus, maps, colours, drawn),
         more=[
             Download(
                 "Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"
@@ -286,12 +295,13 @@ def _show_map(
         st.caption(plain(note))
 
 
-def _page(corpus: OpenCorpus, maps: Sequence[OpenMap], drawn: np.ndarray) -> str:
+def _page(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str], drawn: np.ndarray
+) -> str:
     """All maps that are shown on one page, each coloured by its choice at the start."""
     options = colours_of(corpus, maps)
     pages = []
-    for key, shown in zip(("colour-a", "colour-b"), maps, strict=False):
-        first = st.session_state.get(key) or next(iter(options))
+    for first, shown in zip(colours, maps, strict=True):
         wanted = [first, *(one for one in options if one.startswith(IN_PAGE) and one != first)]
         pages.append(
             PageMap(

@@ -17,17 +17,21 @@ from neuralviz.maps.settings import (
     SEEDS,
     ProjectionSettings,
 )
+from neuralviz.store.importing import FILE
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from streamlit.delta_generator import DeltaGenerator
 
+    from neuralviz.embedders import EmbedderSpec
+
 COLOUR_WIDTH = 150  # px
-PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))
+PLACES = (("a", "Map"), ("b", "Compare with"))  # keys of the widgets, and labels
+FIRST = ("mean", "neural")  # methods at the start
 
 
 @dataclass(frozen=True)
@@ -45,16 +49,26 @@ class Place:
     row: DeltaGenerator
 
 
-def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[Place, ...] | None:
-    """One map or two; None where a setting is not valid, which is shown."""
+def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | None:
+    """One map or two; None where a setting is not valid, which is shown.
+
+    Args:
+        imported: vectors that can be chosen beside the methods, by label; those that came last are
+            the first map at the start.
+    """
     chosen: list[Place] = []
     sound = True
-    for column, (key, label, first) in zip(st.columns(len(places)), places, strict=True):
+    methods = [*list(imported)[-1:], *FIRST]
+    columns = zip(st.columns(len(PLACES)), PLACES, methods, strict=False)
+    for column, (key, label), first in columns:
+        _renew(f"map-{key}", first, imported)
         with column:
             row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
             try:
                 with row:
-                    spec = choose_method(f"map-{key}", label, first, optional=key != places[0][0])
+                    spec = choose_method(
+                        f"map-{key}", label, first, optional=key != PLACES[0][0], more=imported
+                    )
                 if spec is not None:
                     with row:
                         chosen.append(Place(key, MapChoice(spec, _choose_settings(key)), row))
@@ -67,6 +81,14 @@ def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[Place,
         st.caption("Both maps are the same. Change the method or settings of one.")
         return tuple(chosen[:1])
     return tuple(chosen)
+
+
+def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
+    """Choose the first method anew: after an import, and in place of another corpus's file."""
+    now = st.session_state.get(key, "")
+    is_gone = str(now).startswith(FILE) and now not in imported
+    if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
+        st.session_state[key] = first
 
 
 def choose_colour(place: Place, options: Mapping[str, str], number: int) -> str:
