@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuralviz.words import number, why_above_100
+from neuralviz.words import about_seconds, number, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,11 @@ def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
     assert not why_above_100([0.7, 0.4, -0.1])
     assert not why_above_100([1.0004, -0.0004])  # both are shown without the difference
     assert "exceed 100%" in why_above_100([41.2, -40.0, -0.2])
+
+
+def test_times_are_said_as_one_would() -> None:
+    times = [about_seconds(seconds) for seconds in (0.1, 40.4, 89, 90, 200, 5399, 7300)]
+    assert times == [
+        *("about 1 s", "about 40 s", "about 89 s"),
+        *("about 2 min", "about 3 min", "about 90 min", "about 2 h"),
+    ]

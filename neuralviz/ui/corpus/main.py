@@ -8,6 +8,7 @@ import streamlit as st
 
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.mapping import seconds_to_embed
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
@@ -23,7 +24,7 @@ from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
-from neuralviz.words import many
+from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +143,12 @@ def _to_do(corpus: Corpus, choice: MapChoice, saved: Saved) -> str:
         return f"{counts}, all embedded"
     if done:
         counts = f"{method}: {done:,} of {n:,} different texts embedded"
-    return counts + "; micro-tuning on each text takes a while" * choice.spec.learns
+    if not choice.spec.learns:
+        return counts
+    takes = seconds_to_embed(choice.spec, n - done)
+    if takes is None:
+        return f"{counts}; the time left is shown once the first texts are embedded"
+    return f"{counts}; {about_seconds(takes)}"
 
 
 @st.fragment
