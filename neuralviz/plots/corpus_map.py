@@ -12,26 +12,19 @@ import plotly.graph_objects as go
 
 from neuralviz.plots import map_marks
 from neuralviz.plots.map_marks import places, two_lines
-from neuralviz.plots.point_colours import (
-    GREY,
-    MAX_CATEGORIES,
-    SYMBOLS,
-    PointColour,
-    category_look,
-    cluster_label,
-)
-from neuralviz.plots.theme import BLUE, SIGNED_POINTS, escape, shorten, symmetric_range
+from neuralviz.plots.point_colours import GREY, PointColour, cluster_label
+from neuralviz.plots.point_groups import PointGroup, point_groups
+from neuralviz.plots.theme import escape, shorten
 
-SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 MOST_DRAWN = 50_000  # points of a map
+STAGE_SCALE, STAGE_NAME = 1.9, 24  # of text on the stage; px, of names on the map
+MOST_NAMED = 30  # clusters on a map: more names hide its points
 FADED = 0.12  # opacity of what is not selected
 LEFT_OUT = 0.25  # opacity of what a filter leaves out
-_NAME_CHARACTERS = 16
 _ENTRY_WIDTH = 118  # px of a name in the legend
 _ENTRY_HEIGHT, _SYMBOL_WIDTH = 22, 45  # px, in the legend
 _HIGHEST_LEGEND = 156  # px: more entries are scrolled
 _BAR_HEIGHT = 66  # px, of a colour bar with its name
-_HOVERED_NAME = 40
 _TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
@@ -145,8 +138,8 @@ def _add_marks(
         figure.add_trace(map_marks.ring(point))
     labels: list[dict[str, Any]] = []
     if standout.names and len(points):
-        names = [cluster_label(name) for name, _ in standout.names]
-        labels = map_marks.name_labels(names, np.stack([at for _, at in standout.names]), points)
+        names, at = zip(*standout.names[:MOST_NAMED], strict=True)
+        labels = map_marks.name_labels(list(map(cluster_label, names)), np.stack(at), points)
     if standout.placed:
         at = np.array([place for _, place in standout.placed], dtype=np.float32)
         figure.add_trace(map_marks.stars(standout.placed, at))
@@ -166,7 +159,8 @@ def even_out(figures: Sequence[go.Figure]) -> None:
     ]
     for figure in figures:
         (_, title), (wide, legend) = figure.layout.meta["from_width"]
-        figure.update_layout(meta={"from_width": [*below, [least, title], [wide, legend]]})
+        widths = [*below, [least, title], [wide, legend]]
+        figure.update_layout(meta={**figure.layout.meta, "from_width": widths})
 
 
 def _room_below(figure: go.Figure, width: int) -> int:
@@ -193,94 +187,6 @@ def marker_look(n: int) -> tuple[float, float]:
     n = max(n, 1)
     size = float(np.clip(22 * n**-0.19, 2.5, 11))
     return round(size, 1), round(float(np.clip(1.15 - 0.05 * math.log(n), 0.6, 0.9)), 2)
-
-
-@dataclass(frozen=True, eq=False)
-class PointGroup:
-    """Points that look alike: where they are among all, and what sets their trace apart."""
-
-    at: np.ndarray
-    trace: dict[str, Any]
-    marker: dict[str, Any]
-    values: np.ndarray | None = None  # [text], of all texts
-
-
-def point_groups(
-    colour: PointColour | None, n: int, flat: bool, axes: bool
-) -> Iterator[PointGroup]:
-    """The groups with points, in the order in which they are drawn: the last ones lie on top."""
-    every = np.arange(n)
-    if colour is None:
-        yield PointGroup(every, {"showlegend": False}, {"color": BLUE})
-    elif colour.values is not None:
-        yield from _number_groups(colour, colour.values, axes)
-    else:
-        yield from _category_groups(colour, flat)
-
-
-def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
-    is_finite = np.isfinite(values)
-    if not is_finite.all():
-        trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
-        yield PointGroup(np.flatnonzero(~is_finite), trace, {"color": GREY})
-    says = f"{name}: %{{marker.color:{colour.number_format}}}"
-    trace = {"hovertemplate": says, "showlegend": False}
-    marker = {"showscale": True, **_scale_of(colour, values, axes)}
-    yield PointGroup(np.flatnonzero(is_finite), trace, marker, values)
-
-
-def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
-    """Range, colours and colour bar of numbers, for a marker."""
-    finite = values[np.isfinite(values)]
-    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
-    if low == high and len(finite):
-        low, high = float(finite.min()), float(finite.max())
-    signed = low < 0 < high
-    if signed:
-        low, high = symmetric_range([low, high])
-    return {
-        "cmin": low,
-        "cmax": high,
-        **({"colorscale": SIGNED_POINTS} if signed else {}),
-        "colorbar": {
-            "title": {"text": escape(shorten(colour.name, 40)), "side": "top"},
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": -0.1 if axes else 0,  # below the name of an axis
-            "yanchor": "top",
-            "len": 1,
-            "nticks": 6,
-            "tickformat": colour.number_format,
-        },
-    }
-
-
-def _category_groups(colour: PointColour, flat: bool) -> Iterator[PointGroup]:
-    assert colour.codes is not None
-    symbols = SYMBOLS if flat else SYMBOLS_3D
-    n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
-    grey = [
-        (colour.codes < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, f"other ({n_others:,} more)", 2000),
-    ]
-    for which, name, rank in grey:
-        if which.any():
-            trace = {"name": name, "legendrank": rank}
-            yield PointGroup(np.flatnonzero(which), trace, {"color": GREY})
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
-    for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
-        at = np.flatnonzero(colour.codes == code)
-        trace = {
-            "name": escape(shorten(category, _NAME_CHARACTERS)),
-            "legendrank": 1000 + code,
-            "hovertemplate": f"{name}: {_in_template(shorten(category, _HOVERED_NAME))}",
-        }
-        colour_of_category, symbol = category_look(code, symbols)
-        marker = {"color": colour_of_category, "symbol": symbol}
-        if len(at):
-            yield PointGroup(at, trace, marker)
 
 
 def _traces(
@@ -334,11 +240,6 @@ def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
         trace["hoverinfo"] = "none"  # the events come all the same
 
 
-def _in_template(name: str) -> str:
-    """A user's name within a hover template, where ``%{`` begins a variable."""
-    return escape(name).replace("%", "&#37;")
-
-
 def _lay_out(
     figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
 ) -> None:
@@ -388,6 +289,16 @@ def _lay_out(
             "from_width": [
                 [least, {"title.pad.t": 8, "margin.t": 42}],
                 [_BESIDE_WIDTH, beside],
-            ]
+            ],
+            "stage": _on_stage(figure, min(_ENTRY_WIDTH, 9 * longest)),
         },
     )
+
+
+def _on_stage(figure: go.Figure, entry_width: int) -> dict[str, float]:
+    """What is larger on the stage, where all other text is."""
+    names = range(len(figure.layout.annotations))
+    return {
+        "legend.entrywidth": round(STAGE_SCALE * entry_width),
+        **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
+    }

@@ -16,13 +16,12 @@ from plotly.offline import get_plotlyjs
 from neuralviz import __version__
 from neuralviz.plots.corpus_map import (
     FADED,
-    PointGroup,
     Standout,
     map_figure,
     marker_look,
-    point_groups,
 )
 from neuralviz.plots.point_colours import PointColour
+from neuralviz.plots.point_groups import PointGroup, point_groups
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import FONT, style
 

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 from plotly.offline import get_plotlyjs
 
-from neuralviz.plots.corpus_map import FADED, Standout, even_out, map_figure, marker_look
+from neuralviz.plots.corpus_map import (
+    FADED,
+    MOST_NAMED,
+    Standout,
+    even_out,
+    map_figure,
+    marker_look,
+)
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, by_category, by_number
@@ -167,10 +174,16 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
         "<b>3 a long name</b>",
     ]
     np.testing.assert_allclose([(label.x, label.y) for label in labels], at)
+    larger = {f"annotations.{i}.font.size" for i in range(3)}
+    assert larger <= figure.layout.meta["stage"].keys()
     same = [(f"{i} name", at[0]) for i in range(9)]
     crowded = map_figure(coordinates, np.arange(50), title="", standout=Standout(names=same))
     shifts = [label.yshift for label in crowded.layout.annotations]
     assert len(shifts) == len(set(shifts)) < 9
+    apart = [(f"{i} name", np.array([0, 100.0 * i])) for i in range(MOST_NAMED + 9)]
+    spread = np.array([[0, 0], [0, 100_000.0]])
+    busy = map_figure(spread, np.arange(2), title="", standout=Standout(names=apart))
+    assert len(busy.layout.annotations) <= MOST_NAMED
     space = map_figure(
         points(5, 3), np.arange(5), title="", standout=Standout(names=[("1 a", np.zeros(3))])
     )
@@ -232,6 +245,9 @@ def test_maps_beside_each_other_have_frames_of_one_height() -> None:
         ):
             for path in ("margin.b", "margin.t"):
                 assert (first[0], first[1].get(path)) == (one[0], one[1].get(path))
+    assert (
+        figures[1].layout.meta["stage"]["legend.entrywidth"] > figures[1].layout.legend.entrywidth
+    )
     alone = map_figure(points(30), np.arange(30), few, title="mean")
     even_out([alone])
     below = [

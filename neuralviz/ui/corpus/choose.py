@@ -42,7 +42,7 @@ _RENAMED = "corpus-renamed"
 _IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
-ROW_HEIGHT = 35  # px, of a table
+ROW_HEIGHT = 37  # px, of a table
 GUESSED = "detect automatically"
 _MODES: dict[Mode, str] = {
     "line": "One text per line",

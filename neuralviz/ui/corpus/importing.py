@@ -86,7 +86,7 @@ def tell_imported() -> None:
     """Say once what has just been imported."""
     said = st.session_state.pop(_TOLD, "")
     if said:
-        st.success(plain(said))
+        st.toast(plain(said), icon=":material/check:")  # which stays while a map is made
 
 
 def imported(corpus: Corpus) -> dict[str, EmbedderSpec]:

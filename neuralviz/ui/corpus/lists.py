@@ -284,7 +284,7 @@ def _side_by_side(
 
 def _clusters(maps: Sequence[OpenMap]) -> None:
     with slide("clusters"):
-        show_point(" ".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
+        show_point("\n\n".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
         st.caption(
             "Dense groups of points on the map, with the words that distinguish their texts. "
             "Select a row to select its texts."
