@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -147,6 +148,30 @@ def clusters_point(method: str, names: Sequence[str], sizes: Sequence[int], n_te
         f"By **{method}**, {sum(sizes):,} of {many(n_texts, 'text')} form "
         f"{many(len(names), 'cluster')}: {which}{_and(largest)}."
     )
+
+
+def landing_point(
+    sentence: str, methods: Sequence[str], labels: Sequence[Sequence[str]], name: str
+) -> str:
+    """Among which texts a new sentence lands, by the label that most of those near it have.
+
+    Args:
+        sentence: as markdown, shortened.
+        methods: names, as markdown.
+        labels: by method, the labels of the texts nearest to the sentence, as markdown; ``""`` is
+            none.
+        name: of the labels, as markdown.
+
+    Returns:
+        A sentence of markdown; empty where no text near it has a label.
+    """
+    parts = []
+    for method, of_near in zip(methods, labels, strict=True):
+        counts = Counter(label for label in of_near if label)
+        if counts:
+            label, n = counts.most_common(1)[0]
+            parts.append(f"**{label}** by {method} ({n} of its {len(of_near)} nearest texts)")
+    return f"“{sentence}” lands near {name} {_and(parts)}." if parts else ""
 
 
 def _compare(name: str, first: np.ndarray, second: np.ndarray) -> _Compared:

@@ -448,6 +448,8 @@ def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) 
         "point to the right topic for **93%** of texts against 42% and to the right form for "
         "**80%** against 57%."
     ) in said(page)
+    page.selectbox(key="map-a").set_value("cls").run()  # there is no such map yet
+    assert page.selectbox(key="colour-b").value == "label:form"
     one = opened()
     assert "By **mean**, the ten nearest texts point to the right topic for **93%**" in said(one)
     assert "Always saying the most frequent one would be right for 10% and 17%." in said(one)

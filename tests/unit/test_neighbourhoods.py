@@ -13,6 +13,7 @@ from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.maps_in_words import (
     agreement_point,
     clusters_point,
+    landing_point,
     neighbours_point,
     paired_interval,
 )
@@ -267,3 +268,13 @@ def test_methods_that_agree_and_themes_are_said() -> None:
 def test_intervals_are_those_of_scipy(right: int, n: int) -> None:
     expected = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
     assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-14)
+
+
+def test_where_a_sentence_lands_is_said_by_the_labels_near_it() -> None:
+    near = [["moon", "moon", "sea"], ["", "sea", "moon", "sea"]]
+    assert landing_point("Tonight …", ["mean", "neural"], near, "topic") == (
+        "“Tonight …” lands near topic **moon** by mean (2 of its 3 nearest texts) and **sea** by "
+        "neural (2 of its 4 nearest texts)."
+    )
+    assert landing_point("Tonight …", ["mean"], [["", ""]], "topic") == ""
+    assert landing_point("Tonight …", [], [], "topic") == ""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus.about import about_maps
@@ -169,14 +170,25 @@ def _nearest(
     within: np.ndarray | None,
 ) -> None:
     sentence = st.session_state[SENTENCE]
-    for column, shown in zip(st.columns(len(maps)), maps, strict=True):
-        with column:
-            found = placed.get(shown.kept.id)
-            if found is None:
-                continue
-            near = found.near
-            st.caption(plain(f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"))
-            _near_table(corpus, shown, near.indices[0], near.distances[0], "sentence", within)
+    found = {shown: placed[shown.kept.id] for shown in maps if shown.kept.id in placed}
+    with slide("sentence"):
+        for name, values in list(corpus.categories.items())[:1]:
+            near = [
+                [plain(value) for value in values[one.near.indices[0][:K]].tolist()]
+                for one in found.values()
+            ]
+            methods = [plain(shown.label) for shown in found]
+            said = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
+            show_point(said, key="sentence")
+        for column, shown in zip(st.columns(len(maps)), maps, strict=True):
+            with column:
+                if shown not in found:
+                    continue
+                near_it = found[shown].near
+                title = f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"
+                st.caption(plain(title))
+                rows, distances = near_it.indices[0], near_it.distances[0]
+                _near_table(corpus, shown, rows, distances, "sentence", within)
 
 
 def _near_table(
