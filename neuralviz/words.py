@@ -41,6 +41,15 @@ def number(value: float, spec: str = "g") -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
+def about_seconds(seconds: float) -> str:
+    """``about 40 s``, ``about 3 min`` or ``about 2 h``."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {seconds / 3600:.0f} h"
+
+
 def why_above_100(shares: Iterable[float]) -> str:
     """A sentence where a share of a sum is above 100%, as it is shown; empty where none is."""
     if not any(round(share, 3) > 1 for share in shares):

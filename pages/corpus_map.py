@@ -7,10 +7,7 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Corpus map",
-    (
-        "Which texts belong together? Each text is a point, and texts with similar embeddings "
-        "are close together. **Compare two methods**: see which texts have different neighbours."
-    ),
+    "Which texts belong together? Each text is a point; texts with similar embeddings are close.",
     (
         "$$\\min_Y \\sum_{i \\ne j} v_{ij} \\log\\frac{v_{ij}}{w_{ij}} + (1 - v_{ij})\\log\\frac"
         "{1 - v_{ij}}{1 - w_{ij}},\\qquad w_{ij} = \\frac{1}"
@@ -21,9 +18,10 @@ page_header(
     (
         "Each **point** is a text. With UMAP and t-SNE, **only closeness is meaningful**; "
         "directions, empty space and the size of a cluster are not. **Colours** show a label, a "
-        "number or the clusters. Hover over a point to read its text, click it to see its "
-        "neighbours, or use the **lasso** to select several; all maps share the selection. "
-        "Search **by meaning** to place your own sentence on the map."
+        "number or the clusters; each map has its own. Hover over a point to read its text, click "
+        "it to draw lines to its neighbours, or use the **lasso** to select several; all maps "
+        "share the selection. The **names** on a map are the words that set its clusters apart. "
+        "Search **by meaning** to place your own sentence on the maps."
     ),
     (
         "UMAP: McInnes, Healy and Melville 2018, section 3; k-NN accuracy as in "

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, Commands, say
+from neuralviz.cli.common import Commands, say
+from neuralviz.cli.kept import (
+    CorpusArgument,
+    OptionsOption,
+    corpus_spec,
+    corpus_specs,
+    embed_kept,
+    embedded_by,
+    embedder_labels,
+    find_corpus,
+    kept_embedder,
+    warn_of_missing,
+)
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
@@ -23,18 +32,17 @@ from neuralviz.cli.vectors import (
     FileArgument,
     LimitOption,
     MethodsModel,
-    progress_bars,
     read_file,
-    warn_of_time,
 )
-from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
-from neuralviz.embedders.labels import method_label, method_labels
-from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.embedders import EmbedderSpec
+from neuralviz.embedders.labels import method_label
+from neuralviz.errors import NeuralvizError
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
+from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.importing import import_vectors
 from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
 
@@ -44,8 +52,6 @@ if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
     from neuralviz.reading.texts import Mode
     from neuralviz.store.corpora import Corpus
-    from neuralviz.store.embedding import EmbeddingEvent
-    from neuralviz.store.vectors import KeptEmbedder
 
 commands = typer.Typer(
     cls=Commands,
@@ -54,7 +60,6 @@ commands = typer.Typer(
     add_completion=False,
 )
 
-CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 MethodsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,18 +67,6 @@ MethodsOption = Annotated[
             "Embedding method, or several concatenated, such as neural+mean. Repeatable. "
             "`neuralviz methods` lists all methods. Default: mean."
         )
-    ),
-]
-OptionsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help=(
-            "Set an option for every method that has it, or for one method with "
-            "METHOD.NAME=VALUE. Repeatable. Neural methods use precision=fast here unless "
-            "you set another."
-        ),
     ),
 ]
 
@@ -102,7 +95,7 @@ def add(
     Run the same command again to resume.
     """
 
-    specs = _specs(method, option, model)
+    specs = corpus_specs(method, option, model)
     store = CorpusStore()
     if paragraphs and Source.at(path).is_table and not path.is_dir():
         raise NeuralvizError(f"{path.name} is a table. Use --paragraphs only with plain text.")
@@ -133,10 +126,35 @@ def embed(
 ) -> None:
     """Embed a saved corpus. Existing embeddings are reused."""
 
-    specs = _specs(method, option, model)
+    specs = corpus_specs(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
     _embed(store, found, specs, load_embedders(specs))
+
+
+@commands.command("import")
+def import_embeddings(
+    corpus: CorpusArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help=(
+                "Vectors computed elsewhere: a .npy array with one row per text, in the order of "
+                "the corpus, or a Parquet file with the columns `text` and `vector`."
+            )
+        ),
+    ],
+) -> None:
+    """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
+
+    store = CorpusStore()
+    found = find_corpus(store, corpus)
+    kept = import_vectors(store, found, read_vectors(Source.at(file)))
+    label = EmbedderSpec.from_json(kept.spec).label
+    say(
+        f"Imported {many(found.n_texts, 'embedding')} of {kept.dim:,} values as “{label}”. "
+        f'Use it with --method "{label}".'
+    )
 
 
 @commands.command("list")
@@ -146,7 +164,7 @@ def list_corpora(
     """List the saved corpora with their embedding methods and maps."""
 
     store = CorpusStore()
-    labels = _labels(store.vectors.embedders())
+    labels = embedder_labels(store.vectors.embedders())
     entries = [_entry(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
         typer.echo(json.dumps(entries, ensure_ascii=False, indent=2))
@@ -189,7 +207,7 @@ def export(
     found = find_corpus(store, corpus)
     kept, how = None, ""
     if method is not None:
-        spec = corpus_spec(method, option, model)
+        spec = corpus_spec(store, found, method, option, model)
         kept, how = (
             kept_embedder(store, found, spec),
             (f", with embeddings by {method_label(spec)}"),
@@ -226,92 +244,6 @@ def delete(
     say(f"Deleted “{found.name}”.")
 
 
-def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
-    """A corpus by its name or id.
-
-    Raises:
-        StoreError: there is none; when a file is called so, the message says how to keep it.
-    """
-    try:
-        return store.corpus(name_or_id)
-    except StoreError as error:
-        if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
-            raise
-        raise StoreError(
-            f"{error} {name_or_id} is a file or folder; add it first with `neuralviz corpus add`."
-        ) from error
-
-
-def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
-    """The kept embedder of a spec, of which every text of a corpus has a vector.
-
-    Raises:
-        NeuralvizError: a text has none.
-    """
-
-    (embedder,) = load_embedders([spec])
-    kept = store.vectors.of(embedder)
-    if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
-        labels = _labels(store.vectors.embedders())
-        complete = [
-            entry["method"]
-            for entry in _embedded_by(store, corpus, labels)
-            if entry["embedded"] == corpus.n_texts
-        ]
-        raise NeuralvizError(
-            (
-                f"“{corpus.name}” has no embeddings by “{method_label(spec)}” with these "
-                "options. Compute them with `neuralviz corpus embed`."
-            )
-            + f" Available: {'; '.join(complete)}. Choose one with --method and --option."
-            * bool(complete)
-        )
-    return kept
-
-
-def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
-    """Say so when learning the texts that have no vector yet will take minutes."""
-
-    keys = store.keys(corpus)
-    lacking, missing = [], np.zeros(len(keys), dtype=bool)
-    for embedder in embedders:
-        for part in embedder.parts:
-            kept = store.vectors.of(part)
-            has = np.zeros_like(missing) if kept is None else store.vectors.has(kept, keys)
-            if not has.all():
-                lacking.append(part)
-                missing |= ~has
-    if lacking:
-        warn_of_time(lacking, store.texts(corpus, np.flatnonzero(missing)))
-
-
-def embed_kept(
-    store: CorpusStore, corpus: Corpus, spec: EmbedderSpec, embedder: Embedder
-) -> EmbeddingEvent:
-    """Embed what has no vector yet, with a bar; the last event, which is complete.
-
-    Raises:
-        typer.Exit: Ctrl-C was pressed; what was finished is kept.
-    """
-
-    label = method_label(spec)
-    progress = None
-    try:
-        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder)) as run:
-            task = None
-            for progress in run:
-                if task is None:
-                    task = bars.add_task(label, total=progress.total)
-                bars.update(task, completed=progress.done, total=progress.total)
-    except KeyboardInterrupt as interrupt:
-        say("Stopped. Finished work is saved; run the same command again to resume.")
-        raise typer.Exit(INTERRUPTED) from interrupt
-    assert progress is not None
-    if progress.n_rose:
-        say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
-    return progress
-
-
 def _confirmed(question: str) -> bool:
     """Whether the answer is yes.
 
@@ -324,19 +256,6 @@ def _confirmed(question: str) -> bool:
         typer.echo(err=True)
         raise NeuralvizError("Nothing deleted: no answer. Use --yes to delete without asking.")
     return answer.strip().lower() in ("y", "yes")
-
-
-def corpus_spec(method: str, option: Sequence[str] | None, model: str | None) -> EmbedderSpec:
-    """How a kept corpus is embedded: fast, unless a precision is given."""
-    (spec,) = _specs([method], option, model)
-    return spec
-
-
-def _specs(
-    methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
-) -> tuple[EmbedderSpec, ...]:
-    typed = split_options(option or [])
-    return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
 
 
 def _embed(
@@ -355,31 +274,6 @@ def _embed(
         )
 
 
-def _labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
-    """By id, a name for each embedder, no two alike; the id of one that is not known here."""
-
-    specs: dict[str, EmbedderSpec] = {}
-    for kept in embedders:
-        with suppress(SettingsError):
-            specs[kept.id] = EmbedderSpec.from_json(kept.spec)
-    names = dict(zip(specs, method_labels(list(specs.values())), strict=True))
-    return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
-
-
-def _embedded_by(
-    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """What a corpus has vectors of: method, number of texts, length of the vectors."""
-    keys = store.keys(corpus)
-    found = []
-    for kept in store.vectors.embedders():
-        embedded = int(store.vectors.has(kept, keys).sum())
-        if embedded:
-            label = labels.get(kept.id, kept.id)
-            found.append({"method": label, "embedded": embedded, "dim": kept.dim})
-    return found
-
-
 def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": corpus.name,
@@ -388,7 +282,7 @@ def _entry(store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]) -> dic
         "different_texts": corpus.n_distinct,
         "created": corpus.created,
         "columns": [column.name for column in corpus.columns],
-        "embedders": _embedded_by(store, corpus, labels),
+        "embedders": embedded_by(store, corpus, labels),
         "maps": [
             {"method": labels.get(kept.embedder, kept.embedder)} | kept.settings.relevant()
             for kept in KeptMaps(store).of(corpus)

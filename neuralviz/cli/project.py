@@ -8,25 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neuralviz.cli.common import INTERRUPTED, say
-from neuralviz.cli.corpus import (
+from neuralviz.cli.kept import (
     CorpusArgument,
     OptionsOption,
     corpus_spec,
     embed_kept,
     find_corpus,
+    kept_embedder,
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.plots.corpus_map import drawn_rows, map_page
+from neuralviz.plots.corpus_map import drawn_rows
+from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import by_category, by_number, cluster_names
+from neuralviz.plots.standalone import About
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import check_destination, write_table, write_text
 from neuralviz.words import many
@@ -95,20 +99,23 @@ def project(
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
-    spec = corpus_spec(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
+    spec = corpus_spec(store, found, method, option, model)
     if colour is not None:
         found.column(colour)
     check_enough_texts(found)
-    (embedder,) = load_embedders([spec])
-    warn_of_missing(store, found, [embedder])
-    embedded = embed_kept(store, found, spec, embedder)
-    kept = _make_map(store, found, embedded.embedder, settings)
+    if spec.is_imported:
+        embedded_by = kept_embedder(store, found, spec)
+    else:
+        (embedder,) = load_embedders([spec])
+        warn_of_missing(store, found, [embedder])
+        embedded_by = embed_kept(store, found, spec, embedder).embedder
+    kept = _make_map(store, found, embedded_by, settings)
     for note in kept.notes:
         say(note)
     if as_page:
-        write_text(output, _page(store, found, kept, f"{found.name}, {method_label(spec)}", colour))
+        write_text(output, _page(store, found, kept, method_label(spec), colour))
     else:
         write_table(output, corpus_table(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)
@@ -142,25 +149,35 @@ def _make_map(
     return kept
 
 
-def _page(store: CorpusStore, corpus: Corpus, kept: KeptMap, title: str, colour: str | None) -> str:
+def _page(
+    store: CorpusStore, corpus: Corpus, kept: KeptMap, method: str, colour: str | None
+) -> str:
     """The map as a page that needs no network; of many texts a random sample."""
 
     coordinates, clusters = KeptMaps(store).points(kept)
-    if colour is None:
-        names = cluster_names(kept.cluster_words)
-        labels = [names[label] if label >= 0 else None for label in clusters.labels]
-        by = by_category("cluster", labels, missing="no cluster")
-    elif corpus.column(colour).kind == "number":
-        by = by_number(colour, store.labels(corpus, colour))
-    else:
-        by = by_category(colour, list(store.labels(corpus, colour)))
+    names = cluster_names(kept.cluster_words)
+    in_clusters = [names[label] if label >= 0 else None for label in clusters.labels]
+    colours = {"Clusters": by_category("cluster", in_clusters, missing="no cluster")}
+    for column in corpus.columns:
+        values = store.labels(corpus, column.name)
+        make = by_number if column.kind == "number" else by_category
+        colours[column.name] = make(column.name, values.tolist())
+    if colour is not None:
+        colours = {colour: colours[colour], **colours}
     n = corpus.n_texts
     rows = drawn_rows(n)
+    settings = {"corpus": f"{corpus.name}, {many(n, 'text')}", "method": method}
+    settings |= {name: str(value) for name, value in kept.settings.relevant().items()}
     if len(rows) < n:
-        coordinates, by = coordinates[rows], by.of(rows)
-        title = f"{title} ({len(rows):,} of {n:,} texts)"
+        settings["drawn"] = f"a random sample of {len(rows):,}"
         say(
             f"The map shows a random sample of {len(rows):,} of the {n:,} texts. Export "
             ".parquet, .csv or .jsonl for all of them."
         )
-    return map_page(coordinates, store.texts(corpus, rows), by, title=title)
+    one = PageMap(
+        method,
+        coordinates[rows],
+        {name: by.of(rows) for name, by in colours.items()},
+        tuple(zip(names, cluster_centres(coordinates, clusters), strict=True)),
+    )
+    return map_page([one], store.texts(corpus, rows), About(f"{corpus.name}, {method}", settings))

@@ -20,7 +20,7 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
     labels: list[str] = []
     for spec in specs:
         label = method_label(spec)
-        values = [value for part in spec.parts or (spec,) for value in _settings(part)]
+        values = [value for part in spec.singles for value in _settings(part)]
         if values and names.count(spec.method) > 1:
             differences = ", ".join(values)
             begun = f"{label[:-1]}, " if label.endswith(")") else f"{label} ("
@@ -31,7 +31,7 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
 
 def method_label(spec: EmbedderSpec) -> str:
     """The method's name, and how exactly it learns the texts where it does."""
-    return spec.method + f", {' and '.join(spec.precisions)}" * bool(spec.precisions)
+    return spec.label + f", {' and '.join(spec.precisions)}" * bool(spec.precisions)
 
 
 def spoken(labels: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import neuralviz.models
 from neuralviz.embedders.concatenated import ConcatenatedEmbedder
 from neuralviz.embedders.methods import METHODS, ModelKind
 from neuralviz.embedders.specs import EmbedderSpec, embedder_spec
+from neuralviz.errors import ModelError
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -59,11 +60,15 @@ def make_embedder(spec: EmbedderSpec | str, loaders: Loaders = LOADERS) -> Embed
         loaders: where models come from, by kind.
 
     Raises:
-        ModelError: a model cannot be had.
+        ModelError: a model cannot be had, or there is none: the vectors were imported.
         SettingsError: the values make no sense for the model.
     """
     if isinstance(spec, str):
         spec = embedder_spec(spec)
+    if spec.is_imported:
+        raise ModelError(
+            f"The vectors of “{spec.label}” were imported: there is no model to embed with."
+        )
     embedder: Embedder
     if spec.parts:
         embedder = ConcatenatedEmbedder([make_embedder(part, loaders) for part in spec.parts])

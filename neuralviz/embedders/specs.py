@@ -15,6 +15,7 @@ from neuralviz.micro_tuning.settings import check_numbers, is_fast
 from neuralviz.models.shared import ModelRef
 
 JOIN = "+"
+IMPORTED = "imported"  # no method: vectors that came in a file
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,21 @@ class EmbedderSpec:
     parts: tuple[EmbedderSpec, ...] = ()
 
     @property
+    def singles(self) -> tuple[EmbedderSpec, ...]:
+        """The methods that are concatenated; itself where it is one; none where it is a file's."""
+        return () if self.is_imported else self.parts or (self,)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether the vectors came in a file: there is no model to embed other texts with."""
+        return self.method == IMPORTED
+
+    @property
+    def label(self) -> str:
+        """The method's name, or that of the file its vectors came in."""
+        return f"file: {dict(self.options)['file']}" if self.is_imported else self.method
+
+    @property
     def learns(self) -> bool:
         """Whether a model is tuned on every text, which takes long."""
         return bool(self.precisions)
@@ -45,7 +61,7 @@ class EmbedderSpec:
         A tolerance is named where it is not the one that fast has by default.
         """
         found = []
-        for part in self.parts or (self,):
+        for part in self.singles:
             if any(option.name == "precision" for option in METHODS[part.method].options):
                 options = dict(part.options)
                 tolerance = options.get("tolerance")
@@ -80,9 +96,11 @@ class EmbedderSpec:
             spec = cls._from_list(json.loads(text))
         except (ValueError, TypeError) as error:
             raise SettingsError("Could not read a saved method.") from error
-        for part in spec.parts or (spec,):
+        for part in spec.singles:
             if part.method not in METHODS:
                 raise SettingsError(f"Unknown method “{part.method[:40]}”.")
+        if spec.is_imported and "file" not in dict(spec.options):
+            raise SettingsError("Could not read a saved method.")
         return spec
 
     def _as_list(self) -> list[Any]:
@@ -96,9 +114,19 @@ class EmbedderSpec:
         return cls(str(method), str(model_id), read, tuple(map(cls._from_list, parts)))
 
 
+def imported_spec(file: str, digest: str) -> EmbedderSpec:
+    """What stands for vectors that were imported.
+
+    Args:
+        file: name of the file.
+        digest: hash of texts and vectors.
+    """
+    return EmbedderSpec(IMPORTED, "", (("digest", digest), ("file", file)))
+
+
 def models_now(specs: Iterable[EmbedderSpec]) -> tuple[ModelRef, ...]:
     """The models that some methods need, each once, as their files are now."""
-    singles = [part for spec in specs for part in spec.parts or (spec,)]
+    singles = [part for spec in specs for part in spec.singles]
     return tuple(ModelRef.now(one) for one in dict.fromkeys(part.model_id for part in singles))
 
 

@@ -20,6 +20,7 @@ from neuralviz.maps.projection import STAGES, ProjectionEvent
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.importing import imported_embedder
 from neuralviz.store.vectors import embedder_ids
 from neuralviz.words import many
 
@@ -38,7 +39,22 @@ if TYPE_CHECKING:
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
+LEAST_MEASURED = 0.5  # seconds of work, before a rate is believed
 PLACERS = 2  # maps whose vectors are held in memory
+
+
+_seconds_per_text: dict[EmbedderSpec, float] = {}  # as measured last in this process
+
+
+def seconds_to_embed(spec: EmbedderSpec, n_texts: int) -> float | None:
+    """How long texts take by a method, as it took the last texts; None where none was measured."""
+    rate = _seconds_per_text.get(spec)
+    return None if rate is None else rate * n_texts
+
+
+def _keep_rate(spec: EmbedderSpec, seconds: float, n_texts: int) -> None:
+    if seconds >= LEAST_MEASURED and n_texts:
+        _seconds_per_text[spec] = seconds / n_texts
 
 
 @dataclass(frozen=True)
@@ -113,13 +129,21 @@ class MakeMaps(Task[MapEvent, Mapped]):
         corpus = store.corpus(self.corpus_id)
         check_enough_texts(corpus)
         for place, choice in enumerate(self.choices):
-            embedded = None
-            for embedded in embed_corpus(
-                store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
-            ):
-                yield MapEvent(place, embedded)
-            assert embedded is not None, "there is an event even when all texts are embedded"
-            project = partial(_project, store, self.corpus_id, embedded.embedder, choice.settings)
+            if choice.spec.is_imported:
+                embedder = imported_embedder(store, choice.spec)
+            else:
+                started, before = 0.0, None
+                for embedded in embed_corpus(
+                    store, corpus, choice.spec, loaders=LOADERS, should_stop=should_stop
+                ):
+                    embedder = embedded.embedder
+                    now = time.monotonic()
+                    if before is None:  # the model is loaded: from now on texts are embedded
+                        started, before = now, embedded.done
+                    else:
+                        _keep_rate(choice.spec, now - started, embedded.done - before)
+                    yield MapEvent(place, embedded)
+            project = partial(_project, store, self.corpus_id, embedder, choice.settings)
             for event in events_of(project, should_stop):
                 yield MapEvent(place, event)
 

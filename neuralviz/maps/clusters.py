@@ -111,6 +111,21 @@ def _hdbscan(points: np.ndarray, size: int) -> np.ndarray:
     ).fit_predict(points)
 
 
+def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
+    """[cluster, dimensions] the point of each cluster that is nearest to the median of its points.
+
+    Args:
+        coordinates: [text, dimensions] of a map.
+        clusters: on this map.
+    """
+    centres = np.zeros((clusters.n, coordinates.shape[1]), dtype=coordinates.dtype)
+    for cluster in range(clusters.n):
+        points = coordinates[clusters.labels == cluster]
+        distances = np.linalg.norm(points - np.median(points, axis=0), axis=1)
+        centres[cluster] = points[distances.argmin()]
+    return centres
+
+
 def name_clusters(
     texts: Sequence[str], clusters: Clusters, n_words: int = 4
 ) -> tuple[tuple[str, ...], ...]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
+NO_CLUSTER = -1
 AXES = ("x", "y", "z")
 OURS = ("id", "text", *AXES, "cluster", "first_loss", "last_loss", "vector")
 
@@ -31,8 +32,9 @@ def corpus_table(
     """A row a text, in the order of the corpus.
 
     The columns are ``id``, ``text``, the labels by their names (one that is named like a column of
-    ours gets ``label`` behind it), with a map ``x``, ``y`` (``z``) and ``cluster`` (-1 is none),
-    with an embedder ``vector``, and ``first_loss`` and ``last_loss`` where texts were learnt.
+    ours gets ``label`` behind it), with a map ``x``, ``y`` (``z``) and ``cluster`` (from 1, the
+    largest first, as on the page; -1 is none), with an embedder ``vector``, and ``first_loss`` and
+    ``last_loss`` where texts were learnt.
 
     Args:
         store: that keeps the corpus.
@@ -59,7 +61,8 @@ def corpus_table(
     if kept is not None:
         coordinates, clusters = KeptMaps(store).points(kept)
         columns |= dict(zip(AXES, map(pa.array, coordinates.T), strict=False))
-        columns["cluster"] = pa.array(clusters.labels)
+        labels = clusters.labels
+        columns["cluster"] = pa.array(np.where(labels >= 0, labels + 1, NO_CLUSTER), pa.int32())
     if embedder is not None:
         keys = store.keys(corpus)
         loss = store.vectors.losses(embedder, keys)

@@ -10,29 +10,25 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, SYMBOLS, PointColour
-from neuralviz.plots.standalone import standalone_html
-from neuralviz.plots.theme import (
-    BLUE,
-    SIGNED_POINTS,
-    SMALL_FONT_SIZE,
-    YELLOW,
-    escape,
-    shorten,
-    symmetric_range,
-)
-from neuralviz.words import many
+from neuralviz.plots import map_marks
+from neuralviz.plots.map_marks import places, two_lines
+from neuralviz.plots.point_colours import GREY, PointColour, cluster_label
+from neuralviz.plots.point_groups import PointGroup, point_groups
+from neuralviz.plots.theme import escape, shorten
 
-SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 MOST_DRAWN = 50_000  # points of a map
+STAGE_SCALE, STAGE_NAME = 1.9, 24  # of text on the stage; px, of names on the map
+MOST_NAMED = 30  # clusters on a map: more names hide its points
 FADED = 0.12  # opacity of what is not selected
-HOVERED_CHARACTERS = 60  # of a line
-_NAME_CHARACTERS = 16
+LEFT_OUT = 0.25  # opacity of what a filter leaves out
 _ENTRY_WIDTH = 118  # px of a name in the legend
-_HOVERED_NAME = 40
+_ENTRY_HEIGHT, _SYMBOL_WIDTH = 22, 45  # px, in the legend
+_HIGHEST_LEGEND = 156  # px: more entries are scrolled
+_BAR_HEIGHT = 66  # px, of a colour bar with its name
 _TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
+_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 40))  # px, for which the legend is measured
 
 
 def drawn_rows(n: int) -> np.ndarray:
@@ -49,12 +45,16 @@ class Standout:
     Attributes:
         selected: row numbers; the other points fade. None where nothing is selected.
         highlighted: row number of the point with a ring.
+        near: [neighbour, 2 or 3] coordinates to which lines go from the highlighted point.
         placed: new sentences and their [2 or 3] coordinates.
+        names: of clusters and their [2 or 3] coordinates, the largest first.
     """
 
     selected: np.ndarray | None = None
     highlighted: int | None = None
+    near: np.ndarray | None = None
     placed: Sequence[tuple[str, np.ndarray]] = ()
+    names: Sequence[tuple[str, np.ndarray]] = ()
 
 
 NO_STANDOUT = Standout()
@@ -68,6 +68,7 @@ def map_figure(
     title: str,
     standout: Standout = NO_STANDOUT,
     texts: Sequence[str] | None = None,
+    within: np.ndarray | None = None,
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,
 ) -> go.Figure:
@@ -82,40 +83,103 @@ def map_figure(
         title: of the figure; escaped here.
         standout: what is selected, highlighted and placed.
         texts: [text] shown where one points at them; for corpora small enough to be sent whole.
+        within: [text] whether a filter lets them through; the others are pale, and nothing can be
+            done with them. None where there is no filter.
         axes: names of the axes where they mean something.
         uirevision: zoom is kept while it stays the same.
     """
     points = np.asarray(coordinates, dtype=np.float32)
+    everything = points
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
-    selected, highlighted, placed = standout.selected, standout.highlighted, standout.placed
-    chosen = None if selected is None else np.isin(rows, selected)
     figure = go.Figure()
-    for group in _groups(colour, len(rows), flat, bool(axes)):
+    if within is not None:
+        figure.add_trace(_left_out(points[~within], len(rows)))
+        points, rows = points[within], rows[within]
+        colour = None if colour is None else colour.of(np.flatnonzero(within))
+        texts = None if texts is None else [texts[i] for i in np.flatnonzero(within).tolist()]
+    chosen = None if standout.selected is None else np.isin(rows, standout.selected)
+    for group in point_groups(colour, len(rows), flat, bool(axes)):
         figure.add_traces(list(_traces(group, points, rows, texts, chosen)))
-    if highlighted is not None and (rows == highlighted).any():
-        figure.add_trace(_ring(points[rows == highlighted][0]))
-    if placed:
-        at = np.array([place for _, place in placed], dtype=np.float32)
-        figure.add_trace(_stars(placed, at))
-        labels = _star_labels(placed, at, points)
-        figure.update_layout({"annotations" if flat else "scene_annotations": labels})
+    _add_marks(figure, standout, points[rows == standout.highlighted], everything)
     figure.update_layout(title=escape(shorten(title, _TITLE_CHARACTERS)), uirevision=uirevision)
     _lay_out(figure, colour, flat, axes)
     return figure
 
 
-def map_page(
-    coordinates: np.ndarray, texts: Sequence[str], colour: PointColour, *, title: str
-) -> str:
-    """A page with a map that needs no network; texts are read by pointing at them.
+def _left_out(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
+    """Points that a filter leaves out, of ``n`` points."""
+    size, _ = marker_look(n)
+    look = {
+        **places(points),
+        "mode": "markers",
+        "marker": {"color": GREY, "opacity": LEFT_OUT, "size": 0.7 * size},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+    return go.Scattergl(look) if points.shape[1] == 2 else go.Scatter3d(look)
+
+
+def _add_marks(
+    figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
+) -> None:
+    """Lines, ring, stars and names, on top of the points.
 
     Args:
-        coordinates, colour, title: as of `map_figure`.
-        texts: [text], of which the page holds the beginnings.
+        figure: with the points.
+        standout: what is marked.
+        highlighted: [0 or 1, 2 or 3] the point with a ring.
+        points: [text, 2 or 3] all of them.
     """
-    rows = np.arange(len(coordinates))
-    return standalone_html(map_figure(coordinates, rows, colour, title=title, texts=texts))
+    flat = points.shape[1] == 2
+    for point in highlighted:
+        if standout.near is not None:
+            figure.add_trace(map_marks.lines(point, standout.near))
+        figure.add_trace(map_marks.ring(point))
+    labels: list[dict[str, Any]] = []
+    if standout.names and len(points):
+        names, at = zip(*standout.names[:MOST_NAMED], strict=True)
+        labels = map_marks.name_labels(list(map(cluster_label, names)), np.stack(at), points)
+    if standout.placed:
+        at = np.array([place for _, place in standout.placed], dtype=np.float32)
+        figure.add_trace(map_marks.stars(standout.placed, at))
+        labels += map_marks.star_labels(standout.placed, at, points)
+    if labels:
+        figure.update_layout({"annotations" if flat else "scene_annotations": labels})
+
+
+def even_out(figures: Sequence[go.Figure]) -> None:
+    """Give maps that stand side by side frames of one height, in place, whatever is below them."""
+    if not figures:
+        return
+    least = max(figure.layout.meta["from_width"][0][0] for figure in figures)
+    below = [
+        [width, {"margin.b": max(_room_below(figure, width) for figure in figures)}]
+        for width in _WIDTHS
+    ]
+    for figure in figures:
+        (_, title), (wide, legend) = figure.layout.meta["from_width"]
+        widths = [*below, [least, title], [wide, legend]]
+        figure.update_layout(meta={**figure.layout.meta, "from_width": widths})
+
+
+def _room_below(figure: go.Figure, width: int) -> int:
+    """px that legend, colour bar and names of axes take below the frame of a map.
+
+    Args:
+        figure: of `map_figure`.
+        width: of the figure, px.
+    """
+    room = 20
+    if figure.layout.xaxis.title.text:
+        room += 36
+    if any(trace.marker.showscale for trace in figure.data if trace.mode == "markers"):
+        room += _BAR_HEIGHT
+    n_entries = sum(bool(trace.showlegend) for trace in figure.data)
+    if n_entries and width < _BESIDE_WIDTH:
+        columns = max(1, width // (int(figure.layout.legend.entrywidth) + _SYMBOL_WIDTH))
+        room += min(_ENTRY_HEIGHT * -(-n_entries // columns), _HIGHEST_LEGEND)
+    return room
 
 
 def marker_look(n: int) -> tuple[float, float]:
@@ -125,94 +189,8 @@ def marker_look(n: int) -> tuple[float, float]:
     return round(size, 1), round(float(np.clip(1.15 - 0.05 * math.log(n), 0.6, 0.9)), 2)
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Points that look alike: where they are among all, and what sets their trace apart."""
-
-    at: np.ndarray
-    trace: dict[str, Any]
-    marker: dict[str, Any]
-    values: np.ndarray | None = None  # [text], of all texts
-
-
-def _groups(colour: PointColour | None, n: int, flat: bool, axes: bool) -> Iterator[_Group]:
-    """The groups with points, in the order in which they are drawn: the last ones lie on top."""
-    every = np.arange(n)
-    if colour is None:
-        yield _Group(every, {"showlegend": False}, {"color": BLUE})
-    elif colour.values is not None:
-        yield from _number_groups(colour, colour.values, axes)
-    else:
-        yield from _category_groups(colour, flat)
-
-
-def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[_Group]:
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
-    is_finite = np.isfinite(values)
-    if not is_finite.all():
-        trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
-        yield _Group(np.flatnonzero(~is_finite), trace, {"color": GREY})
-    says = f"{name}: %{{marker.color:{colour.number_format}}}"
-    trace = {"hovertemplate": says, "showlegend": False}
-    marker = {"showscale": True, **_scale_of(colour, values, axes)}
-    yield _Group(np.flatnonzero(is_finite), trace, marker, values)
-
-
-def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
-    """Range, colours and colour bar of numbers, for a marker."""
-    finite = values[np.isfinite(values)]
-    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
-    if low == high and len(finite):
-        low, high = float(finite.min()), float(finite.max())
-    signed = low < 0 < high
-    if signed:
-        low, high = symmetric_range([low, high])
-    return {
-        "cmin": low,
-        "cmax": high,
-        **({"colorscale": SIGNED_POINTS} if signed else {}),
-        "colorbar": {
-            "title": {"text": escape(shorten(colour.name, 40)), "side": "top"},
-            "orientation": "h",
-            "x": 0,
-            "xanchor": "left",
-            "y": -0.1 if axes else 0,  # below the name of an axis
-            "yanchor": "top",
-            "len": 1,
-            "nticks": 6,
-            "tickformat": colour.number_format,
-        },
-    }
-
-
-def _category_groups(colour: PointColour, flat: bool) -> Iterator[_Group]:
-    assert colour.codes is not None
-    symbols = SYMBOLS if flat else SYMBOLS_3D
-    n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
-    grey = [
-        (colour.codes < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, many(n_others, "other"), 2000),
-    ]
-    for which, name, rank in grey:
-        if which.any():
-            trace = {"name": name, "legendrank": rank}
-            yield _Group(np.flatnonzero(which), trace, {"color": GREY})
-    name = _in_template(shorten(colour.name, _HOVERED_NAME))
-    for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
-        at = np.flatnonzero(colour.codes == code)
-        trace = {
-            "name": escape(shorten(category, _NAME_CHARACTERS)),
-            "legendrank": 1000 + code,
-            "hovertemplate": f"{name}: {_in_template(shorten(category, _HOVERED_NAME))}",
-        }
-        look = code // len(COLOURS)
-        marker = {"color": COLOURS[code % len(COLOURS)], "symbol": symbols[look]}
-        if len(at):
-            yield _Group(at, trace, marker)
-
-
 def _traces(
-    group: _Group,
+    group: PointGroup,
     points: np.ndarray,
     rows: np.ndarray,
     texts: Sequence[str] | None,
@@ -234,7 +212,7 @@ def _traces(
         trace: dict[str, Any] = {
             "showlegend": True,
             **group.trace,
-            **_places(points[at]),
+            **places(points[at]),
             "mode": "markers",
             "marker": marker,
             "customdata": rows[at],
@@ -243,7 +221,7 @@ def _traces(
             trace["showlegend"] = marker["showscale"] = False  # both parts share one
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
-        _add_hover(trace, None if texts is None else [_two_lines(texts[i]) for i in at])
+        _add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in at])
         if flat and chosen is not None:
             # a list: plotly.js does not read this one as a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[at]).tolist()
@@ -260,82 +238,6 @@ def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
         trace["hovertemplate"] = f"{says}<extra></extra>"
     else:
         trace["hoverinfo"] = "none"  # the events come all the same
-
-
-def _two_lines(text: str, width: int = HOVERED_CHARACTERS) -> str:
-    """The beginning of a user's text, safe in a figure."""
-    line = shorten(text, 2 * width)
-    if len(line) <= width:
-        return escape(line)
-    cut = line.rfind(" ", 0, width + 1)
-    cut = width if cut < 1 else cut
-    return f"{escape(line[:cut])}<br>{escape(shorten(line[cut:], width))}"
-
-
-def _in_template(name: str) -> str:
-    """A user's name within a hover template, where ``%{`` begins a variable."""
-    return escape(name).replace("%", "&#37;")
-
-
-def _places(points: np.ndarray) -> dict[str, np.ndarray]:
-    return {axis: points[:, i] for i, axis in enumerate("xyz"[: points.shape[1]])}
-
-
-def _ring(point: np.ndarray) -> go.Scattergl | go.Scatter3d:
-    """A dark ring within a light one, seen on any ground."""
-    flat = len(point) == 2
-    ring = {
-        **_places(np.stack([point, point])),
-        "mode": "markers",
-        "marker": {
-            "symbol": "circle-open",
-            "size": [22, 22] if flat else [20, 15],
-            "color": ["#FFFFFF", "#000000"],
-            "line": {"width": [7, 3] if flat else 3},
-        },
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    return go.Scattergl(ring) if flat else go.Scatter3d(ring)
-
-
-def _stars(placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray) -> go.Scattergl | go.Scatter3d:
-    flat = at.shape[1] == 2
-    stars = {
-        **_places(at),
-        "mode": "markers",
-        "marker": {
-            "symbol": "star" if flat else "diamond",
-            "size": 20 if flat else 9,
-            "color": YELLOW,
-            "line": {"color": "#000000", "width": 1.5},
-        },
-        "text": [_two_lines(text) for text, _ in placed],
-        "hovertemplate": "%{text}<extra></extra>",
-        "showlegend": False,
-    }
-    return go.Scattergl(stars) if flat else go.Scatter3d(stars)
-
-
-def _star_labels(
-    placed: Sequence[tuple[str, np.ndarray]], at: np.ndarray, points: np.ndarray
-) -> list[dict[str, Any]]:
-    """How each new sentence begins, on the side of its star where there is room."""
-    everything = np.concatenate([points, at])[:, :2]
-    low, high = everything.min(axis=0), everything.max(axis=0)
-    thirds = np.clip(3 * (at[:, :2] - low) / np.maximum(high - low, 1e-9), 0, 2).astype(int)
-    return [
-        {
-            **dict(zip("xyz", place.tolist(), strict=False)),
-            "text": f"<b>{_two_lines(shorten(text, 32), 18)}</b>",
-            "font": {"size": SMALL_FONT_SIZE, "shadow": "auto"},
-            "showarrow": False,
-            "xanchor": ("left", "center", "right")[across],
-            "yanchor": "top" if up == 2 else "bottom",
-            "yshift": -10 if up == 2 else 10,
-        }
-        for (text, _), place, (across, up) in zip(placed, at, thirds, strict=True)
-    ]
 
 
 def _lay_out(
@@ -387,6 +289,16 @@ def _lay_out(
             "from_width": [
                 [least, {"title.pad.t": 8, "margin.t": 42}],
                 [_BESIDE_WIDTH, beside],
-            ]
+            ],
+            "stage": _on_stage(figure, min(_ENTRY_WIDTH, 9 * longest)),
         },
     )
+
+
+def _on_stage(figure: go.Figure, entry_width: int) -> dict[str, float]:
+    """What is larger on the stage, where all other text is."""
+    names = range(len(figure.layout.annotations))
+    return {
+        "legend.entrywidth": round(STAGE_SCALE * entry_width),
+        **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
+    }

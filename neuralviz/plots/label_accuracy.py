@@ -86,7 +86,7 @@ def accuracy_figure(
             "range": [-0.5, len(columns) - 0.5],
             "showgrid": False,
         },
-        yaxis={"title": "accuracy, %", "range": [0, 100]},
+        yaxis={"title": "accuracy (higher is better)", "range": [0, 100], "ticksuffix": "%"},
         barmode="group",
         bargap=0.2,
         showlegend=True,

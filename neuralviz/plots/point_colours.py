@@ -8,13 +8,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuralviz.plots.theme import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from neuralviz.plots.theme import (
+    BLUE,
+    GREEN,
+    LAYER_COLOURS,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    shorten,
+)
 from neuralviz.reading.cells import cell_text, finite_number
 
-COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY)  # those seen on light and on dark pages
+# Those seen on light and on dark pages, those that are told apart best first.
+COLOURS = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, *LAYER_COLOURS)
 SYMBOLS = ("circle", "diamond", "square", "x")
-MAX_CATEGORIES = len(COLOURS) * len(SYMBOLS)
+PER_SYMBOL = 6  # categories with one symbol: up to 12 have a colour of their own, and half of them
+MAX_CATEGORIES = PER_SYMBOL * len(SYMBOLS)  # another symbol, too
 GREY = "#9A9FA5"
+LABEL_CHARACTERS = 18
 EXACT_IN_FLOAT32 = 2**24  # larger whole numbers, such as times, run together
 
 
@@ -49,6 +61,18 @@ def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(
         f"{number} {', '.join(words[:2])}".strip() for number, words in enumerate(cluster_words, 1)
     )
+
+
+def cluster_label(name: str) -> str:
+    """A cluster's name, short enough to stand on a map."""
+    if len(name) > LABEL_CHARACTERS:
+        name = name.partition(",")[0]
+    return shorten(name, LABEL_CHARACTERS)
+
+
+def category_look(code: int, symbols: Sequence[str] = SYMBOLS) -> tuple[str, str]:
+    """Colour and symbol of a category, no two alike."""
+    return COLOURS[code % len(COLOURS)], symbols[code // PER_SYMBOL]
 
 
 def by_category(name: str, labels: Sequence[object], missing: str = "no value") -> PointColour:

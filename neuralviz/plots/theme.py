@@ -25,7 +25,7 @@ SKY = "#56B4E9"
 YELLOW = "#F0E442"
 BLACK = "#000000"
 _METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
-_METHOD_COLOURS |= {"gradient": "#B3A100"}
+_METHOD_COLOURS |= {"gradient": "#B3A100", "file": "#5B7F95"}  # file: imported vectors
 _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
 OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
 
@@ -161,7 +161,7 @@ def method_colour(label: str) -> str:
     """The one colour of a method, by its label: a name, with or without settings behind it.
 
     Neural embeddings and predictions of tuned models are vermillion, pooled vectors blue, SBERT-WK
-    green, concatenated methods purple.
+    green, concatenated methods purple, imported vectors (``file: NAME``) slate.
     """
     name = _END_OF_NAME.split(label.lower(), maxsplit=1)[0]
     return PURPLE if "+" in name else _METHOD_COLOURS.get(name, VERMILLION)

@@ -13,6 +13,8 @@ from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from neuralviz.embedders import EmbedderSpec
     from neuralviz.embedders.methods import Option
 
@@ -36,6 +38,7 @@ def choose_method(
     first: str,
     *,
     optional: bool = False,
+    more: Mapping[str, EmbedderSpec] | None = None,
 ) -> EmbedderSpec | None:
     """A method with its settings and its model; a link brings all of it back.
 
@@ -46,6 +49,8 @@ def choose_method(
         label: of the method.
         first: the method at the start.
         optional: whether ``none`` can be chosen.
+        more: what can be chosen beside the methods, as it is. Then ``first`` is the first of all,
+            so that the session may choose it anew.
 
     Returns:
         What was chosen; None for ``none``.
@@ -56,6 +61,8 @@ def choose_method(
     options = [*METHODS, *JOINED]
     if optional:
         options.insert(0, NOTHING)
+    if more is not None:
+        options = list(dict.fromkeys([first, *options, *more]))
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False)
     method = row.selectbox(
         label,
@@ -68,6 +75,8 @@ def choose_method(
     )
     if not method or method == NOTHING:
         return None
+    if more and method in more:
+        return more[method]
     parts = embedder_spec(method).parts or (embedder_spec(method),)
     typed = {}
     with row.popover("", icon=":material/tune:", help="Settings", key=f"{key}-settings"):

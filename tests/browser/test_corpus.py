@@ -8,10 +8,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 from pyarrow import parquet
 
+from neuralviz.plots.corpus_map import FADED
+from neuralviz.plots.map_page import PageMap, map_page
+from neuralviz.plots.point_colours import by_category, by_number
+from neuralviz.plots.standalone import About
 from tests.support.app import LOOKS, look, looks, problems, settled
 
 if TYPE_CHECKING:
@@ -114,7 +119,6 @@ def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, addr
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     settled(page)
     assert problems(page) == []
-    panel(page, "k-NN accuracy").click()
     page.locator("[aria-label='10-NN accuracy'] .main-svg").first.wait_for()
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
@@ -141,8 +145,8 @@ def test_two_maps_of_one_corpus_fit_and_a_lasso_selects_on_both(page: Page, addr
     ]
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == n
-    path = download(page, "Download (CSV)")
-    kept = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
+    path = download(page, "Selected texts (CSV)")
+    kept = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
     assert len(kept) == n
     page.get_by_role("button", name="Clear").click()
     expect(page.get_by_text("Nothing is selected")).to_be_visible()
@@ -173,7 +177,7 @@ def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")
     page.get_by_text("Neighbours of “Tonight the moons").wait_for(timeout=3 * MINUTE)
-    stars = "f => f._fullData.filter(t => t.marker.symbol === 'star').map(t => [t.x[0], t.y[0]])"
+    stars = "f => f._fullData.filter(t => t.marker?.symbol === 'star').map(t => [t.x[0], t.y[0]])"
     page.wait_for_function(f'({stars})(document.querySelector("{MEAN}")).length === 1')
     ((x, y),) = page.locator(MEAN).evaluate(stars)
     near = page.locator(MEAN).evaluate(
@@ -223,7 +227,7 @@ def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
     assert "'=1+1" in points
     assert "'=place" in points.splitlines()[0]
     html = download(page, "Figure (HTML)").read_text("utf-8")
-    assert "Plotly.newPlot" in html
+    assert '<input id="search"' in html
     page.goto("about:blank")
     page.goto(link)
     page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
@@ -256,3 +260,28 @@ def stop_keeps_what_is_embedded(page: Page) -> None:
     said = page.get_by_text(re.compile(r"Stopped\. \d+ of 120 different texts are embedded"))
     said.wait_for(timeout=MINUTE)
     expect(page.get_by_role("button", name=re.compile("Make the"))).to_be_visible()
+
+
+def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
+    texts = [f"text {i} about {'rain' if i % 3 else 'SNOW <b>&'}" for i in range(30)]
+    colours = {
+        "<b>kind": by_category("kind", ["a", "b", "</script>"] * 10),
+        "number": by_number("number", range(30)),
+    }
+    draw = np.random.default_rng(0)
+    maps = [PageMap(f"map {d}", draw.normal(size=(30, d)), colours) for d in (2, 3)]
+    page.goto("about:blank")
+    page.set_content(map_page(maps, texts, About("A corpus", {"n": "30"})))
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 2")
+    data = "place => document.getElementById(`map-${place}`).data"
+    page.get_by_label("Search").fill("snow <b>")
+    expect(page.get_by_text("10 texts", exact=True)).to_be_visible()
+    flat = page.evaluate(f"({data})(0).map(t => t.selectedpoints.map(i => t.text[i]))")
+    assert sum(map(len, flat)) == 10
+    assert all("SNOW &lt;b&gt;&amp;" in text for found in flat for text in found)
+    in_space = page.evaluate(f"({data})(1).map(t => [t.marker.opacity, t.x.length])")
+    assert sum(n for opacity, n in in_space if opacity == FADED) == 20
+    page.get_by_label("Colour by").first.select_option("number")
+    assert sorted(page.evaluate(f"({data})(0)[0].marker.color")) == list(range(30))
+    page.get_by_label("Search").fill("")
+    assert page.evaluate(f"({data})(0).every(t => t.selectedpoints === undefined)")

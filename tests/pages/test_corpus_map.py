@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec
+from neuralviz.jobs import mapping
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapEvent
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -21,8 +24,10 @@ from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models import export_model, shared
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
 from neuralviz.ui.corpus import main
@@ -34,6 +39,8 @@ from neuralviz.ui.corpus.kept import (
     find_saved,
     n_embedded,
 )
+from neuralviz.ui.corpus.lists import LIST_HEIGHT, table_height
+from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
 from tests.support.waiting import wait_until
 
@@ -232,8 +239,8 @@ def test_words_select_and_colours_change(visited: CorpusStore):
     assert "containing “telescope”" in said(page)
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
-    for option in list(page.selectbox(key="colour").options):
-        page.selectbox(key="colour").set_value(option).run()
+    for option in list(page.selectbox(key="colour-a").options):
+        page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
     page.text_input(key="corpus-search").set_value("").run()
     assert "corpus-selected" not in page.session_state
@@ -364,7 +371,7 @@ def test_a_map_by_a_folder_that_is_not_loaded_may_be_outdated(
     assert find_saved(corpus, choice) == Saved(kept, False, False, (embedder,))
     shared._models.clear()
     assert find_saved(corpus, choice) == Saved(kept, False, True, (embedder,))
-    monkeypatch.setattr(main, "choose_maps", lambda: (choice,))
+    monkeypatch.setattr(main, "choose_maps", lambda _: (Place("a", choice, st.container()),))
     assert "the model is not loaded. If its files have changed" in said(opened())
 
 
@@ -430,3 +437,102 @@ def test_what_was_left_out_is_said_where_no_text_is_left(visited: CorpusStore) -
     assert not page.exception
     assert "Skipped 1 text with more than 1,000,000 characters" in said(page)
     assert not any(one.label.startswith("Save") for one in page.button)
+
+
+def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) -> None:
+    page = AppTest.from_file(PAGE, default_timeout=90).run()
+    assert page.selectbox(key="colour-a").value == "label:topic"
+    assert page.selectbox(key="colour-b").value == "label:form"
+    assert (
+        "**mean** sorts texts better by topic, **neural, fast** by form: the ten nearest texts "
+        "point to the right topic for **93%** of texts against 42% and to the right form for "
+        "**80%** against 57%."
+    ) in said(page)
+    page.selectbox(key="map-a").set_value("cls").run()  # there is no such map yet
+    assert page.selectbox(key="colour-b").value == "label:form"
+    one = opened()
+    assert "By **mean**, the ten nearest texts point to the right topic for **93%**" in said(one)
+    assert "Always saying the most frequent one would be right for 10% and 17%." in said(one)
+
+
+def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:
+    (corpus,) = visited.corpora()
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params[f"only-0-{corpus.id}"] = "music"
+    page.run()
+    assert not page.exception
+    assert "Showing 48 of 480 texts: topic is music." in said(page).replace("\\", "")
+    (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
+    assert set(table["topic"]) == {"music"}
+    assert len(table) == 48
+    page.slider(key=f"only-2-{corpus.id}").set_range(11, 14).run()
+    shown = re.search(r"Showing (\d+) of .*is music, and words is 11 to 14", said(page))
+    assert 0 < int(shown[1]) < 48
+    page.text_input(key="corpus-search").set_value(" ").run()
+    page.text_input(key="corpus-search").set_value("e").run()
+    assert f"{shown[1]} texts containing" in said(page)
+
+
+def test_a_table_has_no_empty_rows() -> None:
+    assert table_height(3) < table_height(4) < LIST_HEIGHT
+    assert table_height(500) == LIST_HEIGHT
+
+
+def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
+    visited: CorpusStore,
+) -> None:
+    corpus = visited.add("mine", ReadTexts(TEXTS))
+    vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
+    kept = import_vectors(visited, corpus, ReadVectors("my file.npy", vectors))
+    spec = EmbedderSpec.from_json(kept.spec)
+    make_map(visited, corpus, kept, ProjectionSettings("pca"))
+    page = with_pca(opened())
+    assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
+    assert has_map(page)
+    assert not page.warning
+    page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    page.text_input(key="corpus-search").set_value("A sentence.").run()
+    assert "A new sentence cannot be placed on the map by “file" in said(page)
+    (example,) = (one for one in visited.corpora() if one.name == NAME)
+    page.selectbox(key="corpus").set_value(example.id).run()
+    assert not page.exception
+    assert not page.warning
+    assert page.selectbox(key="map-a").value == "mean"  # another corpus's file is not asked for
+
+
+def test_import_without_a_file_and_delete_without_a_tick_say_what_is_missing(
+    visited: CorpusStore,
+) -> None:
+    page = opened()
+    page.button(key="corpus-import").click().run()
+    assert "Choose a .npy or .parquet file first." in said(page)
+    page.button(key="corpus-delete").click().run()
+    assert "Tick the box above first." in said(page)
+    assert len(visited.corpora()) == 1
+
+
+def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
+    visited: CorpusStore, monkeypatch
+) -> None:
+    monkeypatch.setattr(mapping, "_seconds_per_text", {})
+    corpus = visited.add("mine", ReadTexts(TEXTS))
+    page = opened()
+    page.selectbox(key="map-a").set_value("neural").run()
+    page.text_input(key="map-a-neural-epochs").set_value("1").run()
+    texts = f"neural, fast: {len(TEXTS)} different texts; "
+    assert texts + "the time left is shown once the first" in said(page).replace("\\", "")
+    monkeypatch.setattr(mapping, "LEAST_MEASURED", 0.0)
+    spec = embedder_spec("neural", {"epochs": "1"}, defaults=FOR_CORPORA)
+    task = MakeMaps.now(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
+    list(task.events(lambda: False))
+    assert (
+        0
+        < mapping.seconds_to_embed(spec, 10)
+        == pytest.approx(10 * mapping._seconds_per_text[spec])
+    )
+    mapping._seconds_per_text[spec] = 4.0
+    visited.add("more", ReadTexts(tuple(f"{text} Again." for text in TEXTS)))
+    page = opened()
+    page.selectbox(key="map-a").set_value("neural").run()
+    page.text_input(key="map-a-neural-epochs").set_value("1").run()
+    assert f"{texts}about 72 s" in said(page).replace("\\", "")

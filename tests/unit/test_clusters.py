@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import SettingsError
-from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
+from neuralviz.maps.clusters import Clusters, cluster_centres, find_clusters, name_clusters
 
 TOPICS = {
     "garden": "tomatoes seeds soil compost watering roses spade greenhouse".split(),
@@ -129,3 +129,9 @@ def test_words_of_any_script_name_a_cluster_and_texts_without_words_none():
     clusters = Clusters(np.repeat(np.arange(5), 2).astype(np.int32), 5, 2)
     names = name_clusters([text for group in groups for text in group], clusters)
     assert names == (("океан",), ("猫咪",), (), ("हिन्दी",), ("eau",))
+
+
+def test_the_centre_of_a_cluster_is_one_of_its_points():
+    coordinates = np.array([[0, 0], [1, 0], [9, 0], [5, 5], [5, 6], [7, 7], [50, 50]], float)
+    clusters = Clusters(np.array([0, 0, 0, 1, 1, 1, -1], dtype=np.int32), 2, 2)
+    np.testing.assert_array_equal(cluster_centres(coordinates, clusters), [[1, 0], [5, 6]])

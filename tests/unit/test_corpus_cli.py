@@ -257,10 +257,11 @@ def test_a_page_of_very_many_texts_shows_a_sample_and_says_so(
     done(run("corpus", "add", "rows.csv"))
     said = done(run("project", "rows.csv", "-o", "map.html", "--colour", "topic", *PCA))
     assert "The map shows a random sample of 4 of the 6 texts" in said
-    figure = Path("map.html").read_text("utf-8").rpartition("Plotly.newPlot")[2]
+    page = Path("map.html").read_text("utf-8")
+    data = page.partition('<script id="data"')[2]
     words = ("river", "Bread", "a word", "Snow", "choir", "bakery")
-    assert sum(word in figure for word in words) == 4
-    assert "4 of 6 texts" in figure
+    assert sum(word in data for word in words) == 4
+    assert "<dt>drawn</dt><dd>a random sample of 4</dd>" in page
 
 
 def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
@@ -353,3 +354,25 @@ def test_what_a_newer_version_kept_is_left_alone(run: Callable[..., Result]):
         result = run(*words)
         assert result.exit_code == 2
         assert "saved by a newer version of neuralviz" in result.stderr
+
+
+def test_imported_vectors_are_projected_exported_and_listed(run: Callable[..., Result]):
+    done(run("corpus", "add", "rows.csv"))
+    np.save("mine.npy", np.random.default_rng(0).normal(size=(6, 4)))
+    said = done(run("corpus", "import", "rows.csv", "mine.npy"))
+    assert "Imported 6 embeddings of 4 values as “file: mine.npy”." in said
+    assert "file: mine.npy" in run("corpus", "list", "--json").stdout
+    method = ("--method", "file: mine.npy")
+    done(run("project", "rows.csv", "-o", "map.html", *method, *PCA))
+    assert "<dt>method</dt><dd>file: mine.npy</dd>" in Path("map.html").read_text("utf-8")
+    done(run("corpus", "export", "rows.csv", "-o", "out.parquet", *method))
+    np.testing.assert_allclose(
+        parquet.read_table("out.parquet")["vector"].to_pylist(), np.load("mine.npy"), rtol=1e-6
+    )
+    assert "6 embeddings" in done(run("corpus", "import", "rows.csv", "out.parquet"))
+    unknown = run("project", "rows.csv", "-o", "map.html", "--method", "file: x.npy", *PCA)
+    assert unknown.exit_code == 2
+    assert "Imported: file: mine.npy; file: out.parquet." in unknown.stderr
+    np.save("short.npy", np.ones((5, 4)))
+    short = run("corpus", "import", "rows.csv", "short.npy")
+    assert "short.npy has 5 rows, but “rows.csv” has 6 texts." in short.stderr

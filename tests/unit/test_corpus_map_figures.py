@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from plotly.offline import get_plotlyjs
 
-from neuralviz.plots.corpus_map import FADED, Standout, map_figure, marker_look
+from neuralviz.plots.corpus_map import (
+    FADED,
+    MOST_NAMED,
+    Standout,
+    even_out,
+    map_figure,
+    marker_look,
+)
 from neuralviz.plots.label_accuracy import accuracy_figure
+from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import COLOURS, GREY, MAX_CATEGORIES, by_category, by_number
-from neuralviz.plots.standalone import standalone_html
+from neuralviz.plots.standalone import About, standalone_html
 from neuralviz.plots.theme import SIGNED_POINTS, method_colour, style
 
 
@@ -57,14 +68,17 @@ def test_beyond_24_categories_the_smallest_are_others() -> None:
                         title="map")  # fmt: skip
     traces = named(figure)
     assert len(traces) == MAX_CATEGORIES + 1 == 25
-    assert len(traces["6 others"].x) == 6 + 5 + 4 + 3 + 2 + 1
-    assert traces["6 others"].marker.color == GREY
+    others = traces["other (6 more)"]
+    assert len(others.x) == 6 + 5 + 4 + 3 + 2 + 1
+    assert others.marker.color == GREY
     looks = {(trace.marker.color, trace.marker.symbol) for trace in figure.data[1:]}
     assert len(looks) == 24
     assert {colour for colour, _ in looks} == set(COLOURS)
     ranks = [traces[f"{i:02d}"].legendrank for i in range(24)]
     assert ranks == sorted(ranks)
-    assert traces["6 others"].legendrank > ranks[-1]
+    assert others.legendrank > ranks[-1]
+    first = [trace.marker.color for trace in figure.data[1:13]]
+    assert len(set(first)) == 12  # so many share no colour
 
 
 def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred() -> None:
@@ -148,6 +162,105 @@ def test_new_sentences_and_the_highlighted_row_lie_on_top() -> None:
     assert len(absent.data) == 1
 
 
+def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> None:
+    coordinates = points(50)
+    at = coordinates[:3]
+    names = [("1 rain, snow", at[0]), ("2 <b>, bread", at[1]), ("3 a long name, of words", at[2])]
+    figure = map_figure(coordinates, np.arange(50), title="", standout=Standout(names=names))
+    labels = figure.layout.annotations
+    assert [label.text for label in labels] == [
+        "<b>1 rain, snow</b>",
+        "<b>2 &lt;b&gt;, bread</b>",
+        "<b>3 a long name</b>",
+    ]
+    np.testing.assert_allclose([(label.x, label.y) for label in labels], at)
+    larger = {f"annotations.{i}.font.size" for i in range(3)}
+    assert larger <= figure.layout.meta["stage"].keys()
+    same = [(f"{i} name", at[0]) for i in range(9)]
+    crowded = map_figure(coordinates, np.arange(50), title="", standout=Standout(names=same))
+    shifts = [label.yshift for label in crowded.layout.annotations]
+    assert len(shifts) == len(set(shifts)) < 9
+    apart = [(f"{i} name", np.array([0, 100.0 * i])) for i in range(MOST_NAMED + 9)]
+    spread = np.array([[0, 0], [0, 100_000.0]])
+    busy = map_figure(spread, np.arange(2), title="", standout=Standout(names=apart))
+    assert len(busy.layout.annotations) <= MOST_NAMED
+    space = map_figure(
+        points(5, 3), np.arange(5), title="", standout=Standout(names=[("1 a", np.zeros(3))])
+    )
+    assert space.layout.scene.annotations[0].text == "<b>1 a</b>"
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_lines_go_from_the_chosen_text_to_its_neighbours_as_one_trace(dimensions: int) -> None:
+    coordinates = points(20, dimensions)
+    standout = Standout(highlighted=4, near=coordinates[[7, 9]])
+    figure = map_figure(coordinates, np.arange(20), title="map", standout=standout)
+    (lines,) = (trace for trace in figure.data if trace.mode == "lines")
+    ends = np.stack([lines[axis] for axis in "xyz"[:dimensions]], axis=1).reshape(2, 3, dimensions)
+    np.testing.assert_array_equal(ends[:, 0], [coordinates[4]] * 2)
+    np.testing.assert_array_equal(ends[:, 1], coordinates[[7, 9]])
+    assert np.isnan(ends[:, 2]).all()
+    assert lines.customdata is None  # never part of a lasso's rows
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int) -> None:
+    coordinates, rows = points(10, dimensions), np.arange(10) * 3
+    within = np.arange(10) % 2 == 0
+    colour = by_category("topic", ["a", "b", "c", "d", "a"] * 2)
+    figure = map_figure(
+        coordinates,
+        rows,
+        colour,
+        title="map",
+        texts=[f"text {i}" for i in range(10)],
+        within=within,
+    )
+    left_out, *others = figure.data
+    assert (left_out.marker.color, left_out.hoverinfo, left_out.customdata) == (GREY, "skip", None)
+    np.testing.assert_array_equal(left_out.x, coordinates[~within, 0])
+    assert sorted(int(row) for trace in others for row in trace.customdata) == [0, 6, 12, 18, 24]
+    assert {text for trace in others for text in trace.text} == {
+        f"text {i}" for i in range(0, 10, 2)
+    }
+    whole = map_figure(coordinates, rows, colour, title="map")
+    assert {t.name: t.marker.color for t in others}.items() <= {
+        t.name: t.marker.color for t in whole.data
+    }.items()  # colours stay
+
+
+def test_maps_beside_each_other_have_frames_of_one_height() -> None:
+    few = by_category("form", ["a", "b"] * 15)
+    many_labels = by_category("topic", [f"a topic {i}" for i in range(10)] * 3)
+    numbers = by_number("length", np.arange(30.0))
+    figures = [
+        map_figure(points(30), np.arange(30), colour, title=title)
+        for colour, title in ((few, "mean"), (many_labels, "neural, fast · UMAP"), (numbers, "x"))
+    ]
+    even_out(figures)
+    assert figures[0].layout.meta["from_width"][-1][1]["legend.orientation"] == "v"
+    for figure in figures[1:]:
+        for first, one in zip(
+            figures[0].layout.meta["from_width"], figure.layout.meta["from_width"], strict=True
+        ):
+            for path in ("margin.b", "margin.t"):
+                assert (first[0], first[1].get(path)) == (one[0], one[1].get(path))
+    assert (
+        figures[1].layout.meta["stage"]["legend.entrywidth"] > figures[1].layout.legend.entrywidth
+    )
+    alone = map_figure(points(30), np.arange(30), few, title="mean")
+    even_out([alone])
+    below = [
+        [
+            change["margin.b"]
+            for _, change in figure.layout.meta["from_width"]
+            if "margin.b" in change
+        ]
+        for figure in (alone, figures[0])
+    ]
+    assert all(one < other for one, other in zip(*below, strict=True))
+
+
 def test_few_points_are_large_and_many_can_be_seen_through() -> None:
     looks = [marker_look(n) for n in (0, 50, 500, 5_000, 50_000)]
     sizes, opacities = zip(*looks, strict=True)
@@ -208,3 +321,51 @@ def test_nothing_and_one_point_can_be_drawn(n: int, dimensions: int) -> None:
             axes=["first", "second", "third"][:dimensions],
         )
         assert sum(len(trace.x) for trace in figure.data) == n + 1
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & <!-- \u2028 “x”"
+
+
+def a_page(n: int = 30) -> tuple[str, dict]:
+    """A page with two maps, flat and in space, and the data in it."""
+    texts = [f"text {i} {HOSTILE}" for i in range(n)]
+    colours = {
+        HOSTILE: by_category(HOSTILE, [HOSTILE, "b", None] * (n // 3)),
+        "length": by_number("length", [np.nan, *range(1, n)]),
+    }
+    maps = [
+        PageMap(f"{HOSTILE} {d}", points(n, d), colours, [(HOSTILE, np.zeros(d))]) for d in (2, 3)
+    ]
+    page = map_page(maps, texts, About(HOSTILE, {"corpus": HOSTILE}))
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
+    return page, json.loads(data[1])
+
+
+def test_a_page_with_both_maps_runs_nothing_of_a_text_and_needs_no_network() -> None:
+    page, data = a_page()
+    assert data["texts"][3] == f"text 3 {HOSTILE}"  # whole, to be searched
+    assert [len(one["points"]) for one in data["maps"]] == [2, 3]
+    assert "alert(1)</script>" not in page
+    assert "<img" not in page.replace(get_plotlyjs(), "")
+    assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)=", page)
+    own = page.replace(get_plotlyjs(), "")
+    assert own.count("<script") == own.count("</script>") == 3
+    for one in data["maps"]:
+        categories, numbers = one["colours"]
+        assert sorted(i for group in categories for i in group["at"]) == list(range(30))
+        assert "<" not in "".join(g["trace"]["name"] + g["says"] for g in categories)
+        assert [len(group["at"]) for group in numbers] == [1, 29]
+        assert None not in numbers[1]["values"][1:]
+    assert datetime.now(UTC).strftime("%Y-%m-%d") in own
+
+
+def test_a_page_of_many_long_texts_holds_their_beginnings_and_says_so(monkeypatch) -> None:
+    monkeypatch.setattr("neuralviz.plots.map_page.MOST_CHARACTERS", 30 * 130)
+    n = 30
+    texts = ["a word and " * 40] * n
+    one = PageMap("mean", points(n), {"a": by_category("a", ["b"] * n)})
+    page = map_page([one], texts, About("corpus"))
+    assert "Search covers the first 130 characters of each text." in page
+    assert texts[0][:130] in page
+    assert texts[0][:131] not in page
+    assert "Search covers" not in map_page([one], ["short"] * n, About("corpus"))

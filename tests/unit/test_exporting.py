@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import StoreError
+from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.exporting import OURS, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.plots.point_colours import cluster_names
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
@@ -49,7 +53,7 @@ def test_columns_called_like_ours_keep_their_values_under_another_name(store: Co
     assert table["year"].to_pylist() == [1, None, 2.5, 3, 4, 5, -6]
     coordinates, clusters = KeptMaps(store).points(kept)
     np.testing.assert_array_equal(np.stack([table[axis] for axis in "xyz"], axis=1), coordinates)
-    assert table["cluster"].to_pylist() == clusters.labels.tolist()
+    assert table["cluster"].to_pylist() == [-1] * 7 == clusters.labels.tolist()
     vectors = np.array(table["vector"].to_pylist(), np.float32)
     np.testing.assert_array_equal(vectors, HashEmbedder().encode(list(TEXTS)))
     assert "first_loss" not in table.column_names  # nothing was learnt
@@ -81,3 +85,23 @@ def test_vectors_that_are_missing_are_said(store: CorpusStore):
     kept = store.vectors.register(HashEmbedder())
     with pytest.raises(StoreError, match="2 of 2 texts are not embedded yet"):
         corpus_table(store, corpus, kept)
+
+
+def test_clusters_are_numbered_from_1_in_files_as_on_the_page(store: CorpusStore):
+    texts = tuple(f"text {i}" for i in range(40))
+    corpus = store.add("c", ReadTexts(texts))
+    *_, last = embed_corpus(store, corpus, HashEmbedder())
+    coordinates = np.zeros((40, 2), np.float32)
+    near = Neighbours(np.zeros((40, 1), np.int32), np.zeros((40, 1), np.float32), "cosine")
+    labels = np.repeat(np.array([0, 1, -1], np.int32), [20, 15, 5])
+    settings = ProjectionSettings("pca")
+    kept = KeptMaps(store).put(
+        corpus,
+        last.embedder,
+        Projection(coordinates, settings, near),
+        Clusters(labels, 2, 5),
+        [["rain", "snow"], ["bread"]],
+    )
+    table = corpus_table(store, corpus, kept=kept)
+    assert table["cluster"].to_pylist() == [1] * 20 + [2] * 15 + [-1] * 5
+    assert cluster_names(kept.cluster_words) == ("1 rain, snow", "2 bread")

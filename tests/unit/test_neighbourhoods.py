@@ -6,14 +6,23 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.maps_in_words import (
+    agreement_point,
+    clusters_point,
+    landing_point,
+    neighbours_point,
+    paired_interval,
+)
 from neuralviz.evaluation.neighbourhoods import (
     common_neighbours,
     knn_accuracy,
     label_agreement,
     outvoted,
+    wilson_interval,
 )
 from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
@@ -170,3 +179,102 @@ def test_what_cannot_be_scored_is_said():
     for score in (knn_accuracy, label_agreement):
         with pytest.raises(SettingsError, match="at least 1"):
             score(neighbours, ["a"] * 6, 0)
+
+
+def right(*shares: float, n: int = 100) -> list[np.ndarray]:
+    """Whether each of ``n`` texts was right, for a method a share."""
+    return [np.arange(n) < share * n for share in shares]
+
+
+@pytest.mark.parametrize(
+    ("methods", "hits", "sentence"),
+    [
+        (
+            ["mean", "neural"],
+            {"topic": right(0.93, 0.42), "form": right(0.57, 0.80)},
+            "**mean** sorts texts better by topic, **neural** by form: the ten nearest texts "
+            "point to the right topic for **93%** of texts against 42% and to the right form for "
+            "**80%** against 57%.",
+        ),
+        (
+            ["mean", "neural"],
+            {"topic": right(0.4, 0.9), "form": right(0.5, 0.8)},
+            "**neural** sorts texts better by topic and form: its ten nearest texts point to "
+            "the right topic for **90%** of texts against 40% and to the right form for **80%** "
+            "against 50%.",
+        ),
+        (
+            ["mean", "neural"],
+            {"topic": right(0.9, 0.4), "form": right(0.5, 0.52)},
+            "**mean** sorts texts better by topic: its ten nearest texts point to the right topic "
+            "for **90%** of texts against 40%. This corpus does not decide on form (50% and 52%): "
+            "the 95% interval of the difference includes 0.",
+        ),
+        (
+            ["mean", "neural"],
+            {"topic": right(0.5, 0.5)},
+            "This corpus does not decide between **mean** and **neural**: their ten nearest texts "
+            "point to the right topic for 50% and 50% of texts, and the 95% interval of the "
+            "difference includes 0.",
+        ),
+        (
+            ["mean"],
+            {"topic": right(0.93), "form": right(0.57)},
+            "By **mean**, the ten nearest texts point to the right topic for **93%** of texts and "
+            "to the right form for **57%**. Always saying the most frequent one would be right for "
+            "20% and 20%.",
+        ),
+        (["mean", "neural"], {}, ""),
+    ],
+)
+def test_the_point_of_two_maps_is_made_from_their_numbers(methods, hits, sentence: str) -> None:
+    assert neighbours_point(methods, hits, dict.fromkeys(hits, 0.2), 10) == sentence
+
+
+def test_the_difference_of_two_methods_is_paired() -> None:
+    draw = np.random.default_rng(1)
+    first = draw.random(400) < 0.6
+    second = first & (draw.random(400) < 0.95)  # the same texts, a few of them wrong
+    low, high = paired_interval(first, second)
+    assert 0 < low < first.mean() - second.mean() < high
+    shuffled = draw.permutation(second)
+    assert low > paired_interval(first, shuffled)[0]
+    resampled = [
+        np.mean((first.astype(int) - second)[draw.integers(400, size=400)]) for _ in range(4000)
+    ]
+    np.testing.assert_allclose([low, high], np.percentile(resampled, [2.5, 97.5]), atol=0.006)
+    with pytest.raises(NeuralvizError, match="same texts"):
+        paired_interval(first, second[1:])
+
+
+def test_methods_that_agree_and_themes_are_said() -> None:
+    assert agreement_point(["mean", "neural"], 0.17, 10) == (
+        "**mean** and **neural** group these texts differently: they share **17%** of a text's "
+        "ten nearest texts."
+    )
+    assert "in much the same way" in agreement_point(["mean", "cls"], 0.8, 10)
+    names = ["1 rain, snow", "2 bread", "3", "4 a", "5 b"]
+    assert clusters_point("mean", names[:2], [20, 5], 30) == (
+        "By **mean**, 25 of 30 texts form 2 clusters: **1 rain, snow** (20) and **2 bread** (5)."
+    )
+    assert clusters_point("mean", names, [9, 5, 4, 3, 2], 30) == (
+        "By **mean**, 23 of 30 texts form 5 clusters: the largest are **1 rain, snow** (9), "
+        "**2 bread** (5), **3** (4) and **4 a** (3)."
+    )
+    assert clusters_point("mean", [], [], 30) == "By **mean**, these 30 texts form no clusters."
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 2), (447, 480), (99_999, 100_000)])
+def test_intervals_are_those_of_scipy(right: int, n: int) -> None:
+    expected = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
+    assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-14)
+
+
+def test_where_a_sentence_lands_is_said_by_the_labels_near_it() -> None:
+    near = [["moon", "moon", "sea"], ["", "sea", "moon", "sea"]]
+    assert landing_point("Tonight …", ["mean", "neural"], near, "topic") == (
+        "“Tonight …” lands near topic **moon** by mean (2 of its 3 nearest texts) and **sea** by "
+        "neural (2 of its 4 nearest texts)."
+    )
+    assert landing_point("Tonight …", ["mean"], [["", ""]], "topic") == ""
+    assert landing_point("Tonight …", [], [], "topic") == ""

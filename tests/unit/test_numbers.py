@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.ui.layers.tuning import _since_start
-from neuralviz.words import number, why_above_100
+from neuralviz.words import about_seconds, number, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,11 @@ def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
 )
 def test_a_change_of_the_loss_has_an_arrow_or_a_sign_but_not_both(losses, said) -> None:
     assert _since_start(np.array(losses)) == said
+
+
+def test_times_are_said_as_one_would() -> None:
+    times = [about_seconds(seconds) for seconds in (0.1, 40.4, 89, 90, 200, 5399, 7300)]
+    assert times == [
+        *("about 1 s", "about 40 s", "about 89 s"),
+        *("about 2 min", "about 3 min", "about 90 min", "about 2 h"),
+    ]

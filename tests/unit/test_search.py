@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from neuralviz.maps.filtering import TextFilter
 from neuralviz.maps.search import find_words
 
 TEXTS = [text.casefold() for text in (
@@ -29,3 +31,28 @@ TEXTS = [text.casefold() for text in (
 )
 def test_words_are_found(query: str, rows: list[int]):
     assert find_words(TEXTS, query).tolist() == rows
+
+
+def test_filters_combine_and_say_how_many_texts_are_shown() -> None:
+    columns = {
+        "topic": np.array(["cooking", "music", "", "music", "money"], dtype=object),
+        "words": np.array([3, 9, 5, np.nan, 4.0]),
+    }
+
+    def shown(filtered: TextFilter) -> tuple[list[int], str]:
+        within = filtered.within(columns.__getitem__, 5)
+        return np.flatnonzero(within).tolist(), filtered.in_words(int(within.sum()), 5)
+
+    assert not TextFilter()
+    assert shown(TextFilter())[0] == [0, 1, 2, 3, 4]
+    assert shown(TextFilter({"topic": ("music", "")})) == (
+        [1, 2, 3],
+        "Showing 3 of 5 texts: topic is music or no value.",
+    )
+    assert shown(
+        TextFilter({"topic": ("music", "cooking", "a", "b", "c")}, {"words": (-2, 5)})
+    ) == (
+        [0],
+        "Showing 1 of 5 texts: topic is music or cooking or a or 2 more, and words is −2 to 5.",
+    )
+    assert shown(TextFilter(ranges={"words": (4, 9)}))[0] == [1, 2, 4]  # no number: out

@@ -45,5 +45,5 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
 
 def needs_asking(specs: tuple[EmbedderSpec, ...]) -> bool:
     """Whether a model among them is neither part of neuralviz nor loaded: nobody asked for it."""
-    models = {part.model_id for spec in specs for part in spec.parts or (spec,)}
+    models = {part.model_id for spec in specs for part in spec.singles}
     return any(model not in (BUNDLED, MINILM) and not is_loaded(model) for model in models)

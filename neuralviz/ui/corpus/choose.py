@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, cast
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pandas as pd
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.plots.theme import shorten
@@ -18,9 +18,12 @@ from neuralviz.reading.folders import read_files
 from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
+from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
 from neuralviz.ui.corpus.work import current_run
+from neuralviz.ui.figures import download
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
 CORPUS = "corpus"  # where session and address keep the id of the one that is looked at
-ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
 KEPT_SECONDS = 600  # of what was read, while one looks at it
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
 _RENAMED = "corpus-renamed"
@@ -42,10 +44,10 @@ ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
 ROW_HEIGHT = 37  # px, of a table
 GUESSED = "detect automatically"
-_MODES: dict[str, Mode] = {
-    "line": "line",
-    "paragraph": "blank line",
-    "file": "one",
+_MODES: dict[Mode, str] = {
+    "line": "One text per line",
+    "blank line": "Blank line between texts",
+    "one": "A single text",
 }
 
 _cache = partial(
@@ -112,17 +114,23 @@ def _add_dialog() -> None:
         "Source", list(_SOURCES), default="Files", required=True, key="corpus-add-source"
     )
     try:
-        read, name = _SOURCES[source]()
+        given = _SOURCES[source]()
     except NeuralvizError as error:
         show_error(error)
         return
+    read = given.read
     for note in read.notes if read else ():
         st.caption(plain(note))
     if not read or not read.texts:
         st.caption("Your texts stay on this machine. Your files are not changed.")
         return
     _preview(read)
-    typed = st.text_input("Name", shorten(name, MAX_NAME), max_chars=MAX_NAME)
+    typed = st.text_input("Name", shorten(given.name, MAX_NAME), max_chars=MAX_NAME)
+    source_of_vectors = given.vectors
+    if source_of_vectors is not None and not st.checkbox(
+        plain(f"Import the embeddings in {source_of_vectors.name}"), value=True
+    ):
+        source_of_vectors = None
     enough = len(set(read.texts)) >= FEWEST_TEXTS
     if not enough:
         st.caption(
@@ -131,43 +139,70 @@ def _add_dialog() -> None:
     label = "Save and make a map" if enough else "Save"
     if st.button(label, type="primary", icon=":material/map:" if enough else ":material/save:"):
         try:
+            vectors = None if source_of_vectors is None else read_vectors(source_of_vectors)
             corpus = CorpusStore().add(typed, read)
         except NeuralvizError as error:
             show_error(error)
+            return
+        if vectors is not None:
+            import_for_new(corpus, vectors)
             return
         st.session_state[ADDED] = corpus.id
         st.rerun()
 
 
-def _pasted() -> tuple[ReadTexts | None, str]:
-    mode = st.radio("One text per", list(_MODES)[:2], horizontal=True, key="corpus-paste-mode")
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What somebody gives for a new corpus: texts, a name, and a file with their vectors."""
+
+    read: ReadTexts | None = None
+    name: str = ""
+    vectors: Source | None = None
+
+
+def _pasted() -> _Given:
+    mode = _choose_mode(list(_MODES)[:2], "corpus-paste-mode")
     pasted = st.text_area(
         "Texts", height=220, placeholder="Paste your texts here", key="corpus-paste"
     )
-    read = split_pasted(pasted, _MODES[mode])
-    return read, shorten(read.texts[0], 30) if read.texts else ""
+    read = split_pasted(pasted, mode)
+    return _Given(read, shorten(read.texts[0], 30) if read.texts else "")
 
 
-def _uploaded() -> tuple[ReadTexts | None, str]:
+def _choose_mode(modes: Sequence[Mode], key: str) -> Mode:
+    return st.radio("Format", modes, format_func=_MODES.__getitem__, horizontal=True, key=key)
+
+
+def _uploaded() -> _Given:
     files = st.file_uploader(
         "Tables or text files",
-        type=ENDINGS,
+        type=[*ENDINGS, "npy"],
         accept_multiple_files=True,
         key=f"corpus-files-{st.session_state.get(_TIMES_ADDED)}",
         help=(
             "CSV, TSV, JSON, JSONL, Parquet or XLSX with a column of texts, or plain text. "
-            "If you upload several files, each plain text file is one text."
+            "If you upload several files, each plain text file is one text. A .npy array beside a "
+            "table, or a Parquet column of vectors, is imported as its embeddings."
         ),
     )
+    sources = [_source(file) for file in files]
+    arrays = [source for source in sources if source.ending == ".npy"]
+    files = [file for file, source in zip(files, sources, strict=True) if source not in arrays]
+    if arrays and (len(arrays), len(files)) != (1, 1):
+        raise TextError(
+            "A .npy file holds vectors alone. Upload one together with one file of their texts, "
+            "in the same order."
+        )
     if not files:
-        return None, ""
+        return _Given()
     if len(files) > 1:
-        return _read_files([_source(file) for file in files]), f"{len(files)} files"
+        return _Given(_read_files(sources), f"{len(files)} files")
     (file,) = files
     source, name = _source(file), PurePosixPath(file.name).stem
+    vectors = arrays[0] if arrays else source if has_vectors(source) else None
     if not source.is_table:
-        mode = st.radio("One text per", list(_MODES), horizontal=True, key="corpus-file-mode")
-        return _read_file(source, mode=_MODES[mode]), name
+        mode = _choose_mode(list(_MODES), "corpus-file-mode")
+        return _Given(_read_file(source, mode=mode), name, vectors)
     read = _read_file(source)
     columns = list(read.columns)
     if len(columns) > 1:
@@ -180,10 +215,10 @@ def _uploaded() -> tuple[ReadTexts | None, str]:
         )
         of_ids = right.selectbox("ID column", [GUESSED, *columns], key=f"corpus-ids-{file.file_id}")
         read = _read_file(source, column, id_column=None if of_ids == GUESSED else of_ids)
-    return read, name
+    return _Given(read, name, vectors)
 
 
-def _folder() -> tuple[ReadTexts | None, str]:
+def _folder() -> _Given:
     files = st.file_uploader(
         "A folder of tables and text files",
         type=ENDINGS,
@@ -194,9 +229,9 @@ def _folder() -> tuple[ReadTexts | None, str]:
         ),
     )
     if not files:
-        return None, ""
+        return _Given()
     given = sorted(map(_source, files), key=lambda source: source.name)
-    return _read_files(given), PurePosixPath(given[0].name).parts[0]
+    return _Given(_read_files(given), PurePosixPath(given[0].name).parts[0])
 
 
 def _source(file: UploadedFile) -> Source:
@@ -232,20 +267,21 @@ def _manage(corpus: Corpus) -> None:
             st.session_state[_RENAMED] = corpus.id
             st.rerun()
     for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
-        st.download_button(
+        download(
             f"Texts and labels ({label})",
             partial(_whole_corpus, corpus, ending),
-            f"{file_name(corpus)}{ending}",
-            key=f"corpus-take{ending}",
-            on_click="ignore",
-            width="stretch",
+            f"{corpus.name}{ending}",
+            key="corpus-take",
         )
+    import_form(corpus)
     sure = st.checkbox(
         "Delete the corpus with its maps and embeddings", key=f"corpus-sure-{corpus.id}"
     )
-    if st.button(
-        "Delete", key="corpus-delete", icon=":material/delete:", disabled=not sure, width="stretch"
-    ):
+    if not st.button("Delete", key="corpus-delete", icon=":material/delete:", width="stretch"):
+        return
+    if not sure:
+        st.info("Tick the box above first.")
+    else:
         run = current_run(corpus)
         if run is not None:
             run.stop()
@@ -256,11 +292,6 @@ def _manage(corpus: Corpus) -> None:
         else:
             st.session_state.pop(CORPUS, None)
             st.rerun()
-
-
-def file_name(corpus: Corpus) -> str:
-    """A corpus's name as that of a file, without ending."""
-    return re.sub(r"[^\w .-]+", "_", corpus.name).strip(" ._") or "corpus"
 
 
 def _whole_corpus(corpus: Corpus, ending: str) -> bytes:

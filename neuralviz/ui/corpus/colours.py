@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.neighbourhoods import common_neighbours, label_agreement
-from neuralviz.plots.point_colours import by_category, by_number, cluster_names
+from neuralviz.plots.point_colours import by_category, by_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMa
         return by_number("loss, nats", shown.losses[:, list(LOSSES).index(kind)])
     if kind == COMMON:
         return by_number("shared neighbours", common_share(maps))
-    names = cluster_names(shown.kept.cluster_words)
+    names = [name for name, _ in shown.clusters_named]
     labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
     return by_category("cluster", labels, missing="no cluster")
 

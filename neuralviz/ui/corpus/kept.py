@@ -15,11 +15,13 @@ from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.neighbourhoods import knn_accuracy
+from neuralviz.evaluation.neighbourhoods import knn_accuracy, knn_right
+from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.models.shared import LOADERS, NotHeldError, held_model
+from neuralviz.plots.point_colours import cluster_names
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_ids
@@ -206,6 +208,22 @@ class OpenMap:
             ("accuracy", name, k), lambda: knn_accuracy(self.neighbours, labels.tolist(), k)
         )
 
+    def hits(self, name: str, labels: np.ndarray, k: int) -> np.ndarray:
+        """[text with a label] whether ``k`` neighbours vote for it, of a column of the corpus."""
+        return self._parts.get(
+            ("hits", name, k), lambda: knn_right(self.neighbours, labels.tolist(), k)
+        )
+
+    @property
+    def clusters_named(self) -> tuple[tuple[str, np.ndarray], ...]:
+        """The name of each cluster, the largest first, and its place on the map."""
+
+        def find() -> tuple[tuple[str, np.ndarray], ...]:
+            names = cluster_names(self.kept.cluster_words)
+            return tuple(zip(names, cluster_centres(*self._points), strict=True))
+
+        return self._parts.get("clusters named", find)
+
     def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
         """The colours of a name, made when they are first asked for; the last few are held."""
         return self._colours.get(name, make)
@@ -298,16 +316,12 @@ def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -
     return int(store.vectors.has(embedder, keys).sum())
 
 
-def maps_by_method(corpus: Corpus) -> dict[str, KeptMap]:
-    """For every method by which the corpus was put on a map, one of its maps."""
-    store = CorpusStore()
-    specs = {embedder.id: embedder.spec for embedder in store.vectors.embedders()}
+def other_maps(corpus: Corpus, shown: Sequence[OpenMap]) -> tuple[OpenMap, ...]:
+    """For every method that is not shown, and by which the corpus was put on a map, a map."""
+    have = {one.kept.embedder for one in shown}
+    known = {one.id for one in CorpusStore().vectors.embedders() if one.spec}
     found: dict[str, KeptMap] = {}
-    for kept in KeptMaps(store).of(corpus):
-        if specs.get(kept.embedder):
+    for kept in KeptMaps(CorpusStore()).of(corpus):
+        if kept.embedder in known - have:
             found.setdefault(kept.embedder, kept)
-    try:
-        labels = method_labels([EmbedderSpec.from_json(specs[one]) for one in found])
-    except NeuralvizError:
-        labels = tuple(found)
-    return dict(zip(labels, found.values(), strict=True))
+    return tuple(open_map(corpus, kept) for kept in found.values())

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.plots.label_accuracy import accuracy_figure
-from neuralviz.plots.point_colours import cluster_names
 from neuralviz.plots.theme import shorten
-from neuralviz.store.writing import frame_csv
+from neuralviz.ui.corpus.about import about_maps
+from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
-from neuralviz.ui.corpus.kept import maps_by_method, open_map
+from neuralviz.ui.corpus.labels import themes_of
 from neuralviz.ui.corpus.maps import (
     HOVERED,
     ROW,
@@ -25,8 +25,10 @@ from neuralviz.ui.corpus.maps import (
     select,
     selected_rows,
 )
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -39,22 +41,28 @@ if TYPE_CHECKING:
 LISTED = 1000  # rows of a table at most: more make browsers slow
 SHOWN_NEIGHBOURS = 8
 LIST_HEIGHT = 390  # px
+NOTHING = 0.0005  # what is shown as 0.000
 CARD_HEIGHT = 260
-MOST_LABELS = 4  # columns of labels in one figure
 
 THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
-DIFFERENT, CLUSTERS, ACCURACY = "Where the maps disagree", "Clusters", "k-NN accuracy"
+DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
 
 
-def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, Placed]) -> None:
+def show_lists(
+    corpus: OpenCorpus,
+    maps: Sequence[OpenMap],
+    placed: Mapping[str, Placed],
+    within: np.ndarray | None,
+) -> None:
     """One list at a time: what one has just done comes first.
 
     Args:
         corpus: whose texts are listed.
         maps: one or two.
         placed: what is near the sentence that is searched for, by the id of the map.
+        within: [text] whether a text is shown; None where all are.
     """
-    options = [CHOSEN, THIS, CLUSTERS, ACCURACY]
+    options = [CHOSEN, THIS, CLUSTERS]
     if len(maps) > 1:
         options.insert(2, DIFFERENT)
     if st.session_state.get(SENTENCE):
@@ -64,17 +72,15 @@ def show_lists(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str,
         "List", options, required=True, key="corpus-list", label_visibility="collapsed"
     )
     if which == NEAREST:
-        _nearest(corpus, maps, placed)
+        _nearest(corpus, maps, placed, within)
     elif which == THIS:
-        _selected(corpus, maps)
+        _selected(corpus, maps, within)
     elif which == DIFFERENT:
-        _different(corpus, maps)
+        _different(corpus, maps, within)
     elif which == CLUSTERS:
-        _clusters(corpus, maps)
-    elif which == ACCURACY:
-        _accuracy(corpus)
+        _clusters(maps)
     else:
-        _chosen(corpus, maps)
+        _chosen(corpus, maps, within)
 
 
 def _follow(options: list[str], n_maps: int) -> None:
@@ -121,7 +127,7 @@ def _table(
     st.dataframe(
         pd.DataFrame(table),
         hide_index=True,
-        height=LIST_HEIGHT,
+        height=table_height(len(shown)),
         key=key,
         on_select=choose,
         selection_mode="single-row",
@@ -136,7 +142,7 @@ def _looked_at(corpus: OpenCorpus) -> int | None:
     return row if row is not None and row < corpus.corpus.n_texts else None
 
 
-def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
     row = _looked_at(corpus)
     if row is None:
         st.caption("Click a point to read its text and see its neighbours.")
@@ -154,27 +160,51 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         with column:
             st.caption(plain(f"Neighbours by {shown.label}"))
             near = shown.neighbours.first(SHOWN_NEIGHBOURS)
-            _near_table(corpus, shown, near.indices[row], near.distances[row], "row")
+            _near_table(corpus, shown, near.indices[row], near.distances[row], "row", within)
 
 
-def _nearest(corpus: OpenCorpus, maps: Sequence[OpenMap], placed: Mapping[str, Placed]) -> None:
+def _nearest(
+    corpus: OpenCorpus,
+    maps: Sequence[OpenMap],
+    placed: Mapping[str, Placed],
+    within: np.ndarray | None,
+) -> None:
     sentence = st.session_state[SENTENCE]
-    for column, shown in zip(st.columns(len(maps)), maps, strict=True):
-        with column:
-            found = placed.get(shown.kept.id)
-            if found is None:
-                continue
-            near = found.near
-            st.caption(plain(f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"))
-            _near_table(corpus, shown, near.indices[0], near.distances[0], "sentence")
+    found = {shown: placed[shown.kept.id] for shown in maps if shown.kept.id in placed}
+    with slide("sentence"):
+        for name, values in list(corpus.categories.items())[:1]:
+            near = [
+                [plain(value) for value in values[one.near.indices[0][:K]].tolist()]
+                for one in found.values()
+            ]
+            methods = [plain(shown.label) for shown in found]
+            said = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
+            show_point(said, key="sentence")
+        for column, shown in zip(st.columns(len(maps)), maps, strict=True):
+            with column:
+                if shown not in found:
+                    continue
+                near_it = found[shown].near
+                title = f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"
+                st.caption(plain(title))
+                rows, distances = near_it.indices[0], near_it.distances[0]
+                _near_table(corpus, shown, rows, distances, "sentence", within)
 
 
 def _near_table(
-    corpus: OpenCorpus, shown: OpenMap, rows: np.ndarray, distances: np.ndarray, what: str
+    corpus: OpenCorpus,
+    shown: OpenMap,
+    rows: np.ndarray,
+    distances: np.ndarray,
+    what: str,
+    within: np.ndarray | None,
 ) -> None:
+    if within is not None:
+        rows, distances = rows[within[rows]], distances[within[rows]]
     key = f"corpus-near-{what}-{shown.kept.id}"
     metric = shown.neighbours.metric
     name, values = ("cosine", 1 - distances) if metric == "cosine" else (metric, distances)
+    values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
     _table(
         corpus,
         rows,
@@ -184,8 +214,9 @@ def _near_table(
     )
 
 
-def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
-    rows = selected_rows(corpus.corpus.n_texts)
+def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
+    n_texts = corpus.corpus.n_texts
+    rows = selected_rows(n_texts, within)
     if rows is None:
         searched = st.session_state.get(SELECTED_BY, "")
         why = f"Found {searched}. " if searched.startswith("no text") else "Nothing is selected. "
@@ -202,14 +233,14 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     listed = f", showing the first {LISTED:,}" if n > LISTED else ""
     row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=forget_selection, key="corpus-clear")
-    row.download_button(
-        "Download (CSV)",
-        lambda: frame_csv(_as_frame(corpus, rows)),
-        "selected.csv",
-        "text/csv",
-        key="corpus-take-selected",
-        on_click="ignore",
-    )
+    with row:
+        download_table(
+            "Selected texts",
+            lambda: _as_frame(corpus, rows),
+            f"{corpus.corpus.name} selected",
+            key="corpus-take-selected",
+            about=about_maps(corpus, maps, n_texts),
+        )
     _table(corpus, rows, f"corpus-selected-{len(maps)}-{hash(rows.tobytes())}")
 
 
@@ -217,10 +248,12 @@ def _as_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
     return corpus_table(corpus.store, corpus.corpus).take(rows).to_pandas()
 
 
-def _different(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+def _different(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
     shares = common_share(maps)
     first, second = compared_neighbours(maps)
     order = np.argsort(shares, kind="stable")
+    if within is not None:
+        order = order[within[order]]
     k = min(K, first.k, second.k)
     where = "on the maps" if maps[0].kept.embedder == maps[1].kept.embedder else "by embedding"
     st.markdown(
@@ -261,20 +294,22 @@ def _side_by_side(
             )
 
 
-def _clusters(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
-    st.caption(
-        "Dense groups of points on the map, with the words that distinguish their texts. "
-        "Select a row to select its texts."
-    )
-    for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
-        with column:
-            _clusters_of(shown, place)
+def _clusters(maps: Sequence[OpenMap]) -> None:
+    with slide("clusters"):
+        show_point("\n\n".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
+        st.caption(
+            "Dense groups of points on the map, with the words that distinguish their texts. "
+            "Select a row to select its texts."
+        )
+        for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
+            with column:
+                _clusters_of(shown, place)
 
 
 def _clusters_of(shown: OpenMap, place: int) -> None:
     labels = shown.clusters.labels
-    sizes = np.bincount(labels[labels >= 0], minlength=shown.clusters.n)
-    names = cluster_names(shown.kept.cluster_words)
+    sizes = shown.clusters.sizes
+    names = [name for name, _ in shown.clusters_named]
     key = f"corpus-clusters-{place}-{shown.kept.id}"
     n_none = int((labels < 0).sum())
     if not len(sizes):
@@ -299,7 +334,7 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
             }
         ),
         hide_index=True,
-        height=LIST_HEIGHT,
+        height=table_height(len(sizes)),
         key=key,
         on_select=choose,
         selection_mode="single-row",
@@ -307,49 +342,6 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
     )
 
 
-def _accuracy(corpus: OpenCorpus) -> None:
-    if not corpus.categories:
-        st.caption(
-            "This corpus has no column of labels. With one, this list shows how often "
-            "neighbours have the same label."
-        )
-        return
-    names = list(corpus.categories)[:MOST_LABELS]
-    by_method = {
-        method: open_map(corpus.corpus, kept)
-        for method, kept in maps_by_method(corpus.corpus).items()
-    }
-    found = {
-        name: [one.accuracy(name, corpus.categories[name], K) for one in by_method.values()]
-        for name in names
-    }
-    show_figure(
-        accuracy_figure(
-            list(by_method),
-            {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names},
-            {name: found[name][0].baseline for name in names},
-            title=f"{K}-NN accuracy",
-        ),
-        key="corpus-accuracy",
-        numbers=pd.DataFrame(
-            {
-                "label": name,
-                "method": method,
-                "accuracy": one.accuracy,
-                "low": one.interval[0],
-                "high": one.interval[1],
-                "k": one.k,
-                "texts": one.n,
-                "majority baseline": one.baseline,
-            }
-            for name in names
-            for method, one in zip(by_method, found[name], strict=True)
-        ),
-        name="knn-accuracy",
-        height=400,
-    )
-    st.caption(
-        f"Share of texts whose label is the most frequent one among their {K} neighbours "
-        "(the text itself does not vote), with 95% intervals. All methods with a map of "
-        "this corpus are shown."
-    )
+def table_height(n_rows: int) -> int:
+    """px of a table of so many rows, none of them empty; long ones are scrolled."""
+    return min(LIST_HEIGHT, ROW_HEIGHT * (n_rows + 1) + 3)

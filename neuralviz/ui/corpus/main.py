@@ -8,17 +8,23 @@ import streamlit as st
 
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.mapping import seconds_to_embed
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.corpus.choose import ADDED, CORPUS, choose_corpus
+from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
+from neuralviz.ui.corpus.colours import colours_of
+from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_map
+from neuralviz.ui.corpus.labels import point_of, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, show_placing
-from neuralviz.ui.corpus.settings import choose_maps
+from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
-from neuralviz.words import many
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
+from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,13 +57,21 @@ def show() -> None:
         if _SHOWN in st.session_state:
             forget_selection()
         st.session_state[_SHOWN] = corpus.id
-    choices = choose_maps()
-    if choices is None:
-        return
+    tell_imported()
     try:
-        saved = {choice: find_saved(corpus, choice) for choice in choices}
+        places = choose_maps(imported(corpus))
+        if places is None:
+            return
+        saved = {place.choice: find_saved(corpus, place.choice) for place in places}
         opened = open_corpus(corpus)
-        maps = [open_map(corpus, found.map) for found in saved.values() if found.map is not None]
+        made = [
+            (number, place, kept)
+            for number, place in enumerate(places)
+            if (kept := saved[place.choice].map) is not None
+        ]
+        maps = [open_map(corpus, kept) for *_, kept in made]
+        options = colours_of(opened, maps)
+        colours = [choose_colour(place, options, number) for number, place, _ in made]
     except NeuralvizError as error:
         show_error(error)
         return
@@ -71,7 +85,7 @@ def show() -> None:
                 )
             )
     if maps:
-        _explore(opened, maps)
+        _explore(opened, maps, colours)
 
 
 def _offer_example(store: CorpusStore) -> None:
@@ -133,18 +147,29 @@ def _to_do(corpus: Corpus, choice: MapChoice, saved: Saved) -> str:
         return f"{counts}, all embedded"
     if done:
         counts = f"{method}: {done:,} of {n:,} different texts embedded"
-    return counts + "; micro-tuning on each text takes a while" * choice.spec.learns
+    if not choice.spec.learns:
+        return counts
+    takes = seconds_to_embed(choice.spec, n - done)
+    if takes is None:
+        return f"{counts}; the time left is shown once the first texts are embedded"
+    return f"{counts}; {about_seconds(takes)}"
 
 
 @st.fragment
-def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
+def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
     try:
-        colour = search_bar(corpus, maps)
-        above = st.container()
+        with slide("maps"):
+            show_point(point_of(corpus, maps), key="maps")
+            above = st.container()
+        within, named = search_bar(corpus)
         with above:
             placed = show_placing(maps)
-        show_lists(corpus, maps, placed)  # first: a text can be read while its map is being drawn
+        below = st.container()
+        # first: a text can be read while its map is being drawn
+        show_lists(corpus, maps, placed, within)
         with above:
-            show_maps(corpus, maps, colour, placed)
+            show_maps(corpus, maps, colours, placed, within, named=named)
+        with below:
+            show_accuracy(corpus, maps)
     except NeuralvizError as error:  # deleted in another window, say
         show_error(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import REDUCERS
-from neuralviz.plots.corpus_map import Standout, drawn_rows, map_figure, map_page
+from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figure
+from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.compare.settings import needs_asking
-from neuralviz.ui.corpus.choose import file_name
-from neuralviz.ui.corpus.colours import colour_of, colours_of
+from neuralviz.ui.corpus.about import about_maps
+from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_of, colours_of
+from neuralviz.ui.corpus.filters import choose_filter
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
+    import plotly.graph_objects as go
 
     from neuralviz.jobs.mapping import Placed
+    from neuralviz.plots.point_colours import PointColour
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
 ROW, HOVERED = "corpus-row", "corpus-hovered"
@@ -40,7 +45,8 @@ REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
 WAIT = 60.0  # seconds for another map to be done
 PATIENCE = 0.3  # seconds: a sentence is placed by then on most maps
-HEIGHTS = {1: 620, 2: 540}
+HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
+IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # colours that a page of its own offers
 
 
 def forget_selection() -> None:
@@ -49,10 +55,13 @@ def forget_selection() -> None:
         st.session_state.pop(key, None)
 
 
-def selected_rows(n_texts: int) -> np.ndarray | None:
-    """Rows that are selected; None where nothing is."""
+def selected_rows(n_texts: int, within: np.ndarray | None = None) -> np.ndarray | None:
+    """Rows that are selected, and let through by a filter; None where nothing is selected."""
     rows = st.session_state.get(SELECTED)
-    return None if rows is None else rows[rows < n_texts]
+    if rows is None:
+        return None
+    rows = rows[rows < n_texts]
+    return rows if within is None else rows[within[rows]]
 
 
 def select(rows: np.ndarray | Sequence[int], by: str) -> None:
@@ -70,20 +79,16 @@ def choose_row(row: int) -> None:
     st.session_state.pop(HOVERED, None)
 
 
-def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
-    """What the points are coloured by, and a search; gives the choice of colours."""
-    options = colours_of(corpus, maps)
-    left, middle, right = st.columns([2, 4, 2], vertical_alignment="bottom")
-    if st.session_state.get("colour", next(iter(options))) not in options:
-        st.session_state["colour"] = next(iter(options))
-    colour = left.selectbox(
-        "Colour by",
-        list(options),
-        format_func=lambda one: options[one],
-        key="colour",
-        bind="query-params",
-    )
-    how = right.segmented_control(
+def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
+    """A search, a filter, and whether clusters are named.
+
+    Returns:
+        [text] whether a text is shown, None where all are; and whether the clusters' names stand on
+        the maps.
+    """
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    box = row.container(width="stretch")
+    how = row.segmented_control(
         "Search mode", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
         label_visibility="collapsed",
     )  # fmt: skip
@@ -100,18 +105,23 @@ def search_bar(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
             if not len(found):
                 st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
 
-    middle.text_input(
+    box.text_input(
         "Search",
         key=SEARCH,
         on_change=search,
         max_chars=MOST_SEARCHED,
         placeholder="Find words in the texts" if how == WORDS else
-        "Enter a sentence to place it on the map",
+        "Enter a sentence to place it on the maps",
     )  # fmt: skip
     if how != st.session_state.get("corpus-searched-how", how):
         search()
     st.session_state["corpus-searched-how"] = how
-    return colour or next(iter(options))
+    with row:
+        within, said = choose_filter(corpus)
+        named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
+    if said:
+        st.markdown(plain(said))
+    return within, named
 
 
 def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
@@ -119,6 +129,14 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
     sentence: str = st.session_state.get(SENTENCE, "")
     found: dict[str, Placed] = {}
     for shown in maps if sentence else ():
+        if shown.spec.is_imported:
+            st.info(
+                plain(
+                    f"A new sentence cannot be placed on the map by “{shown.label}”: its "
+                    "vectors were imported, so there is no model to embed the sentence with."
+                )
+            )
+            continue
         runs = SessionRuns(f"corpus-placing-{shown.kept.id}", kept=REMEMBERED)
         task = PlaceSentence(
             shown.corpus.id, shown.kept.id, shown.spec, sentence, models_now((shown.spec,)), WAIT
@@ -141,15 +159,23 @@ def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
 
 
 def show_maps(
-    corpus: OpenCorpus, maps: Sequence[OpenMap], colour: str, placed: Mapping[str, Placed]
+    corpus: OpenCorpus,
+    maps: Sequence[OpenMap],
+    colours: Sequence[str],
+    placed: Mapping[str, Placed],
+    within: np.ndarray | None,
+    *,
+    named: bool,
 ) -> None:
     """The maps side by side, one selection on all of them.
 
     Args:
         corpus: whose texts are the points.
         maps: one or two.
-        colour: what the points are coloured by.
+        colours: what the points of each map are coloured by.
         placed: where a sentence lands, by the id of the map.
+        within: [text] whether a text is shown; None where all are.
+        named: whether the clusters' names stand on the maps.
     """
     n = corpus.corpus.n_texts
     drawn = drawn_rows(n)
@@ -164,40 +190,71 @@ def show_maps(
             help="Drawing all points takes longer.",
         ):
             drawn = np.arange(n)
-    for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
+    looked_at = _Looked(drawn, within, named)
+    figures = [
+        _figure(corpus, maps, shown, colour_of(colour, corpus, shown, maps), looked_at,
+                placed.get(shown.kept.id))
+        for shown, colour in zip(maps, colours, strict=True)
+    ]  # fmt: skip
+    even_out(figures)
+    places = enumerate(zip(st.columns(len(maps)), maps, figures, strict=True))
+    for place, (column, shown, figure) in places:
         with column:
-            _show_map(corpus, maps, shown, colour, drawn, place, placed.get(shown.kept.id))
+            _show_map(corpus, maps, colours, shown, figure, drawn, place)
+
+
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """What is drawn of all texts: rows, whether a filter lets them through, names of clusters."""
+
+    drawn: np.ndarray
+    within: np.ndarray | None
+    named: bool
+
+
+def _figure(
+    corpus: OpenCorpus,
+    maps: Sequence[OpenMap],
+    shown: OpenMap,
+    by: PointColour,
+    looked: _Looked,
+    found: Placed | None,
+) -> go.Figure:
+    n, drawn = corpus.corpus.n_texts, looked.drawn
+    sentence: str = st.session_state.get(SENTENCE, "")
+    lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
+    row = st.session_state.get(ROW)
+    row = row if row is not None and row < n else None
+    near = None if row is None else shown.neighbours.first(K).indices[row]
+    return map_figure(
+        shown.coordinates[drawn],
+        drawn,
+        by.of(drawn) if len(drawn) < n else by,
+        title=f"{shown.label} · {_describe(shown)}",
+        standout=Standout(
+            selected_rows(n, looked.within),
+            row,
+            None if near is None else shown.coordinates[near],
+            lands,
+            shown.clusters_named if looked.named else (),
+        ),
+        texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
+        within=None if looked.within is None else looked.within[drawn],
+        axes=shown.axes,
+        uirevision=shown.kept.id,
+    )
 
 
 def _show_map(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
+    colours: Sequence[str],
     shown: OpenMap,
-    colour: str,
+    figure: go.Figure,
     drawn: np.ndarray,
     place: int,
-    found: Placed | None,
 ) -> None:
     n = corpus.corpus.n_texts
-    by = colour_of(colour, corpus, shown, maps)
-    of_drawn = by.of(drawn) if len(drawn) < n else by
-    title = f"{shown.label} · {_describe(shown)}"
-    whole_title = f"{corpus.corpus.name} · {title}"
-    if len(drawn) < n:
-        whole_title += f", sample of {len(drawn):,} of {n:,}"
-    sentence: str = st.session_state.get(SENTENCE, "")
-    lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
-    row = st.session_state.get(ROW)
-    figure = map_figure(
-        shown.coordinates[drawn],
-        drawn,
-        of_drawn,
-        title=title,
-        standout=Standout(selected_rows(n), row if row is not None and row < n else None, lands),
-        texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
-        axes=shown.axes,
-        uirevision=shown.kept.id,
-    )
 
     def clicked(click: dict[str, Any]) -> None:
         if click["customdata"] is not None:
@@ -217,7 +274,7 @@ def _show_map(
         figure,
         key=f"corpus-map-{place}",
         numbers=numbers,
-        name=f"{file_name(corpus.corpus)} {shown.label}",
+        name=f"{corpus.corpus.name} {shown.label}",
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
         handlers=Handlers(
@@ -225,9 +282,8 @@ def _show_map(
             lambda rows: select(rows, "selected"),
             hovered if n > MOST_SENT else "ignore",
         ),
-        page=lambda: map_page(
-            shown.coordinates[drawn], [corpus.texts[i] for i in drawn], of_drawn, title=whole_title
-        ),
+        about=about_maps(corpus, [shown], len(drawn)),
+        page=lambda: _page(corpus, maps, colours, drawn),
         more=[
             Download(
                 "Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"
@@ -237,6 +293,27 @@ def _show_map(
     )
     for note in shown.kept.notes:
         st.caption(plain(note))
+
+
+def _page(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str], drawn: np.ndarray
+) -> str:
+    """All maps that are shown on one page, each coloured by its choice at the start."""
+    options = colours_of(corpus, maps)
+    pages = []
+    for first, shown in zip(colours, maps, strict=True):
+        wanted = [first, *(one for one in options if one.startswith(IN_PAGE) and one != first)]
+        pages.append(
+            PageMap(
+                f"{shown.label} · {_describe(shown)}",
+                shown.coordinates[drawn],
+                {options[one]: colour_of(one, corpus, shown, maps).of(drawn) for one in wanted},
+                shown.clusters_named,
+                shown.axes,
+            )
+        )
+    about = about_maps(corpus, maps, len(drawn))
+    return map_page(pages, [corpus.texts[i] for i in drawn], about)
 
 
 def _describe(shown: OpenMap) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -16,39 +17,103 @@ from neuralviz.maps.settings import (
     SEEDS,
     ProjectionSettings,
 )
+from neuralviz.store.importing import FILE
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.method_choice import choose_method
 from neuralviz.ui.page import show_error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))
+    from streamlit.delta_generator import DeltaGenerator
+
+    from neuralviz.embedders import EmbedderSpec
+
+COLOUR_WIDTH = 150  # px
+PLACES = (("a", "Map"), ("b", "Compare with"))  # keys of the widgets, and labels
+FIRST = ("mean", "neural")  # methods at the start
 
 
-def choose_maps(places: Sequence[tuple[str, str, str]] = PLACES) -> tuple[MapChoice, ...] | None:
-    """One map or two; None where a setting is not valid, which is shown."""
-    choices: list[MapChoice] = []
+@dataclass(frozen=True)
+class Place:
+    """A place for a map on the page.
+
+    Attributes:
+        key: begins the keys of its widgets.
+        choice: the map that is chosen for it.
+        row: of its widgets.
+    """
+
+    key: str
+    choice: MapChoice
+    row: DeltaGenerator
+
+
+def choose_maps(imported: Mapping[str, EmbedderSpec]) -> tuple[Place, ...] | None:
+    """One map or two; None where a setting is not valid, which is shown.
+
+    Args:
+        imported: vectors that can be chosen beside the methods, by label; those that came last are
+            the first map at the start.
+    """
+    chosen: list[Place] = []
     sound = True
-    for column, (key, label, first) in zip(st.columns(len(places)), places, strict=True):
+    methods = [*list(imported)[-1:], *FIRST]
+    columns = zip(st.columns(len(PLACES)), PLACES, methods, strict=False)
+    for column, (key, label), first in columns:
+        _renew(f"map-{key}", first, imported)
         with column:
-            row = st.container(
-                horizontal=True, vertical_alignment="bottom", gap="xsmall", wrap=False
-            )
+            row = st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
             try:
                 with row:
-                    spec = choose_method(f"map-{key}", label, first, optional=key != places[0][0])
+                    spec = choose_method(
+                        f"map-{key}", label, first, optional=key != PLACES[0][0], more=imported
+                    )
                 if spec is not None:
                     with row:
-                        choices.append(MapChoice(spec, _choose_settings(key)))
+                        chosen.append(Place(key, MapChoice(spec, _choose_settings(key)), row))
             except NeuralvizError as error:
                 show_error(error)
                 sound = False
     if not sound:
         return None
-    if len(set(choices)) < len(choices):
+    if len({place.choice for place in chosen}) < len(chosen):
         st.caption("Both maps are the same. Change the method or settings of one.")
-    return tuple(dict.fromkeys(choices))
+        return tuple(chosen[:1])
+    return tuple(chosen)
+
+
+def _renew(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
+    """Choose the first method anew: after an import, and in place of another corpus's file."""
+    now = st.session_state.get(key, "")
+    is_gone = str(now).startswith(FILE) and now not in imported
+    if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
+        st.session_state[key] = first
+
+
+def choose_colour(place: Place, options: Mapping[str, str], number: int) -> str:
+    """What the points of a map are coloured by.
+
+    Args:
+        place: of the map.
+        options: in words, by what they are.
+        number: of the map: it begins with the option of this place among the labels, so that two
+            maps show two labels.
+    """
+    key = f"colour-{place.key}"
+    labels = [one for one in options if one.startswith("label:")]
+    first = labels[min(number, len(labels) - 1)] if labels else next(iter(options))
+    if st.session_state.get(key, first) not in options:
+        del st.session_state[key]
+    return place.row.selectbox(
+        "Colour by",
+        list(options),
+        index=list(options).index(first),
+        format_func=lambda one: options[one],
+        key=key,
+        bind="query-params",
+        width=COLOUR_WIDTH,
+    )
 
 
 def _choose_settings(key: str) -> ProjectionSettings:

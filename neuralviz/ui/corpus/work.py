@@ -54,9 +54,9 @@ def show_run(run: Run[Mapped]) -> None:
 def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
     """What is said of maps that were stopped: how far they came, and what is saved."""
     embedding = result.embedding
-    if embedding is None:
+    if embedding is None and result.projecting is None:
         return "Stopped before the first text was embedded."
-    if result.projecting is not None or embedding.is_complete:
+    if embedding is None or result.projecting is not None or embedding.is_complete:
         return "Stopped before the map was finished. The embeddings are saved."
     return (
         f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "

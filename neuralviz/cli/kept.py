@@ -1,0 +1,189 @@
+"""What the commands for kept corpora share: finding one, its embedders, and what is missing."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.loading import load_embedders
+from neuralviz.cli.vectors import progress_bars, warn_of_time
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
+from neuralviz.embedders.labels import method_label, method_labels
+from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.importing import FILE, imported_by_label, imported_embedder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.embedders import Embedder
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.embedding import EmbeddingEvent
+    from neuralviz.store.vectors import KeptEmbedder
+
+CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
+OptionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help=(
+            "Set an option for every method that has it, or for one method with "
+            "METHOD.NAME=VALUE. Repeatable. Neural methods use precision=fast here unless "
+            "you set another."
+        ),
+    ),
+]
+
+
+def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:
+    """A corpus by its name or id.
+
+    Raises:
+        StoreError: there is none; when a file is called so, the message says how to keep it.
+    """
+    try:
+        return store.corpus(name_or_id)
+    except StoreError as error:
+        if not os.path.exists(name_or_id):  # noqa: PTH110  Path.exists raises on long names
+            raise
+        raise StoreError(
+            f"{error} {name_or_id} is a file or folder; add it first with `neuralviz corpus add`."
+        ) from error
+
+
+def kept_embedder(store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> KeptEmbedder:
+    """The kept embedder of a spec, of which every text of a corpus has a vector.
+
+    Raises:
+        NeuralvizError: a text has none.
+    """
+
+    if spec.is_imported:
+        return imported_embedder(store, spec)
+    (embedder,) = load_embedders([spec])
+    kept = store.vectors.of(embedder)
+    if kept is None or not store.vectors.has(kept, store.keys(corpus)).all():
+        labels = embedder_labels(store.vectors.embedders())
+        complete = [
+            entry["method"]
+            for entry in embedded_by(store, corpus, labels)
+            if entry["embedded"] == corpus.n_texts
+        ]
+        raise NeuralvizError(
+            (
+                f"“{corpus.name}” has no embeddings by “{method_label(spec)}” with these "
+                "options. Compute them with `neuralviz corpus embed`."
+            )
+            + f" Available: {'; '.join(complete)}. Choose one with --method and --option."
+            * bool(complete)
+        )
+    return kept
+
+
+def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embedder]) -> None:
+    """Say so when learning the texts that have no vector yet will take minutes."""
+
+    keys = store.keys(corpus)
+    lacking, missing = [], np.zeros(len(keys), dtype=bool)
+    for embedder in embedders:
+        for part in embedder.parts:
+            kept = store.vectors.of(part)
+            has = np.zeros_like(missing) if kept is None else store.vectors.has(kept, keys)
+            if not has.all():
+                lacking.append(part)
+                missing |= ~has
+    if lacking:
+        warn_of_time(lacking, store.texts(corpus, np.flatnonzero(missing)))
+
+
+def embed_kept(
+    store: CorpusStore, corpus: Corpus, spec: EmbedderSpec, embedder: Embedder
+) -> EmbeddingEvent:
+    """Embed what has no vector yet, with a bar; the last event, which is complete.
+
+    Raises:
+        typer.Exit: Ctrl-C was pressed; what was finished is kept.
+    """
+
+    label = method_label(spec)
+    progress = None
+    try:
+        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder)) as run:
+            task = None
+            for progress in run:
+                if task is None:
+                    task = bars.add_task(label, total=progress.total)
+                bars.update(task, completed=progress.done, total=progress.total)
+    except KeyboardInterrupt as interrupt:
+        say("Stopped. Finished work is saved; run the same command again to resume.")
+        raise typer.Exit(INTERRUPTED) from interrupt
+    assert progress is not None
+    if progress.n_rose:
+        say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
+    return progress
+
+
+def corpus_spec(
+    store: CorpusStore,
+    corpus: Corpus,
+    method: str,
+    option: Sequence[str] | None,
+    model: str | None,
+) -> EmbedderSpec:
+    """How a kept corpus is embedded: fast, unless a precision is given; or vectors of a file.
+
+    Raises:
+        NeuralvizError: nothing of this name was imported for the corpus.
+        SettingsError: the method or an option of it makes no sense.
+    """
+    if method.startswith(FILE):
+        imported = imported_by_label(store, corpus)
+        if method not in imported:
+            known = "; ".join(imported) or "none yet"
+            raise NeuralvizError(
+                f"No embeddings “{method[:80]}” were imported for “{corpus.name}”. Imported: "
+                f"{known}. Import a file with `neuralviz corpus import`."
+            )
+        if option or model:
+            raise NeuralvizError("--option and --model do not apply to imported embeddings.")
+        return imported[method]
+    (spec,) = corpus_specs([method], option, model)
+    return spec
+
+
+def corpus_specs(
+    methods: Sequence[str] | None, option: Sequence[str] | None, model: str | None
+) -> tuple[EmbedderSpec, ...]:
+    typed = split_options(option or [])
+    return embedder_specs(methods or ["mean"], typed, model_id=model, defaults=FOR_CORPORA)
+
+
+def embedder_labels(embedders: Sequence[KeptEmbedder]) -> dict[str, str]:
+    """By id, a name for each embedder, no two alike; the id of one that is not known here."""
+
+    specs: dict[str, EmbedderSpec] = {}
+    for kept in embedders:
+        with suppress(SettingsError):
+            specs[kept.id] = EmbedderSpec.from_json(kept.spec)
+    names = dict(zip(specs, method_labels(list(specs.values())), strict=True))
+    return {kept.id: names.get(kept.id, kept.id) for kept in embedders}
+
+
+def embedded_by(
+    store: CorpusStore, corpus: Corpus, labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """What a corpus has vectors of: method, number of texts, length of the vectors."""
+    keys = store.keys(corpus)
+    found = []
+    for kept in store.vectors.embedders():
+        embedded = int(store.vectors.has(kept, keys).sum())
+        if embedded:
+            label = labels.get(kept.id, kept.id)
+            found.append({"method": label, "embedded": embedded, "dim": kept.dim})
+    return found

@@ -1,0 +1,60 @@
+"""Which texts of a corpus are looked at: those with some labels, and numbers within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuralviz.words import many, number
+
+NAMED_VALUES = 3  # of a label, in a sentence
+
+
+@dataclass(frozen=True)
+class TextFilter:
+    """What a text must have to be looked at; all of it together.
+
+    Attributes:
+        labels: by column, the values of which it must have one; ``""`` is no value.
+        ranges: by column of numbers, the lowest and the highest; a text without a number is out.
+    """
+
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.labels or self.ranges)
+
+    def within(self, values: Callable[[str], np.ndarray], n_texts: int) -> np.ndarray:
+        """[text] whether it lets a text through.
+
+        Args:
+            values: gives [text] the strings or numbers of a column.
+            n_texts: of the corpus.
+        """
+        found = np.ones(n_texts, dtype=bool)
+        for name, wanted in self.labels.items():
+            found &= np.isin(values(name).astype(str), wanted)
+        for name, (low, high) in self.ranges.items():
+            numbers = values(name)
+            found &= (numbers >= low) & (numbers <= high)  # NaN is neither
+        return found
+
+    def in_words(self, n_shown: int, n_texts: int) -> str:
+        """A sentence on how many texts are shown, and why; plain text.
+
+        Args:
+            n_shown: texts that are let through.
+            n_texts: of the corpus.
+        """
+        why = []
+        for name, wanted in self.labels.items():
+            named = [value or "no value" for value in wanted[:NAMED_VALUES]]
+            rest = len(wanted) - len(named)
+            more = f" or {rest} more" if rest else ""
+            why.append(f"{name} is {' or '.join(named)}{more}")
+        for name, (low, high) in self.ranges.items():
+            why.append(f"{name} is {number(low)} to {number(high)}")
+        return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(why)}."

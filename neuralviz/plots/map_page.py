@@ -1,0 +1,181 @@
+"""The maps of a corpus as one page that needs no network, with a search and a choice of colours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from plotly.offline import get_plotlyjs
+
+from neuralviz import __version__
+from neuralviz.plots.corpus_map import (
+    FADED,
+    Standout,
+    map_figure,
+    marker_look,
+)
+from neuralviz.plots.point_colours import PointColour
+from neuralviz.plots.point_groups import PointGroup, point_groups
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import FONT, style
+
+MOST_CHARACTERS = 8_000_000  # of all texts on a page
+LONGEST_TEXT = 2_000  # characters of a text on a page
+FEWEST_CHARACTERS = 120  # of a text on a page, which are read by pointing at it
+_HEIGHT = 560  # px, of a map
+_BELOW = 110  # px for its legend or colour bar
+_SCRIPT = Path(__file__).with_name("map_page.js")
+_STYLE = f"""
+body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
+h1 {{ font-size: 1.5rem; margin: 0 0 .5rem }} h2 {{ font-size: 1.15rem; margin: 0 }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0 0 1rem }}
+dt, footer, .note {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ margin-top: 1rem }}
+label {{ margin-right: .5rem }} input, select {{ font: inherit; padding: .25rem .5rem }}
+main {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
+  gap: 1.5rem; margin-top: 1rem }}
+section {{ min-width: 0 }} .map {{ height: {_HEIGHT}px }}
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class PageMap:
+    """A map for a page of its own.
+
+    Attributes:
+        title: plain text.
+        coordinates: [text, 2 or 3].
+        colours: by what they are called, what its points can be coloured by; the first one is
+            chosen at the start.
+        names: of clusters, and their [2 or 3] coordinates.
+        axes: names of the axes where they mean something.
+    """
+
+    title: str
+    coordinates: np.ndarray
+    colours: Mapping[str, PointColour]
+    names: Sequence[tuple[str, np.ndarray]] = ()
+    axes: Sequence[str] | None = None
+
+
+def map_page(maps: Sequence[PageMap], texts: Sequence[str], about: About) -> str:
+    """A page with one map or more: plotly.js, about 5 MB, is in it, and nothing is sent anywhere.
+
+    Points that contain what is searched for stand out on all maps. Of long texts the page holds the
+    beginnings, and says so.
+
+    Args:
+        maps: of the same texts.
+        texts: [text].
+        about: title and settings.
+    """
+    most = min(LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts))))
+    figures = [
+        style(
+            map_figure(
+                one.coordinates,
+                np.arange(len(texts)),
+                next(iter(one.colours.values())),
+                title="",
+                standout=Standout(names=one.names),
+                axes=one.axes,
+            ),
+            dark=False,
+        )
+        for one in maps
+    ]
+    data = {
+        "texts": [text[:most] for text in texts],
+        "faded": FADED,
+        "maps": [_map(one, figure.layout) for one, figure in zip(maps, figures, strict=True)],
+    }
+    cut = any(len(text) > most for text in texts)
+    note = f" Search covers the first {most:,} characters of each text." if cut else ""
+    title = escape(about.title or "neuralviz")
+    settings = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.settings.items()
+    )
+    sections = "".join(_section(place, one) for place, one in enumerate(maps))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<dl>{settings}</dl>
+<label for="search">Search</label>
+<input id="search" type="search" size="30" autocomplete="off" placeholder="Find words in the texts">
+<span id="found" aria-live="polite"></span>
+<p class="note">Each point is a text. Point at it to read it.{note}</p>
+<main>{sections}</main>
+<footer>neuralviz {__version__}, {datetime.now(UTC):%Y-%m-%d}</footer>
+<script>{get_plotlyjs()}</script>
+<script id="data" type="application/json">{_embedded(data)}</script>
+<script>{_SCRIPT.read_text("utf-8")}</script>
+</body>
+</html>
+"""
+
+
+def _section(place: int, one: PageMap) -> str:
+    options = "".join(
+        f'<option value="{number}">{escape(name)}</option>'
+        for number, name in enumerate(one.colours)
+    )
+    return (
+        f'<section><h2>{escape(one.title)}</h2><label for="colour-{place}">Colour by</label>'
+        f'<select id="colour-{place}">{options}</select>'
+        f'<div class="map" id="map-{place}" role="figure" aria-label="{escape(one.title)}"></div>'
+        "</section>"
+    )
+
+
+def _map(one: PageMap, layout: Any) -> dict[str, Any]:
+    n, dimensions = one.coordinates.shape
+    size, opacity = marker_look(n)
+    look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}
+    look["margin"] = look["margin"] | {"t": 36, "b": _BELOW}  # whatever colour is chosen
+    return {
+        "points": [[_short(value) for value in axis] for axis in one.coordinates.T.tolist()],
+        "size": size if dimensions == 2 else 0.6 * size,
+        "opacity": opacity,
+        "layout": {name: value for name, value in look.items() if name != "meta"},
+        "colours": [
+            [_group(group) for group in point_groups(colour, n, dimensions == 2, bool(one.axes))]
+            for colour in one.colours.values()
+        ],
+    }
+
+
+def _group(group: PointGroup) -> dict[str, Any]:
+    trace = dict(group.trace)
+    says = trace.pop("hovertemplate", "")
+    found = {"at": group.at.tolist(), "trace": trace, "marker": group.marker, "says": says}
+    if group.values is not None:
+        found["values"] = [
+            _short(value) if np.isfinite(value) else None for value in group.values.tolist()
+        ]
+    return found
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _embedded(data: object) -> str:
+    """JSON that ends no script element, whatever the texts are."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=_plain)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value.to_plotly_json()

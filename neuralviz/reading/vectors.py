@@ -1,0 +1,235 @@
+"""Vectors that were computed elsewhere: ``.npy`` arrays, and parquet files with a vector column.
+
+Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet, types
+
+from neuralviz.errors import TextError
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.table import MAX_CHARACTERS
+from neuralviz.reading.texts import MAX_TEXTS, TEXT_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.reading.source import Source
+
+ENDINGS = (".npy", ".parquet")
+VECTOR_COLUMNS = ("vector", "vectors", "embedding", "embeddings", "emb")
+MOST_VALUES = 1 << 30  # of all vectors together: 4 GB
+LARGEST = 1e15  # of a value: its square fits in float32
+_AT_ONCE = 8192  # rows
+
+
+@dataclass(frozen=True, eq=False)
+class ReadVectors:
+    """The vectors of a file, in its order.
+
+    Attributes:
+        name: of the file.
+        vectors: [row, dim] float32, finite.
+        texts: [row] the texts beside them, tidied like those of a corpus; None in ``.npy`` files.
+    """
+
+    name: str
+    vectors: np.ndarray
+    texts: tuple[str, ...] | None = None
+
+
+def read_vectors(source: Source) -> ReadVectors:
+    """Read the vectors of a file, and the texts beside them if it has some.
+
+    Args:
+        source: ``.npy`` with an array [row, dim] of numbers, or ``.parquet`` with a column of lists
+            of numbers, all of one length, as `neuralviz corpus export` and `neuralviz embed` write.
+
+    Raises:
+        TextError: it is neither, it holds no such vectors, or a value is no usable number; the
+            message says what to do.
+    """
+    if source.ending not in ENDINGS:
+        raise TextError(
+            f"{source.name} is neither .npy nor .parquet. Save the vectors as float32 with "
+            "np.save, or as a parquet file with a column “vector”."
+        )
+    with source.opened() as file:
+        if source.ending == ".npy":
+            return ReadVectors(source.name, _checked(source.name, _npy(source.name, file)))
+        try:
+            return _parquet(source.name, file)
+        except (pa.ArrowException, OSError, OverflowError) as error:
+            raise TextError(
+                f"{source.name} is not a readable Parquet file, or it is damaged."
+            ) from error
+
+
+def has_vectors(source: Source) -> bool:
+    """Whether a parquet file has a column of lists of numbers that is called like vectors."""
+    if source.ending != ".parquet":
+        return False
+    try:
+        with source.opened() as file:
+            schema = parquet.ParquetFile(file, pre_buffer=False).schema_arrow
+    except (pa.ArrowException, OSError, TextError):
+        return False
+    return any(
+        field.name.strip().lower() in VECTOR_COLUMNS and _is_vector(field.type) for field in schema
+    )
+
+
+def _npy(name: str, file: IO[bytes]) -> np.ndarray:
+    """The array; its header is looked at before anything is made of what it says."""
+    damaged = (
+        f"{name} is not a readable .npy file, or it is damaged. Save the vectors with np.save."
+    )
+    try:
+        version = np.lib.format.read_magic(file)
+        read_header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, _, kind = read_header(file)
+        here, end = file.tell(), file.seek(0, 2)
+    except (ValueError, KeyError) as error:
+        raise TextError(damaged) from error
+    if kind.hasobject:
+        raise TextError(
+            f"{name} contains Python objects, which could run code and are not read. Save the "
+            "vectors as numbers: np.save(file, np.asarray(vectors, dtype=np.float32))."
+        )
+    if len(shape) != 2:
+        raise TextError(
+            f"{name} has the shape {shape}. It must have one row per text: [texts, values]."
+        )
+    _check_kind(name, kind)
+    _check_size(name, *shape)
+    if end - here != math.prod(shape) * kind.itemsize:
+        raise TextError(damaged)
+    file.seek(0)
+    try:
+        array: np.ndarray = np.load(file, allow_pickle=False)
+    except ValueError as error:
+        raise TextError(damaged) from error
+    return array
+
+
+def _parquet(name: str, file: IO[bytes]) -> ReadVectors:
+    source = parquet.ParquetFile(file, pre_buffer=False)
+    schema = source.schema_arrow
+    vectors, texts = _vector_column(name, schema), _text_column(schema)
+    wanted = [one for one in (vectors, texts) if one is not None]
+    n_rows = source.metadata.num_rows
+    _check_size(name, n_rows, 1)
+    parts: list[np.ndarray] = []
+    read: list[str] = []
+    for batch in source.iter_batches(_AT_ONCE, columns=wanted):
+        parts.append(_rows(name, batch.column(vectors), sum(map(len, parts))))
+        if parts[-1].shape[1] != parts[0].shape[1]:
+            raise TextError(_not_one_length(name))
+        _check_size(name, n_rows, parts[0].shape[1])
+        if texts is not None:
+            read.extend(
+                tidy((value or "")[:MAX_CHARACTERS]) for value in batch.column(texts).to_pylist()
+            )
+    if not parts:
+        raise TextError(f"{name} has no rows.")
+    found = _checked(name, np.concatenate(parts))
+    return ReadVectors(name, found, tuple(read) if texts is not None else None)
+
+
+def _rows(name: str, column: pa.Array, before: int) -> np.ndarray:
+    """[row, dim] of a column of lists, of which ``before`` rows came before."""
+    if column.null_count:
+        row = before + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
+        raise TextError(f"{name} has no vector in row {row:,}. Every row needs one.")
+    values = column.flatten()
+    if len(values) % len(column):
+        raise TextError(_not_one_length(name))
+    dim = len(values) // len(column)
+    if not types.is_fixed_size_list(column.type):
+        lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+        if (lengths != dim).any():
+            raise TextError(_not_one_length(name))
+    numbers = values.to_numpy(zero_copy_only=False)  # a missing value is NaN
+    return numbers.reshape(len(column), dim)
+
+
+def _not_one_length(name: str) -> str:
+    return f"The vectors in {name} have different lengths. All of them need the same."
+
+
+def _vector_column(name: str, schema: pa.Schema) -> str:
+    """The column of lists of numbers that is called like one of vectors, else the only one."""
+    lists = [field.name for field in schema if _is_vector(field.type)]
+    by_name = {one.strip().lower(): one for one in reversed(lists)}
+    named = [by_name[one] for one in VECTOR_COLUMNS if one in by_name]
+    if not named and len(lists) != 1:
+        raise TextError(
+            f"{name} has {'no' if not lists else 'more than one'} column with lists of numbers. "
+            "Call the column with the vectors “vector”."
+        )
+    return named[0] if named else lists[0]
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
+
+
+def _text_column(schema: pa.Schema) -> str | None:
+    """The column of strings that is called like one of texts, if there is one."""
+    strings = [
+        field.name
+        for field in schema
+        if types.is_string(field.type) or types.is_large_string(field.type)
+    ]
+    by_name = {one.strip().lower(): one for one in reversed(strings)}
+    return next((by_name[one] for one in TEXT_COLUMNS if one in by_name), None)
+
+
+def _check_kind(name: str, kind: np.dtype) -> None:
+    if kind.kind not in "fiu":
+        raise TextError(
+            f"{name} holds values of the type {kind}, not numbers. Save the vectors as float32."
+        )
+
+
+def _check_size(name: str, n_rows: int, dim: int) -> None:
+    if not n_rows or not dim:
+        raise TextError(f"{name} holds no vectors.")
+    if n_rows > MAX_TEXTS or n_rows * dim > MOST_VALUES:
+        raise TextError(
+            f"{name} has {n_rows:,} × {dim:,} values. Up to {MAX_TEXTS:,} rows and "
+            f"{MOST_VALUES:,} values can be read: split the file."
+        )
+
+
+def _checked(name: str, vectors: np.ndarray) -> np.ndarray:
+    """[row, dim] float32, all of it finite."""
+    _check_kind(name, vectors.dtype)
+    if vectors.shape[1] < 2:
+        raise TextError(f"The vectors in {name} have one value. They need at least 2.")
+    if vectors.dtype.itemsize < np.float32().itemsize:
+        vectors = vectors.astype(np.float32)
+    _raise_at(name, np.isfinite(vectors), "contains NaN or infinite values")
+    _raise_at(name, np.abs(vectors) <= LARGEST, f"contains values above {LARGEST:g}")
+    return np.ascontiguousarray(vectors, dtype=np.float32)
+
+
+def _raise_at(name: str, is_good: np.ndarray, what: str) -> None:
+    bad: Sequence[int] = np.flatnonzero(~is_good.all(axis=1)).tolist()
+    if bad:
+        more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""
+        raise TextError(
+            f"The vector in row {bad[0] + 1:,}{more} of {name} {what}. Compute it again, or "
+            "leave its text out of both files."
+        )

@@ -1,0 +1,94 @@
+"""Ready-made vectors: imported for a corpus, chosen like a method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.embedders.specs import EmbedderSpec
+from neuralviz.errors import NeuralvizError
+from neuralviz.reading.source import Source
+from neuralviz.reading.vectors import ENDINGS, read_vectors
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import import_vectors, imported_by_label
+from neuralviz.ui.page import plain, show_error
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.reading.vectors import ReadVectors
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
+
+ADDED = "corpus-added"  # where the session keeps the id of one that has just been added
+MAP_KEYS = ("map-a", "map-b")  # of the boxes with the methods
+_TOLD = "corpus-imported"  # what was imported in the last run, to be said in this one
+
+
+def import_form(corpus: Corpus) -> None:
+    """A file of vectors for a corpus that is there."""
+    file = st.file_uploader(
+        "Import embeddings",
+        type=[ending[1:] for ending in ENDINGS],
+        key=f"corpus-vectors-{corpus.id}",
+        help=(
+            "Vectors that you computed elsewhere: a .npy array with one row per text, in the "
+            "order of the corpus, or a Parquet file with the columns “text” and “vector”."
+        ),
+    )
+    if not st.button("Import", icon=":material/upload_file:", key="corpus-import", width="stretch"):
+        return
+    if file is None:
+        st.info("Choose a .npy or .parquet file first.")
+    else:
+        _import(corpus, Source(file.name, file.getvalue()))
+
+
+def import_for_new(corpus: Corpus, read: ReadVectors) -> None:
+    """Import vectors for a corpus that has just been added, and open it.
+
+    Where they do not belong to its texts, the corpus is taken back.
+    """
+    try:
+        kept = import_vectors(CorpusStore(), corpus, read)
+    except NeuralvizError as error:
+        CorpusStore().delete(corpus)
+        show_error(error)
+        return
+    _tell(corpus, kept)
+    st.session_state[ADDED] = corpus.id
+    st.rerun()
+
+
+def _import(corpus: Corpus, source: Source) -> None:
+    """Import a file, and open the page with it."""
+    try:
+        kept = import_vectors(CorpusStore(), corpus, read_vectors(source))
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    _tell(corpus, kept)
+    st.rerun()
+
+
+def _tell(corpus: Corpus, kept: KeptEmbedder) -> None:
+    """Keep what is to be said in the next run, in which the imported vectors come first."""
+    label = EmbedderSpec.from_json(kept.spec).label
+    st.session_state[_TOLD] = (
+        f"Imported {many(corpus.n_texts, 'embedding')} of {kept.dim:,} values as the method "
+        f"“{label}”."
+    )
+    for key in MAP_KEYS:
+        st.session_state[f"{key}-renewed"] = True
+
+
+def tell_imported() -> None:
+    """Say once what has just been imported."""
+    said = st.session_state.pop(_TOLD, "")
+    if said:
+        st.toast(plain(said), icon=":material/check:")  # which stays while a map is made
+
+
+def imported(corpus: Corpus) -> dict[str, EmbedderSpec]:
+    """What was imported for a corpus, by label."""
+    return imported_by_label(CorpusStore(), corpus)

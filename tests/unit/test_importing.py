@@ -1,0 +1,182 @@
+"""Vectors that were computed elsewhere: what is read of files, refused, and kept for a corpus."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import EmbedderSpec, models_now
+from neuralviz.errors import ModelError, StoreError, TextError
+from neuralviz.jobs.mapping import MakeMaps, MapChoice
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.plots.theme import method_colour
+from neuralviz.reading import vectors
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import import_vectors, imported_by_label, imported_embedder
+from neuralviz.store.writing import write_vectors
+
+TEXTS = ("rain", "snow", "rain", "bread", "salt", "a choir", "a river")
+VECTORS = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+
+
+def npy(array: np.ndarray) -> Source:
+    file = io.BytesIO()
+    np.save(file, array)
+    return Source("mine.npy", file.getvalue())
+
+
+def table(**columns: object) -> Source:
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns), file)
+    return Source("mine.parquet", file.getvalue())
+
+
+class Evil:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int64", ">f8"])
+def test_arrays_of_numbers_are_read_as_float32(kind: str) -> None:
+    array = np.arange(12).reshape(4, 3).astype(kind)
+    for order in "CF":
+        read = read_vectors(npy(np.asarray(array, order=order)))
+        np.testing.assert_array_equal(read.vectors, np.arange(12).reshape(4, 3))
+        assert (read.vectors.dtype, read.texts, read.name) == (np.float32, None, "mine.npy")
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    path = tmp_path / "ran"
+    array = np.array([[Evil(path), 1]], dtype=object)
+    with pytest.raises(TextError, match="contains Python objects, which could run code"):
+        read_vectors(npy(array))
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (npy(np.ones(5)), r"mine.npy has the shape \(5,\). It must have one row per text"),
+        (npy(np.ones((2, 3, 4))), "has the shape"),
+        (npy(np.array([["a", "b"]])), "holds values of the type <U1, not numbers"),
+        (npy(np.ones((3, 2), dtype=complex)), "not numbers"),
+        (npy(np.ones((0, 4))), "holds no vectors"),
+        (npy(np.ones((3, 1))), "have one value. They need at least 2"),
+        (npy(np.array([[1, 2], [np.nan, 1], [np.inf, 0]])), r"row 2 \(and 1 more\) of mine.npy "
+         "contains NaN or infinite values"),
+        (npy(np.array([[1e30, 2]])), "row 1 of mine.npy contains values above 1e"),
+        (Source("mine.npy", b"\x93NUMPY\x01\x00 no header"), "not a readable .npy file"),
+        (Source("mine.npy", npy(np.ones((3, 4))).content[:-1]), "not a readable .npy file"),
+        (Source("mine.npy", b"PK\x03\x04 an archive"), "not a readable .npy file"),
+        (Source("mine.npy", b""), "is empty"),
+        (Source("mine.pkl", b"x"), "neither .npy nor .parquet"),
+        (Source("mine.parquet", b"x"), "not a readable Parquet file"),
+        (table(text=["a", "b"]), "no column with lists of numbers"),
+        (table(a=[[1.0, 2.0]], b=[[1.0, 2.0]]), "more than one column with lists of numbers"),
+        (table(vector=[[1.0, 2.0], [1.0]]), "have different lengths"),
+        (table(vector=[[1.0, 2.0], [1.0, 2.0, 3.0, 4.0]]), "have different lengths"),
+        (table(vector=[[1.0, 2.0], None]), "has no vector in row 2"),
+        (table(vector=[[1.0, 2.0], [1.0, None]]), "row 2 of mine.parquet contains NaN"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_file_is_said(source: Source, sentence: str) -> None:
+    with pytest.raises(TextError, match=sentence):
+        read_vectors(source)
+
+
+def test_a_header_that_promises_too_much_makes_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(vectors, "MOST_VALUES", 11)
+    with pytest.raises(TextError, match=r"mine.npy has 3 × 4 values. Up to"):
+        read_vectors(npy(np.ones((3, 4))))
+    with pytest.raises(TextError, match="3 × 4 values"):
+        read_vectors(table(vector=np.ones((3, 4)).tolist()))
+
+
+def test_a_parquet_file_brings_its_texts_and_its_vector_column(tmp_path: Path) -> None:
+    write_vectors(tmp_path / "out.parquet", list("abcdefg"), TEXTS, VECTORS)
+    read = read_vectors(Source.at(tmp_path / "out.parquet"))
+    np.testing.assert_array_equal(read.vectors, VECTORS)
+    assert read.texts == TEXTS
+    other = table(
+        n=[[1, 2]], Embedding=pa.FixedSizeListArray.from_arrays([1.0, 2.0], 2), title=["x"]
+    )
+    assert read_vectors(other).vectors.tolist() == [[1, 2]]
+    assert read_vectors(other).texts == ("x",)
+    assert has_vectors(other)
+    assert not has_vectors(table(tags=[[1, 2]], text=["x"]))
+    assert not has_vectors(Source("x.parquet", b"x"))
+    assert not has_vectors(Source("x.csv", b"vector"))
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusStore:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    return CorpusStore()
+
+
+def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS))
+    by_row = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
+    kept = store.vectors.get(by_row, store.keys(corpus))
+    np.testing.assert_array_equal(kept[[0, 1, 3, 4, 5, 6]], VECTORS[[0, 1, 3, 4, 5, 6]])
+    np.testing.assert_array_equal(kept[2], VECTORS[0])  # of equal texts the first counts
+    order = np.random.default_rng(1).permutation(7)
+    more = np.concatenate([VECTORS[order], np.ones((1, 4), np.float32)])
+    texts = (*(TEXTS[i] for i in order), "not in the corpus")
+    by_text = import_vectors(store, corpus, ReadVectors("texts.parquet", more, texts))
+    np.testing.assert_array_equal(
+        store.vectors.get(by_text, store.keys(corpus))[[1, 3]], VECTORS[[1, 3]]
+    )
+    assert np.isnan(store.vectors.losses(by_text, store.keys(corpus))).all()
+    found = imported_by_label(CorpusStore(), corpus)
+    assert list(found) == ["file: rows.npy", "file: texts.parquet"]
+    assert imported_embedder(store, found["file: rows.npy"]) == by_row
+    newer = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS + 1))
+    assert imported_embedder(store, imported_by_label(store, corpus)["file: rows.npy"]) == newer
+    assert imported_by_label(store, store.add("other", ReadTexts(("x", "y")))) == {}
+    store.delete(corpus)
+    assert not store.vectors.has(by_row, store.vectors._keys(by_text)).any()
+
+
+def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS))
+    with pytest.raises(TextError, match=r"rows.npy has 6 rows, but “c” has 7 texts"):
+        import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS[1:]))
+    with pytest.raises(TextError, match="no vector for 5 of the 6 different texts of “c”"):
+        import_vectors(store, corpus, ReadVectors("t.parquet", VECTORS[:2], ("rain", "x")))
+    assert store.vectors.embedders() == ()
+    gone = EmbedderSpec("imported", "", (("digest", "d"), ("file", "gone.npy")))
+    with pytest.raises(StoreError, match=r"gone.npy” were deleted. Import the file again"):
+        imported_embedder(store, gone)
+
+
+def test_imported_vectors_are_a_method_without_a_model(store: CorpusStore) -> None:
+    corpus = store.add("c", ReadTexts(TEXTS))
+    kept = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
+    spec = EmbedderSpec.from_json(kept.spec)
+    assert method_labels([spec, spec]) == ("file: rows.npy", "file: rows.npy · 2")
+    assert (spec.learns, spec.singles, models_now([spec])) == (False, (), ())
+    assert method_colour(spec.label) not in {method_colour(m) for m in ("neural", "mean", "tf-idf")}
+    with pytest.raises(ModelError, match="there is no model to embed with"):
+        make_embedder(spec)
+    task = MakeMaps.now(corpus.id, [MapChoice(spec, ProjectionSettings("pca"))])
+    events = list(task.events(lambda: False))
+    (made,) = KeptMaps(store).of(corpus)
+    assert made.embedder == kept.id
+    assert task.fold(task.start(), events).projecting is not None
