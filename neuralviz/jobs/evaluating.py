@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import models_now
@@ -11,7 +12,9 @@ from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
 from neuralviz.evaluation.results import Results
-from neuralviz.jobs.task import Progress, Task
+from neuralviz.evaluation.results_file import FORMAT, read_results, results_bytes
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import Progress
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
@@ -45,7 +48,7 @@ class Filling:
 
 
 @dataclass(frozen=True)
-class Evaluate(Task[Event, Filling]):
+class Evaluate(KeptTask[Event, Filling]):
     """Evaluate a plan with one data set; embeddings are saved, and found the next time.
 
     Attributes:
@@ -97,6 +100,16 @@ class Evaluate(Task[Event, Filling]):
         unit = "embeddings (failed methods not counted)" if failed else "embeddings"
         now = _in_words(doing, results) if doing is not None else ""
         return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}")
+
+    def cache_key(self) -> str:
+        models = [asdict(model) for model in self.models]
+        return json.dumps([FORMAT, self.plan.cache_key(), models, self.in_corpora])
+
+    def pack(self, result: Filling) -> bytes:
+        return results_bytes(result.results)
+
+    def unpack(self, content: bytes) -> Filling:
+        return Filling(read_results(content))
 
 
 def _shares(event: EvaluationProgress) -> dict[int, float]:

@@ -6,7 +6,8 @@ import streamlit as st
 
 from neuralviz.ui.views import View, load_view, save_view
 
-EXAMPLES_VIEW = "example"
+COMMON_VIEW = "common"  # of what everybody on this machine can open: examples, saved corpora
+GIVEN = ("Paste", "Upload")  # sources of what a user gives
 
 
 def put_in_address(key: str, view: View, *, over: bool = False) -> None:
@@ -54,8 +55,8 @@ def open_view(key: str) -> View | None:
 def kept_under(key: str) -> str:
     """The id that results of what is in the inputs are kept under; empty where they have none yet.
 
-    Examples have one for everybody; what a user gives gets its own by `put_in_address`.
+    What a user gives gets its own by `put_in_address`; all else has one for everybody.
     """
-    if st.session_state.get(f"{key}-source") == "Example":
-        return EXAMPLES_VIEW
-    return st.session_state.get(f"{key}-view") or ""
+    if st.session_state.get(f"{key}-source") in GIVEN:
+        return st.session_state.get(f"{key}-view") or ""
+    return COMMON_VIEW

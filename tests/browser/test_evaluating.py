@@ -188,3 +188,7 @@ def test_an_upload_is_evaluated_stopped_and_goes_on(
     expect(said).to_have_count(0)
     assert "neural" in page.url
     assert "boat" not in page.url
+    page.reload()  # the uploaded table and what was measured are there again
+    page.get_by_text("36 texts in 12 groups; 2,376 triplets").wait_for()
+    bars.locator(".main-svg").first.wait_for()
+    expect(page.get_by_text(re.compile(r"Result of .* UTC"))).to_be_visible()

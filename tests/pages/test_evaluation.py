@@ -21,6 +21,7 @@ from neuralviz.evaluation import hub_data, lab
 from neuralviz.evaluation.data import DataSet
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
+from neuralviz.evaluation.results_file import results_bytes
 from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
@@ -107,7 +108,7 @@ def finish(page: AppTest) -> AppTest:
 
 def upload(page: AppTest, content: str | bytes, name: str = "own.csv") -> AppTest:
     content = content.encode() if isinstance(content, str) else content
-    page.session_state["evaluation-kept"] = (name, content)  # as the uploader leaves it
+    page.session_state["evaluation-kept"] = Source(name, content)  # as the uploader leaves it
     return page.segmented_control(key="evaluation-source").set_value("Upload").run()
 
 
@@ -862,6 +863,25 @@ def test_an_address_brings_methods_and_settings_back(opened) -> None:
     assert dict(joined.spec.parts[1].options) == {"layer": "all"}
     assert list(table(page).index) == ["neural, fast", "neural+cls, fast"]
     assert proof(page)["layout"]["xaxis"]["title"]["text"] == "Pearson"
+
+
+def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
+    opened, tmp_path: Path
+) -> None:
+    page = upload(opened(methods=["mean", "cls"]), SCORED, "mine.csv")
+    evaluate(page)
+    before = results(page)
+    view = page.query_params["view"]
+    wait_until(lambda: list((tmp_path / "results").glob(f"{view}.*")), 10)
+    again = opened(methods=["mean", "cls"], view=view)  # in a second browser, nothing is pressed
+    assert not again.exception
+    assert runs(again)[0].is_reopened
+    assert results(again).data[0].name == "mine.csv"
+    assert results_bytes(results(again)) == results_bytes(before)
+    assert "Scored pairs" not in said(again)
+    other = opened(methods=["mean"], view=view)  # other settings: the table, and no results
+    assert not runs(other)
+    assert "mine.csv" in said(other)
 
 
 def test_an_address_brings_an_experiment_back(opened) -> None:

@@ -87,6 +87,23 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
     assert any("Done" in element.proto.text for element in page.get("progress"))
 
 
+def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -> None:
+    page = pasted("The dog barks.\nA cat sleeps.")
+    tune(page)
+    view = page.query_params["view"]
+    wait_until(lambda: list((tmp_path / "results").glob(f"{view}.*")), 10)
+    again = page_at("micro_tuning", view=view).run()
+    assert not again.exception
+    assert last_run(again).is_reopened
+    assert last_run(again).result.texts == ("The dog barks.", "A cat sleeps.")
+    np.testing.assert_array_equal(
+        last_run(again).result.embeddings(), last_run(page).result.embeddings()
+    )
+    assert any("Result of" in element.proto.text for element in again.get("progress"))
+    other = page_at("micro_tuning", view=view, epochs="3").run()
+    assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
+
+
 def test_the_losses_to_download_are_those_of_the_figure() -> None:
     record = recorded_run()
     table = losses_table(record)

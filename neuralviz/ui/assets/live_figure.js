@@ -108,9 +108,15 @@ function putOnStage(node, layout) {
 function dataFor(node) {
   if (!node.stageHeight) return node.figure.data
   return node.figure.data.map((trace) => {
-    const letters = structuredClone({ textfont: trace.textfont, colorbar: trace.colorbar })
+    const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
+    const letters = structuredClone({ textfont, insidetextfont, outsidetextfont, colorbar })
     enlarge(letters, STAGE_TIMES)
-    return { ...trace, ...JSON.parse(JSON.stringify(letters)) }
+    const larger = JSON.parse(JSON.stringify(letters)) // without what is not there
+    for (const [part, name] of [["marker", "size"], ["line", "width"]]) {
+      if (typeof trace[part]?.[name] !== "number") continue
+      larger[part] = { ...trace[part], [name]: trace[part][name] * STAGE_TIMES }
+    }
+    return { ...trace, ...larger }
   })
 }
 

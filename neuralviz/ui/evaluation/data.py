@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -21,7 +22,9 @@ from neuralviz.reading.tables import read_table
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.kept import open_corpus
+from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain
+from neuralviz.ui.views import View
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
@@ -50,7 +53,11 @@ ROLE_NAMES = {
     "fixed2": "Second fixed value",
 }
 
-_read_table = st.cache_data(max_entries=8, show_spinner=False)(read_table)
+KEY = "evaluation"
+_SOURCE, _KEPT = f"{KEY}-source", f"{KEY}-kept"
+_ROLES = (f"{KEY}-kind-", f"{KEY}-role-")  # begin the keys of the widgets for columns
+_BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
+_read_table = st.cache_data(max_entries=8, show_spinner=False, hash_funcs=_BY_DIGEST)(read_table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,17 +81,17 @@ def choose_data() -> Given | None:
     Raises:
         NeuralvizError: they cannot be read.
     """
-    source = st.segmented_control(
-        "Data set",
-        ["Example", "Upload", "Saved corpus", "Hub"],
-        default="Example",
-        required=True,
-        key="evaluation-source",
-        persist_state="session",
+    view = open_view(KEY)
+    if view is not None and view.file is not None:
+        st.session_state[_SOURCE] = "Upload"
+        st.session_state[_KEPT] = view.file
+        st.session_state.update(view.choices)
+    source = choose_one(
+        st.segmented_control, "Data set", ["Example", "Upload", "Saved corpus", "Hub"], key=_SOURCE
     )
     if source == "Saved corpus":
         return _from_corpus()
-    find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source or "Example"]
+    find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source]
     data = find()
     return None if data is None else Given(data)
 
@@ -115,8 +122,8 @@ def _uploaded() -> DataSet | None:
         label_visibility="collapsed",
     )  # of any type: reading says what it is not
     if file is not None:
-        st.session_state["evaluation-kept"] = (file.name, file.getvalue())
-    if "evaluation-kept" not in st.session_state:
+        st.session_state[_KEPT] = Source(file.name, file.getvalue())
+    if _KEPT not in st.session_state:
         st.caption(
             "Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns "
             "sentence1, sentence2 and score; text and group; text and label; or original, "
@@ -124,9 +131,22 @@ def _uploaded() -> DataSet | None:
             "you can correct them. The file stays on this machine."
         )
         return None
-    name, content = st.session_state["evaluation-kept"]
-    roles = _choose_columns(name, content)
-    return None if roles is None else _read(name, content, roles)
+    source: Source = st.session_state[_KEPT]
+    roles = _choose_columns(source)
+    return None if roles is None else _read(source, roles)
+
+
+def put_upload_in_address() -> None:
+    """Let the address bring an uploaded table back, with the roles of its columns."""
+    if st.session_state.get(_SOURCE) != "Upload" or _KEPT not in st.session_state:
+        return
+    choices = [
+        (name, value)
+        for name, value in st.session_state.items()
+        if str(name).startswith(_ROLES) and isinstance(value, str)
+    ]
+    view = View((), st.session_state[_KEPT], tuple((str(name), value) for name, value in choices))
+    put_in_address(KEY, view)
 
 
 def _from_corpus() -> Given | None:
@@ -168,14 +188,14 @@ def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> Da
     return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=MAX_ROWS)
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def _read(name: str, content: bytes, roles: dict[str, str]) -> DataSet:
-    return data_of(name, _read_table(Source(name, content), max_rows=MAX_ROWS), roles)
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=_BY_DIGEST)
+def _read(source: Source, roles: dict[str, str]) -> DataSet:
+    return data_of(source.name, _read_table(source, max_rows=MAX_ROWS), roles)
 
 
-def _choose_columns(name: str, content: bytes) -> dict[str, str] | None:
+def _choose_columns(source: Source) -> dict[str, str] | None:
     """Role to column; None while one that is needed is missing."""
-    table = _read_table(Source(name, content), max_rows=MAX_ROWS)
+    name, table = source.name, _read_table(source, max_rows=MAX_ROWS)
     columns = table.columns
     if not columns:
         return {}  # reading says why

@@ -10,7 +10,14 @@ import streamlit as st
 from neuralviz.evaluation.examples import EXAMPLES, recorded_results
 from neuralviz.evaluation.results import Results
 from neuralviz.ui.evaluation.choose import Chosen, choose
-from neuralviz.ui.evaluation.show import SEEN, offer_to_stop, show_evaluation, show_results
+from neuralviz.ui.evaluation.data import put_upload_in_address
+from neuralviz.ui.evaluation.show import (
+    SEEN,
+    bring_back,
+    offer_to_stop,
+    show_evaluation,
+    show_results,
+)
 from neuralviz.ui.page import dimmed, plain
 from neuralviz.words import many
 
@@ -21,10 +28,14 @@ def show() -> None:
     asked = st.session_state.setdefault("evaluation-asked", [])
     if pressed and chosen is None:
         st.info("Choose data and at least one method first; what is missing is said above.")
-    elif pressed and chosen is not None and chosen.identity not in asked:
+    elif pressed and chosen is not None:
+        put_upload_in_address()
         asked.append(chosen.identity)
     is_asked = chosen is not None and chosen.identity in asked
     recorded = None if chosen is None or is_asked else _recorded(chosen)
+    if chosen is not None and not is_asked and recorded is None and bring_back(chosen):
+        asked.append(chosen.identity)
+        is_asked = True
     _note(chosen, recorded, is_asked=is_asked)
     if chosen is not None and is_asked:
         with dimmed("evaluation", when=False):

@@ -19,6 +19,7 @@ from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.views import (
     draw_view,
     lead_numbers,
@@ -28,6 +29,7 @@ from neuralviz.ui.evaluation.views import (
 )
 from neuralviz.ui.evaluation.worst import show_worst
 from neuralviz.ui.figures import show_figure
+from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, run_panel
@@ -46,6 +48,12 @@ DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uni
 ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 
+def bring_back(chosen: Chosen) -> bool:
+    """Whether just this was evaluated before, and is there again."""
+    task = Evaluate.now(chosen.plan, in_corpora=chosen.in_corpora)
+    return RUNS.recall(task, kept_under(KEY)) is not None
+
+
 def show_evaluation(chosen: Chosen, *, again: bool) -> None:
     """Measure, and show what is there.
 
@@ -56,7 +64,7 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
     task = Evaluate.now(chosen.plan, in_corpora=chosen.in_corpora)
     last: Run[Filling] | None = RUNS.of(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
-    run = RUNS.start(task, again=again and failed)
+    run = RUNS.start(task, again=again and failed, view=kept_under(KEY))
     run_panel(RUNS, run, _show)
 
 

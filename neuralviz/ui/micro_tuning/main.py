@@ -9,7 +9,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
-from neuralviz.ui.links import EXAMPLES_VIEW, kept_under
+from neuralviz.ui.links import COMMON_VIEW, kept_under
 from neuralviz.ui.micro_tuning.after import show_after
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
 from neuralviz.ui.micro_tuning.runs import (
@@ -112,7 +112,7 @@ def _ask() -> tuple[Sequence[str], Asked | None]:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     elif pressed and asked.settings is not None:
         try:
-            if kept_under(KEY) != EXAMPLES_VIEW:
+            if kept_under(KEY) != COMMON_VIEW:
                 put_texts_in_address(KEY, texts)
             start_run(model_id, texts, asked.settings, kept_under(KEY))
         except NeuralvizError as error:
@@ -126,7 +126,7 @@ def _tune_the_recorded() -> None:
     st.session_state[f"{KEY}-source"] = "Example"
     st.session_state.pop(f"{KEY}-example", None)  # the first one is chosen by default
     st.query_params.pop(f"{KEY}-example", None)
-    start_run(BUNDLED, record.texts, record.settings, EXAMPLES_VIEW)
+    start_run(BUNDLED, record.texts, record.settings, COMMON_VIEW)
 
 
 def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:
