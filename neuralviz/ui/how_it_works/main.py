@@ -14,6 +14,7 @@ from neuralviz.ui.fields import field_keys, keep_texts, text_fields
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
+from neuralviz.ui.questions import questions
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tour import start_button
@@ -45,7 +46,9 @@ EXAMPLES = {
 
 def show() -> None:
     """The way, one step at a time."""
-    start_button()
+    with st.container(horizontal=True):
+        start_button()
+        questions()
     place = st.container()
     number = _navigation()
     body = st.container()
