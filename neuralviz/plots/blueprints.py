@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.plots.theme import BLUE, ORANGE, escape, shorten
+from neuralviz.plots.theme import AFTER, escape, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
 
-KEPT, MASKED = ORANGE, BLUE
+KEPT, MASKED = "#C4C9CE", AFTER  # both seen on light and on dark pages
 MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
 

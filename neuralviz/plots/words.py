@@ -21,6 +21,7 @@ def words_figure(
     occurrences: np.ndarray,
     limits: tuple[float, float],
     title: str,
+    gap: int | None = None,
 ) -> go.Figure:
     """Words as dots along their variance, the first at the top.
 
@@ -30,14 +31,16 @@ def words_figure(
         occurrences: [word] in the corpus; the more, the larger the dot.
         limits: smallest and largest variance among all groups, so that their figures compare.
         title: of the figure.
+        gap: number of the word before which a row is left empty.
     """
+    rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
     low, high = limits
     logarithmic = low > 0 and high > 4 * low
     colours = sample_colorscale("Cividis", _places(variance, limits, logarithmic).tolist())
     figure = go.Figure(
         go.Scatter(
             x=variance,
-            y=np.arange(len(words)),
+            y=rows,
             mode="markers",
             marker={
                 "color": colours,
@@ -60,9 +63,9 @@ def words_figure(
         showlegend=False,
         xaxis=_axis(limits, logarithmic),
         yaxis={
-            "tickvals": np.arange(len(words)),
+            "tickvals": rows,
             "ticktext": [escape(shorten(word, 16)) for word in words],
-            "range": [len(words) - 0.4, -0.6],
+            "range": [len(words) + bool(gap) - 0.4, -0.6],
             "zeroline": False,
             "ticklabelstandoff": 6,
         },

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.support.waiting import wait_until
 
+FIGURES = 4  # the most and least uneven words, three groups
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 
 
@@ -25,6 +26,7 @@ def new_page() -> AppTest:
     page = AppTest.from_file(str(PAGE), default_timeout=120)
     page.query_params["layers-view"] = "A corpus"
     page.query_params["layers-model"] = "Model in the sidebar"
+    page.query_params["layers-more"] = "true"
     return page
 
 
@@ -44,10 +46,10 @@ def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     page = finish(new_page().run())
     assert not page.exception
     assert not page.error
-    assert figures(page) == 3
+    assert figures(page) == FIGURES
     result = runs(page)[-1].result
     assert result.done == result.total > 600
-    assert any(f"in {result.total:,} texts" in text.value for text in page.markdown)
+    assert any(f"in {result.total:,} texts" in text.value for text in page.caption)
     assert len(page.dataframe[0].value) >= 60
     assert set(page.dataframe[0].value["group"]) == {"low", "middle", "high"}
     assert page.dataframe[0].value["occurrences"].min() >= page.number_input[0].value
@@ -89,7 +91,7 @@ def test_odd_corpora_are_followed(bundled, text):
     page = finish(pasted(text))
     assert not page.exception
     assert not page.error
-    assert figures(page) == 3
+    assert figures(page) == FIGURES
 
 
 def test_a_text_without_a_token_is_named(bundled):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neuralviz.plots import blocks
 from neuralviz.plots import layers as plots
 
 
@@ -79,7 +80,7 @@ def test_omega_is_seen_where_it_changes_nothing() -> None:
 
 
 def marks(norms: np.ndarray) -> object:
-    (cells,) = plots.marks_figure(
+    (cells,) = blocks.marks_figure(
         norms, ["<a>", "b"], [0, 1], measure="Length", when="epoch 1"
     ).data
     return cells
@@ -97,9 +98,9 @@ def test_marks_span_the_epochs_values_and_equal_ones_look_equal() -> None:
 
 def test_blocks_start_from_nothing() -> None:
     totals = np.array([[1.0, 2.0], [np.nan, np.nan]])
-    figure = plots.block_totals_figure(totals, [0, 1], measure="length", epochs=2)
+    figure = blocks.block_totals_figure(totals, [0, 1], measure="length", epochs=2)
     np.testing.assert_array_equal(figure.data[1].y, [0, 2, np.nan])
     assert figure.layout.showlegend
-    many = plots.block_totals_figure(np.ones((2, 24)), range(24), measure="length", epochs=2)
+    many = blocks.block_totals_figure(np.ones((2, 24)), range(24), measure="length", epochs=2)
     assert not many.layout.showlegend
     assert len({line.line.color for line in many.data}) == 24

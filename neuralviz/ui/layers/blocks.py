@@ -1,0 +1,318 @@
+"""The view of changes by block: which layers of which blocks micro-tuning on a text changes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.jobs.micro_tuning import TuneBlocks
+from neuralviz.layers.in_words import of_blocks
+from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
+from neuralviz.models.shared import ModelRef
+from neuralviz.plots.blocks import block_totals_figure, marks_figure
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.figures import show_figure, swiped
+from neuralviz.ui.layers import more_figures, one_text
+from neuralviz.ui.micro_tuning.choose import layers_to_choose_from, run_settings
+from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.point import show_point
+from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.stage import slide
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.micro_tuning import Marks
+    from neuralviz.layers.marks import MarkGrid
+    from neuralviz.models.language_model import Layer
+
+KEY = "layers-marks"
+RUNS = SessionRuns(KEY)
+LIVE_SECONDS = 0.4
+PAPERS_MIX = "(2, 1), (1, 1), (1, 2), (1, 3)"
+MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
+
+
+def show() -> None:
+    """The whole view."""
+    left, right = wide_columns([2, 3], KEY)
+    model_id = chosen_model_id()
+    is_old = True
+    with left:
+        text = one_text()
+        choice = layers_to_choose_from(model_id)
+        if choice is not None:
+            is_old = _ask(model_id, text, choice[0])
+        measure = _choose_measure()
+        shown = st.container()
+    run: Run[Marks] | None = RUNS.last()
+    if run is None:
+        return
+    epoch = None
+    with shown:
+        if is_old:
+            st.caption(
+                "The result is of another text or other settings. Press **Tune** to update it."
+            )
+        if run.is_over and run.result.epochs_known:
+            epoch = _choose_epoch(run)
+            _loss(run.result)
+    with right, dimmed(KEY, is_old):
+        run_panel(
+            RUNS,
+            run,
+            partial(_show, run, measure, epoch),
+            words=_words(run),
+            bar_stays=True,
+            every=LIVE_SECONDS,
+        )
+    if run.is_over and run.result.epochs_known and more_figures():
+        with dimmed(f"{KEY}-more", is_old):
+            _by_epoch(run, run.result, measure)
+
+
+# --- before a run ------------------------------------------------------------------------------
+
+
+def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> bool:
+    """Widgets for a run, and its start; the first one of a session starts by itself.
+
+    Returns:
+        Whether the last run is of another text or other settings than are asked for.
+    """
+    button = st.container()
+    with st.expander("Settings", icon=":material/tune:"):
+        kinds = _choose_kinds(layers)
+        columns = st.columns(2)
+        epochs = columns[0].number_input(
+            "Epochs",
+            value=10,
+            step=1,
+            key="layers-epochs",
+            bind="query-params",
+            persist_state="session",
+            help="Number of passes over all masked inputs of the text, from 1 to 1000.",
+        )
+        learning_rate = columns[1].number_input(
+            "Learning rate",
+            value=0.01,
+            step=0.005,
+            format="%g",
+            key="layers-rate",
+            bind="query-params",
+            persist_state="session",
+            help="AdamW's learning rate. The paper uses 0.01.",
+        )
+    pressed = button.button("Tune", type="primary", icon=":material/play_arrow:", key=f"{KEY}-tune")
+    last = RUNS.last()
+    grid = mark_grid(layers, kinds)
+    try:
+        settings = run_settings(grid.names, PAPERS_MIX, epochs, learning_rate, unmasked=False)
+        if not text.strip():
+            raise TextError("The text is empty. Enter at least one word.")
+    except NeuralvizError as error:
+        if pressed or last is None:
+            show_error(error, "Showing the last run instead." if last else "")
+        return True
+    task = TuneBlocks(ModelRef.now(model_id), text, settings, grid)
+    if pressed or last is None:
+        RUNS.start(task, again=True)
+        return False
+    return last.task != task
+
+
+def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
+    kinds = kinds_of_blocks(layers)
+    key = "layers-kinds"
+    selected = st.session_state.get(key)
+    if selected is None or not set(selected) <= set(kinds):  # another model may have other kinds
+        st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
+    chosen = st.multiselect(
+        "Kinds of layers to tune in every block",
+        kinds,
+        format_func=kind_in_words,
+        key=key,
+        persist_state="session",
+    )
+    if any(map(is_noise, kinds)):
+        st.caption(
+            "The key bias of attention is off by default. It cannot change the model's "
+            "output, so its gradient is rounding noise, which AdamW scales up to full steps."
+        )
+    return chosen
+
+
+# --- a run -------------------------------------------------------------------------------------
+
+
+def _words(run: Run[Marks]) -> Words:
+    def stopped(_: Marks) -> str:
+        if not run.progress.share:
+            return "Stopped before the first step."
+        return f"Stopped after {run.progress.share:.0%}. The result so far is shown."
+
+    return Words(stopped=stopped)
+
+
+def _show(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: bool) -> None:
+    if not marks.epochs_known:
+        return
+    if marks.diverged:
+        st.warning(
+            "The run diverged: the loss became infinite or NaN. The last finite weights are "
+            "shown. Lower the learning rate (the paper uses 0.01)."
+        )
+    elif marks.loss_rose:
+        st.warning(
+            "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
+        )
+    if live or epoch is None:
+        epoch = marks.epochs_known
+    grid, per_value = _task(run).grid, measure == "per value"
+    with slide(KEY):
+        show_point(
+            of_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
+        )
+        with swiped(f"{KEY}-scrolled", 480):
+            show_figure(
+                marks_figure(
+                    grid.norms(marks.norms[epoch - 1], per_value=per_value),
+                    [kind_in_words(kind) for kind in grid.kinds],
+                    grid.blocks,
+                    measure=MEASURES[measure],
+                    when=f"epoch {epoch}",
+                    full_kinds=grid.kinds,
+                ),
+                key=f"{KEY}-grid-{run.id}",
+                numbers=lambda: _numbers(grid, marks),
+                name="change-by-block-and-kind-of-layer",
+                height=max(300, 130 + 30 * len(grid.kinds)),
+                about=_about(_task(run)),
+            )
+    st.caption(
+        "Each cell shows how much one kind of layer changed in one block: "
+        + (
+            "the root mean square over its values, so that layers of different sizes can be "
+            "compared."
+            if per_value
+            else "the norm of its delta, which grows with the layer's size."
+        )
+    )
+
+
+def _task(run: Run[Marks]) -> TuneBlocks:
+    return cast("TuneBlocks", run.task)
+
+
+def _about(task: TuneBlocks) -> About:
+    """What downloads say of a run."""
+    settings = task.settings
+    return About(
+        "What micro-tuning on a text changes, by block",
+        {
+            "text": shorten(task.text, 60),
+            "model": task.model.id,
+            "micro-tuning": (
+                f"{many(settings.epochs, 'epoch')}, learning rate {settings.learning_rate:g}, "
+                f"{many(len(settings.layers), 'layer')} in {many(len(task.grid.blocks), 'block')}, "
+                f"{settings.precision_in_words}"
+            ),
+        },
+    )
+
+
+def _loss(marks: Marks) -> None:
+    losses = marks.loss[: marks.epochs_known]
+    finite = losses[np.isfinite(losses)]
+    if not len(finite):
+        return
+    change = f"{finite[-1] - finite[0]:+.2f}"
+    moved = len(finite) > 1 and bool(change.strip("+-0."))
+    st.metric(
+        "Loss at the masked positions, nats (lower is better)",
+        f"{finite[-1]:.2f}",
+        delta=f"{change} since epoch 0" if moved else None,
+        delta_color="inverse",
+        chart_data=finite.tolist() if len(finite) > 1 else None,
+        chart_type="line",
+    )
+
+
+def _choose_measure() -> str:
+    return choose_one(
+        st.segmented_control,
+        "Measure",
+        list(MEASURES),
+        format_func=MEASURES.__getitem__,
+        default="per value",
+        key="layers-measure",
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+
+
+def _choose_epoch(run: Run[Marks]) -> int:
+    """The epoch that the heatmap shows."""
+    n_epochs = run.result.epochs_known
+    if n_epochs < 2:
+        return n_epochs
+    label = "Epoch shown in the heatmap"
+    return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
+
+
+def _by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
+    """Each block as a whole, epoch by epoch."""
+    task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
+    blocks = task.grid.blocks
+    totals = task.grid.totals(marks.norms, per_value=per_value)
+    with slide(f"{KEY}-epochs"):
+        show_figure(
+            block_totals_figure(
+                totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs
+            ),
+            key=f"{KEY}-totals-{run.id}",
+            numbers=lambda: pd.DataFrame(
+                {
+                    "epoch": np.repeat(np.arange(1, n_epochs + 1), len(blocks)),
+                    "block": np.tile(blocks, n_epochs),
+                    MEASURES[measure].lower(): totals[:n_epochs].ravel(),
+                }
+            ),
+            name="change-by-block",
+            height=420,
+            about=_about(task),
+        )
+    st.caption(
+        "All kinds of layers in a block together (root "
+        f"{'mean square' if per_value else 'of the sum of squares'}). AdamW's first step "
+        "changes every value by the learning rate, "
+        f"{task.settings.learning_rate:g}; after that, values with a steady gradient "
+        "keep moving, and those with a fluctuating one slow down."
+    )
+
+
+def _numbers(grid: MarkGrid, marks: Marks) -> pd.DataFrame:
+    """A row for every tuned layer and epoch."""
+    n_epochs = marks.epochs_known
+    of_layer = pd.DataFrame(
+        {
+            "layer": grid.names,
+            "kind": [grid.kinds[row] for row in grid.rows],
+            "block": [grid.blocks[column] for column in grid.columns],
+            "values": grid.sizes,
+        }
+    )
+    epochs = pd.DataFrame({"epoch": range(1, n_epochs + 1)})
+    table = epochs.merge(of_layer, how="cross")
+    norm = marks.norms[:n_epochs].ravel()
+    return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
