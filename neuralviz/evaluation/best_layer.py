@@ -149,3 +149,22 @@ def parts_in_words(
         f"SBERT-WK agrees with the human scores {better} than the mean of the last layer "
         f"{values}.\n\n{where}"
     )
+
+
+def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
+    """How far SBERT-WK's agreement with the scores depends on its settings.
+
+    Args:
+        windows, starts: its coefficients with other layer windows, and with other first layers.
+        name: of the coefficient.
+    """
+    if not np.isfinite([*windows, *starts]).all():
+        return ""
+    by_window, by_start = (
+        f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
+        for values in (windows, starts)
+    )
+    return (
+        f"SBERT-WK's {name} is {by_window} with other layer windows, {by_start} with other first "
+        "layers."
+    )

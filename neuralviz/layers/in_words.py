@@ -135,6 +135,37 @@ def of_corpus(groups: Sequence[WordGroup]) -> str:
     return said
 
 
+def of_groups(groups: Sequence[WordGroup]) -> str:
+    """How far the variances of three groups of words reach.
+
+    Args:
+        groups: as of `of_corpus`.
+    """
+    ranges = [
+        f"{_in_two_digits(float(group.variance.min()))} to "
+        f"{_in_two_digits(float(group.variance.max()))}"
+        for group in groups
+    ]
+    return f"In three groups of equal size, the variance is {_listed(ranges)}."
+
+
+def of_epochs(totals: np.ndarray) -> str:
+    """How soon the blocks move.
+
+    Args:
+        totals: [epoch, block] after each epoch; nothing is said of fewer than two.
+    """
+    means = totals.mean(axis=1)
+    if len(means) < 2 or not np.isfinite(means).all() or not means[-1] > 0:
+        return ""
+    half = len(means) // 2
+    share = means[half - 1] / means[-1]
+    return (
+        f"After {half:,} of {many(len(means), 'epoch')}, the blocks have come {share:.0%} of the "
+        "way."
+    )
+
+
 def of_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
     """Which blocks and which kinds of layers a text changes most.
 

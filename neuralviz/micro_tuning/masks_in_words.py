@@ -24,11 +24,9 @@ def masks_in_words(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str
     """
     times = inputs.times_masked
     n_inputs = many(len(inputs.masked), "masked input")
-    never = int((times == 0).sum())
+    if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
+        return "The last token is never masked: the model does not have to predict it."
     mask = "masks" if len(inputs.masked) == 1 else "mask"
-    if never:
-        were = f"{many(never, 'token')} of {len(times):,} {'is' if never == 1 else 'are'}"
-        return f"{were} never masked: the model does not have to predict {_them(never)}."
     which = "every token" if len(times) > 1 else "the only token"
     said = f"{n_inputs} {mask} {which} {_how_often(times)}"
     if len(blueprints) == 1:
@@ -36,10 +34,6 @@ def masks_in_words(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str
     alone = mask_inputs(len(times), blueprints[:1]).times_masked
     each = "each token" if len(times) > 1 else "it"
     return f"{said}; with {blueprints[0]} alone, {each} would be masked {_how_often(alone)}."
-
-
-def _them(n: int) -> str:
-    return "it" if n == 1 else "them"
 
 
 def _how_often(times: np.ndarray) -> str:

@@ -11,6 +11,7 @@ from plotly.colors import sample_colorscale
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.words import many
 
+DIMMEST = 0.3  # place along the scale from which its colours are seen on dark pages
 ROW = 24  # px of a word
 _AROUND_ROWS = 110  # px: title and axis
 
@@ -36,7 +37,8 @@ def words_figure(
     rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
     low, high = limits
     logarithmic = low > 0 and high > 4 * low
-    colours = sample_colorscale("Cividis", _places(variance, limits, logarithmic).tolist())
+    places = DIMMEST + (1 - DIMMEST) * _places(variance, limits, logarithmic)
+    colours = sample_colorscale("Cividis", places.tolist())
     figure = go.Figure(
         go.Scatter(
             x=variance,

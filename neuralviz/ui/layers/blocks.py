@@ -11,7 +11,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs.micro_tuning import TuneBlocks
-from neuralviz.layers.in_words import of_blocks
+from neuralviz.layers.in_words import of_blocks, of_epochs
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.blocks import block_totals_figure, marks_figure
@@ -276,6 +276,7 @@ def _by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
     blocks = task.grid.blocks
     totals = task.grid.totals(marks.norms, per_value=per_value)
     with slide(f"{KEY}-epochs"):
+        show_point(of_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
         show_figure(
             block_totals_figure(
                 totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs

@@ -15,6 +15,7 @@ from neuralviz.evaluation.best_layer import (
     best_layer_in_words,
     interval_of_difference,
     parts_in_words,
+    settings_in_words,
 )
 from neuralviz.jobs.layers import MeasureLayers
 from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
@@ -182,7 +183,12 @@ def _more(result: LayerPairs, coefficient: str) -> None:
         ),
     )
     _ablation(result, coefficient, variant)
+    windows, starts = (
+        [_value(measured, coefficient) for measured in of[variant]]
+        for of in (result.windows, result.layer_starts)
+    )
     with slide(f"{KEY}-sweeps"):
+        show_point(settings_in_words(windows, starts, coefficient), key=f"{KEY}-sweeps")
         left, right = wide_columns(2, f"{KEY}-sweeps")
         with left:
             _sweep(result, coefficient, "windows")

@@ -13,7 +13,7 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs.layers import FollowWords
-from neuralviz.layers.in_words import of_corpus
+from neuralviz.layers.in_words import of_corpus, of_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.standalone import About
@@ -165,6 +165,7 @@ def _more(groups: Sequence[WordGroup], about: About) -> None:
     variance = np.concatenate([group.variance for group in groups])
     limits = (float(variance.min()), float(variance.max()))
     with slide(f"{KEY}-groups"):
+        show_point(of_groups(groups), key=f"{KEY}-groups")
         for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
             with column:
                 _group(group, limits, about)
