@@ -20,7 +20,7 @@ MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
 
 _BAND_HEAD = 27  # px above each band, for its name
-_STRIP = 64  # px for the counts under the grid
+_STRIP = 56  # px for the counts under the grid
 _LEGEND = 40  # px
 
 
@@ -142,7 +142,7 @@ def _above(tokens: Sequence[str]) -> int:
 def _rows(inputs: MaskedInputs) -> tuple[np.ndarray, float]:
     """[row] px from the grid's top to each row's, and the height of a row."""
     blueprint = inputs.blueprint[:MAX_ROWS]
-    row = float(np.clip(900 / len(blueprint), 5, 19))
+    row = float(np.clip(900 / len(blueprint), 5, 18))
     heads = np.cumsum(np.diff(blueprint, prepend=-1) != 0)
     return np.arange(len(blueprint)) * row + heads * _BAND_HEAD, row
 

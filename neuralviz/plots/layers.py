@@ -101,7 +101,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
             showarrow=False,
         )  # fmt: skip
     figure.update_layout(
-        title="Cosine between a word's vectors before and after a layer",
+        title="How far each layer turns a word",
         xaxis={
             "title": "layer",
             "zeroline": False,

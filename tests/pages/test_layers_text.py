@@ -208,6 +208,27 @@ def test_the_example_is_tuned_on_at_once():
     assert run.result.loss[-1] < 0.2 * run.result.loss[0]
 
 
+def test_a_result_of_another_text_fades_until_it_is_tuned_on():
+    page = tuned(layers_epochs="1")
+    assert "another text" not in captions(page)
+    page.text_area[0].set_value("Another text.").run()
+    assert "Press **Tune** to update it" in captions(page)
+    assert ".st-key-result-layers-marks { opacity: 0.4 }" in html(page)
+    button(page, "Tune").click().run()
+    page = until_over(page)
+    assert "Press **Tune**" not in captions(page)
+    assert ".st-key-result-layers-marks { opacity: 1 }" in html(page)
+
+
+def test_the_point_is_of_the_epoch_and_the_measure_that_are_chosen():
+    page = tuned(layers_epochs="2", layers_more="false")
+    (point,) = (text.value for text in page.markdown if text.value.startswith("After"))
+    assert point.startswith("After 2 epochs, ")
+    field(page, "Epoch shown in the heatmap").set_value(1).run()
+    assert any(text.value.startswith("After 1 epoch, all blocks") for text in page.markdown)
+    assert figures(page) == 1
+
+
 def test_an_epoch_can_be_chosen_when_the_run_is_over():
     page = tuned(layers_epochs="3")
     slider = field(page, "Epoch shown in the heatmap")

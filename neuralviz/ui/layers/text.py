@@ -113,7 +113,8 @@ def _show(
         _importance(states, followed.weights, _about(task, followed))
         _turns(words, followed.weights, _about(task, followed))
         st.caption(
-            "Where a line drops, the layer turns the word's vector. The lines in colour are the "
+            "Each point is the cosine between a word's vectors before and after a layer: where a "
+            "line drops, the layer turns the vector. The lines in colour are the "
             "most important words and the least important one; the others are grey. "
             f"{plain(_special_tokens(states, followed.weights))}"
         )
@@ -271,7 +272,7 @@ def _coloured(
         )
         end_before = max(end, end_before)
     return (
-        '<div dir="auto" style="font-size: 1.35rem; line-height: 1.9; white-space: pre-wrap; '
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
         f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
     )
 
@@ -283,7 +284,7 @@ def _behind(strength: float) -> str:
 def _legend(strongest: float) -> str:
     steps = ", ".join(f"{_behind(s)} {s:.0%}" for s in (0.0, 1.0))
     return (
-        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9rem">'
+        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
         "<span>importance 0%</span>"
         f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
         f'background: linear-gradient(to right, {steps})"></span>'
