@@ -130,7 +130,7 @@ def of_corpus(groups: Sequence[WordGroup]) -> str:
     if low > 0 and high / low >= 2:
         said += (
             f"\n\nThe variance of {_quoted(most[0])} is {high / low:,.0f} times that of "
-            f"{_quoted(least[0])}, and so is its weight in SBERT-WK."
+            f"{_quoted(least[0])}. SBERT-WK gives words of high variance more weight."
         )
     return said
 

@@ -157,7 +157,8 @@ def test_the_most_and_least_uneven_words() -> None:
     six = groups("fedcba", [0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     assert of_corpus(six) == (
         "“a”, “b” and “c” turn most unevenly from layer to layer, “f”, “e” and “d” most evenly."
-        "\n\nThe variance of “a” is 10 times that of “f”, and so is its weight in SBERT-WK."
+        "\n\nThe variance of “a” is 10 times that of “f”. SBERT-WK gives words of high variance "
+        "more weight."
     )
     assert of_groups(six) == (
         "In three groups of equal size, the variance is 0.0010 to 0.0020, 0.0030 to 0.0040 and "
