@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import ModelError, TextError, never
-from neuralviz.evaluation.bootstrap import bootstrap
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.layers.pooling import make_pooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
@@ -46,15 +45,6 @@ class Measured:
     def correlation(self) -> Correlation:
         """Of the cosines with the scores."""
         return correlate(self.cosines, self.scores)
-
-    @cached_property
-    def standard_errors(self) -> Mapping[str, float]:
-        """Of the coefficients, by name: how far those of other samples of such pairs are spread.
-
-        Each is of its own coefficient, from `bootstrap`; empty where they are undefined.
-        """
-        resampled = bootstrap(self.cosines, self.scores)
-        return {name: float(np.nanstd(values, ddof=1)) for name, values in resampled.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -167,7 +167,7 @@ class TuneBlocks(Task["TuningEvent", Marks]):
 
     @property
     def label(self) -> str:
-        return "Where a text changes the model"
+        return "Change by block"
 
     def start(self) -> Marks:
         epochs = self.settings.epochs

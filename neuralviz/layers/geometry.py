@@ -86,3 +86,51 @@ def word_importance(states: TokenStates, of_tokens: np.ndarray) -> np.ndarray:
     """
     of_text = of_tokens[states.n_prefix :]
     return np.bincount(states.text.words[: len(of_text)], weights=of_text)
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedWord:
+    """A word of a text, at all its places, on its way through the layers.
+
+    Attributes:
+        word: as it is written; in lower case where that differs from place to place.
+        times: how often it occurs.
+        n_tokens: of all its occurrences.
+        importance: sum over its tokens.
+        turns: [layer - 1] cosines of its tokens' vectors at consecutive layers, their mean.
+    """
+
+    word: str
+    times: int
+    n_tokens: int
+    importance: float
+    turns: np.ndarray
+
+
+def followed_words(states: TokenStates, importance: np.ndarray) -> list[FollowedWord]:
+    """The words of the first chunk of a text, the most important first.
+
+    ``importance`` is [token], of the tokens that count.
+    """
+    own = slice(states.n_prefix, states.n_counted)
+    of_tokens = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
+    turns = np.diagonal(cosine_maps(states.vectors[:, own]), 1, axis1=1, axis2=2)
+    spans = states.text.word_spans[: of_tokens.max(initial=-1) + 1]
+    written = [states.text.text[start:end].strip() for start, end in spans]
+    names = [word.lower() for word in written]
+    words = []
+    for name in dict.fromkeys(names):
+        places = [place for place, other in enumerate(names) if other == name]
+        chosen = np.isin(of_tokens, places)
+        spellings = {written[place] for place in places}
+        if chosen.any():
+            words.append(
+                FollowedWord(
+                    name if len(spellings) > 1 else spellings.pop(),
+                    len(places),
+                    int(chosen.sum()),
+                    float(importance[own][chosen].sum()),
+                    turns[chosen].mean(axis=0),
+                )
+            )
+    return sorted(words, key=lambda word: -word.importance)

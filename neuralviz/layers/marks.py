@@ -93,9 +93,20 @@ class MarkGrid:
         Args:
             delta_norm, per_value: as of `norms`.
         """
-        of_block = np.eye(len(self.blocks))[list(self.columns)]  # [parameter, block]
-        squares = np.square(delta_norm) @ of_block
-        return np.sqrt(squares / (np.array(self.sizes) @ of_block) if per_value else squares)
+        return self._together(delta_norm, np.eye(len(self.blocks))[list(self.columns)], per_value)
+
+    def totals_of_kinds(self, delta_norm: np.ndarray, *, per_value: bool) -> np.ndarray:
+        """[…, kind] norm of the deltas of a kind in all blocks together.
+
+        Args:
+            delta_norm, per_value: as of `norms`.
+        """
+        return self._together(delta_norm, np.eye(len(self.kinds))[list(self.rows)], per_value)
+
+    def _together(self, delta_norm: np.ndarray, of: np.ndarray, per_value: bool) -> np.ndarray:
+        """[…, group] root of the sum of squares; ``of`` is [parameter, group], 1 where it is in."""
+        squares = np.square(delta_norm) @ of
+        return np.sqrt(squares / (np.array(self.sizes) @ of) if per_value else squares)
 
 
 def mark_grid(layers: Sequence[Layer], kinds: Collection[str]) -> MarkGrid:

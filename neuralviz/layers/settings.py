@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 PoolingName = Literal["mean", "cls", "sep", "last"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
+POOLING_NAMES: dict[str, str] = {
+    "mean": "mean of all tokens",
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "last": "last token",
+}
 Variant = Literal["authors", "paper"]
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 VARIANT_NAMES: dict[Variant, str] = {"authors": "Authors' program", "paper": "Paper's equations"}

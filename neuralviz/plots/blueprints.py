@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.plots.theme import BLUE, ORANGE, escape, shorten
+from neuralviz.plots.theme import AFTER, escape, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning import Blueprint
     from neuralviz.micro_tuning.blueprints import MaskedInputs
 
-KEPT, MASKED = ORANGE, BLUE
+KEPT, MASKED = "#C4C9CE", AFTER  # both seen on light and on dark pages
 MAX_ROWS = 200
 _LONGEST = 14  # characters of a token
 
-_BAND_HEAD = 34  # px above each band, for its name
-_STRIP = 80  # px for the counts under the grid
-_LEGEND = 44  # px
+_BAND_HEAD = 27  # px above each band, for its name
+_STRIP = 56  # px for the counts under the grid
+_LEGEND = 40  # px
 
 
 def grid_height(inputs: MaskedInputs, tokens: Sequence[str]) -> int:
@@ -123,7 +123,7 @@ def blueprint_grid(
         },
         yaxis2={
             "domain": [0, _STRIP / plot_height],
-            "range": [0, 1.4 * (times.max() or 1)],
+            "range": [0, 1.7 * (times.max() or 1)],
             "showticklabels": False,
             "showgrid": False,
             "zeroline": False,
@@ -142,7 +142,7 @@ def _above(tokens: Sequence[str]) -> int:
 def _rows(inputs: MaskedInputs) -> tuple[np.ndarray, float]:
     """[row] px from the grid's top to each row's, and the height of a row."""
     blueprint = inputs.blueprint[:MAX_ROWS]
-    row = float(np.clip(900 / len(blueprint), 5, 26))
+    row = float(np.clip(900 / len(blueprint), 5, 18))
     heads = np.cumsum(np.diff(blueprint, prepend=-1) != 0)
     return np.arange(len(blueprint)) * row + heads * _BAND_HEAD, row
 

@@ -1,17 +1,28 @@
-"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights, changes by block."""
+"""Figures of layer dynamics: cosines between layers, SBERT-WK's weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.colors import sample_colorscale
 
-from neuralviz.plots.theme import GREEN, OKABE_ITO, escape, shorten, symmetric_range
+from neuralviz.plots.room import FEW_COLUMNS, apart, cell_values
+from neuralviz.plots.theme import (
+    DISSIMILAR,
+    GREEN,
+    LAYER_COLOURS,
+    escape,
+    shorten,
+    symmetric_range,
+)
 
-FEW_LAYERS = 8  # so many cells side by side have room for their values
+if TYPE_CHECKING:
+    from neuralviz.layers.geometry import FollowedWord
+
 MAX_TOKENS = 60
+MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
 _MARK = "#FFFFFF"
 
@@ -39,7 +50,7 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
             zmax=1.0,
             colorscale="Cividis",
             autocolorscale=False,
-            **_values("%{z:.2f}", n_layers),
+            **cell_values("%{z:.2f}", n_layers),
             colorbar={"title": {"text": "cosine", "side": "right"}},
             hovertemplate="layers %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
         )
@@ -47,8 +58,58 @@ def cosine_map_figure(cosines: np.ndarray, of_what: str) -> go.Figure:
     axis = {"title": "layer", "showgrid": False, "zeroline": False, "constrain": "domain"}
     figure.update_layout(
         title=f"Cosine between layers: {escape(of_what)}",
-        xaxis={**axis, **_layer_ticks(layers)},
-        yaxis={**axis, **_layer_ticks(layers), "autorange": "reversed", "scaleanchor": "x"},
+        xaxis={**axis, "tickvals": apart(layers)},
+        yaxis={**axis, "tickvals": apart(layers), "autorange": "reversed", "scaleanchor": "x"},
+    )
+    return figure
+
+
+def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
+    """How far the vectors of a text's words turn in every layer, a line a word.
+
+    Args:
+        words: the most important first.
+        named: so many of them, and the least important, have names; the others are grey.
+        first_layer: the first that counts; what lies before it is shaded.
+    """
+    figure = go.Figure()
+    coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
+    if len(words) > named:
+        coloured[len(words) - 1] = LAYER_COLOURS[named]
+    for place in [*(i for i in range(len(words)) if i not in coloured), *coloured][-MAX_WORDS:]:
+        word, colour = words[place], coloured.get(place)
+        name = escape(shorten(word.word, 20))
+        figure.add_scatter(
+            x=np.arange(1, len(word.turns) + 1),
+            y=word.turns,
+            mode="lines+markers" if colour else "lines",
+            name=name,
+            line={"color": colour or DISSIMILAR, "width": 4 if colour else 1.5},
+            marker={"size": 9},
+            opacity=1 if colour else 0.6,
+            hovertemplate=f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}<extra></extra>",
+            showlegend=colour is not None,
+            legendrank=place + 1,
+        )
+    n_steps = len(words[0].turns) if words else 1
+    if first_layer > 0:
+        figure.add_vrect(
+            x0=0.7, x1=first_layer + 0.5, fillcolor=DISSIMILAR, opacity=0.12, line_width=0
+        )
+        figure.add_annotation(
+            text="does not count", x=0.75, xanchor="left", y=0, yref="paper", yanchor="bottom",
+            showarrow=False,
+        )  # fmt: skip
+    figure.update_layout(
+        title="How far each layer turns a word",
+        xaxis={
+            "title": "layer",
+            "zeroline": False,
+            "range": [0.7, n_steps + 0.3],
+            "tickvals": apart(range(1, n_steps + 1)),
+        },
+        yaxis={"title": "cosine (1: no turn)", "zeroline": False},
+        showlegend=True,
     )
     return figure
 
@@ -61,7 +122,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
         of_what: as of `cosine_map_figure`.
     """
     figure = go.Figure()
-    for colour, (offset, values) in zip(OKABE_ITO, diagonals.items(), strict=False):
+    for colour, (offset, values) in zip(LAYER_COLOURS, diagonals.items(), strict=False):
         figure.add_scatter(
             x=np.arange(len(values)),
             y=values,
@@ -79,7 +140,7 @@ def diagonals_figure(diagonals: Mapping[int, np.ndarray], of_what: str) -> go.Fi
             "title": "earlier layer",
             "zeroline": False,
             "range": [-0.3, n_layers - 1.7],
-            **_layer_ticks(np.arange(n_layers - 1)),
+            "tickvals": apart(range(n_layers - 1)),
         },
         yaxis={"title": "cosine", "zeroline": False},
         showlegend=True,
@@ -115,7 +176,7 @@ def weights_figure(
             y=places,
             xaxis=axis,
             coloraxis="coloraxis",
-            texttemplate="%{z:.2f}" if len(layers) <= FEW_LAYERS else None,
+            texttemplate="%{z:.2f}" if len(layers) <= FEW_COLUMNS else None,
             customdata=[[escape(token)] * len(layers) for token in shown],
             hovertemplate=f"%{{customdata}}<br>layer %{{x}}<br>{name.lower()} %{{z:.3f}}"
             "<extra></extra>",
@@ -126,7 +187,7 @@ def weights_figure(
             "title": "layer",
             "showgrid": False,
             "zeroline": False,
-            **_layer_ticks(layers),
+            "tickvals": apart(layers),
         }
         figure.add_annotation(
             text=f"<b>{name}</b>",
@@ -145,7 +206,7 @@ def weights_figure(
             "cmin": low,
             "cmax": high,
             "colorscale": "Cividis" if low >= 0 else None,
-            "showscale": len(layers) > FEW_LAYERS,
+            "showscale": len(layers) > FEW_COLUMNS,
         },
         yaxis={
             "tickvals": places,
@@ -186,7 +247,7 @@ def settings_figure(
             zmax=1.0,
             colorscale="Cividis",
             autocolorscale=False,
-            **_values("%{z:.2f}", len(layer_starts)),
+            **cell_values("%{z:.2f}", len(layer_starts)),
             colorbar={"title": {"text": "cosine", "side": "right"}},
             hovertemplate="layer window %{y}, first layer %{x}<br>cosine %{z:.4f}<extra></extra>",
         )
@@ -208,7 +269,7 @@ def settings_figure(
             "title": "first layer",
             "showgrid": False,
             "zeroline": False,
-            **_layer_ticks(layer_starts),
+            "tickvals": apart(layer_starts),
         },
         yaxis={
             "title": "layer window",
@@ -238,7 +299,7 @@ def omega_figure(omegas: np.ndarray, cosines: np.ndarray, chosen: float) -> go.F
             hovertemplate="omega %{x:.1f}<br>cosine %{y:.4f}<extra></extra>",
         )
     )
-    figure.add_vline(x=chosen, line={"dash": "dot", "width": 2, "color": OKABE_ITO[0]})
+    figure.add_vline(x=chosen, line={"dash": "dot", "width": 2, "color": DISSIMILAR})
     figure.update_layout(
         title="Effect of omega",
         xaxis={"title": "omega (0: novelty only, 1: alignment only)", "zeroline": False},
@@ -249,117 +310,3 @@ def omega_figure(omegas: np.ndarray, cosines: np.ndarray, chosen: float) -> go.F
         },
     )
     return figure
-
-
-def marks_figure(
-    norms: np.ndarray,
-    kinds: Sequence[str],
-    blocks: Sequence[int],
-    *,
-    measure: str,
-    when: str,
-    full_kinds: Sequence[str] | None = None,
-) -> go.Figure:
-    """The delta of each kind of layer in each block.
-
-    Args:
-        norms: [kind, block]; NaN where a block has no such layer.
-        kinds: what the rows are called.
-        blocks: numbers of the columns.
-        measure: what is drawn, in words.
-        when: e.g. "after epoch 3".
-        full_kinds: what the hover box calls the rows.
-    """
-    n_blocks = len(blocks)
-    finite = norms[np.isfinite(norms)]
-    high = float(finite.max(initial=0.0)) or 1.0
-    low = min(float(finite.min(initial=high)), 0.9 * high)  # equal changes look equal
-    figure = go.Figure(
-        go.Heatmap(
-            z=norms,
-            x=list(blocks),
-            y=np.arange(len(kinds)),
-            zmin=low,
-            zmax=high,
-            colorscale="Cividis",
-            autocolorscale=False,
-            **_values("%{z:.2r}", n_blocks),
-            customdata=[[escape(kind)] * n_blocks for kind in full_kinds or kinds],
-            hovertemplate="block %{x}<br>%{customdata}<br>%{z:.4~g}<extra></extra>",
-        )
-    )
-    figure.update_layout(
-        title=f"{measure}, {when}",
-        xaxis={"title": "block", "showgrid": False, "zeroline": False, **_layer_ticks(blocks)},
-        yaxis={
-            "tickvals": np.arange(len(kinds)),
-            "ticktext": [escape(shorten(kind, 28)) for kind in kinds],
-            "autorange": "reversed",
-            "showgrid": False,
-            "zeroline": False,
-        },
-    )
-    return figure
-
-
-def block_totals_figure(
-    totals: np.ndarray, blocks: Sequence[int], *, measure: str, epochs: int
-) -> go.Figure:
-    """The delta of each whole block over the epochs.
-
-    Args:
-        totals: [epoch, block] after each epoch; NaN where not known.
-        blocks: their numbers.
-        measure: what is drawn, in words.
-        epochs: of the whole run.
-    """
-    figure = go.Figure()
-    shades = _shades(len(blocks))
-    for i, block in enumerate(blocks):
-        figure.add_scatter(
-            x=np.arange(epochs + 1),
-            y=np.append(0.0, totals[:, i]),
-            mode="lines+markers" if epochs <= 30 else "lines",
-            name=f"block {block}",
-            line={"color": shades[i], "width": 3},
-            marker={"size": 7},
-            hovertemplate=f"block {block}<br>epoch %{{x}}: %{{y:.4~g}}<extra></extra>",
-        )
-    figure.update_layout(
-        title="Change of each block by epoch",
-        xaxis={
-            "title": "epoch",
-            "range": [-0.04 * epochs, epochs * 1.04],
-            "dtick": 1 if epochs <= 12 else None,
-            "tickformat": "d",
-            "nticks": 12,
-        },
-        yaxis={"title": measure, "rangemode": "tozero"},
-        showlegend=1 < len(blocks) <= FEW_LAYERS,
-    )
-    return figure
-
-
-def _values(template: str, n_columns: int) -> dict:
-    """Values in the cells while they have room, in place of a scale beside them."""
-    few = n_columns <= FEW_LAYERS
-    return {"texttemplate": template if few else None, "showscale": not few}
-
-
-def _shades(n: int) -> list[str]:
-    """A colour for each of ``n`` blocks: categories while they are few, else from low to high."""
-    if n <= 6:
-        return list(OKABE_ITO[:6])[:n]
-    return sample_colorscale("Viridis", np.linspace(0.1, 0.9, n).tolist())
-
-
-def _layer_ticks(layers: Sequence[int] | np.ndarray) -> dict:
-    """Whole numbers that stay apart, first and last among them."""
-    numbers = list(map(int, layers))
-    step = max(1, -(-(len(numbers) - 1) // 12))
-    shown = numbers[::step]
-    if numbers and shown[-1] != numbers[-1]:
-        if numbers[-1] - shown[-1] < step:
-            shown.pop()
-        shown.append(numbers[-1])
-    return {"tickvals": shown}

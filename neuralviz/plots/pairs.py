@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.layers.settings import VARIANT_NAMES
+from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES
+from neuralviz.plots.room import apart
 from neuralviz.plots.theme import (
     BLUE,
+    DISSIMILAR,
     GREEN,
-    OKABE_ITO,
-    ORANGE,
-    PURPLE,
-    SKY,
+    LAYER_COLOURS,
     SMALL_FONT_SIZE,
     escape,
     shorten,
@@ -25,47 +24,60 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     from neuralviz.layers.settings import Variant
 
-POOLING_NAMES = {
-    "mean": "mean of all tokens",
-    "cls": "[CLS]",
-    "sep": "[SEP]",
-    "last": "last token",
-}
-_POOLING_LOOKS = {
-    "mean": (BLUE, "circle"),
-    "cls": (ORANGE, "square"),
-    "sep": (PURPLE, "diamond"),
-    "last": (SKY, "triangle-up"),
+_POOLING_LOOKS = {  # all pooled vectors have the same colour, on every page
+    "mean": ("solid", "circle"),
+    "cls": ("dash", "square"),
+    "sep": ("dot", "diamond"),
+    "last": ("dashdot", "triangle-up"),
 }
 _VARIANT_LOOKS = {"authors": ("solid", "circle"), "paper": ("dot", "diamond")}
 _HOVERED_CHARACTERS = 70
-MAX_KINDS = len(OKABE_ITO) - 2  # yellow and black are not seen on every page
+MAX_KINDS = len(LAYER_COLOURS)
 
 
-def layer_figure(correlations: Mapping[str, Sequence[float]], coefficient: str) -> go.Figure:
+def layer_figure(
+    correlations: Mapping[str, Sequence[float]],
+    coefficient: str,
+    best: tuple[str, int] | None = None,
+) -> go.Figure:
     """Correlation with the scores, layer by layer, a line for each pooling.
 
     Args:
         correlations: pooling to its values at layers 0, 1, …; NaN where there is none.
         coefficient: what the values are, e.g. ``Spearman``.
+        best: pooling and layer that are marked.
     """
     figure = go.Figure()
     for pooling, values in correlations.items():
-        colour, symbol = _POOLING_LOOKS[pooling]
+        dash, symbol = _POOLING_LOOKS[pooling]
         figure.add_scatter(
             x=np.arange(len(values)),
             y=values,
             mode="lines+markers",
             name=POOLING_NAMES[pooling],
-            line={"color": colour, "width": 3},
+            line={"color": BLUE, "width": 3, "dash": dash},
             marker={"size": 9, "symbol": symbol},
             hovertemplate="layer %{x}: %{y:.3f}<extra></extra>",
+        )
+    if best is not None:
+        pooling, layer = best
+        value = correlations[pooling][layer]
+        figure.add_scatter(
+            x=[layer],
+            y=[value],
+            mode="markers+text",
+            text=[f"<b>{number(value, '.2f')}</b>"],
+            textposition="top center",
+            marker={"size": 18, "symbol": "circle-open", "color": BLUE, "line": {"width": 3}},
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
         )
     n_layers = max(map(len, correlations.values()), default=1)
     figure.update_layout(
         title="Correlation with human scores by layer",
         xaxis=_whole_numbers("layer", 0, n_layers - 1),
-        yaxis={"title": coefficient, "zeroline": True},
+        yaxis={"title": f"{coefficient} (higher is better)", "zeroline": True},
     )
     return figure
 
@@ -182,7 +194,7 @@ def scatter_figure(
             name=escape(shorten(name, 24)) or "no kind",
             marker={
                 "size": 9,
-                "color": OKABE_ITO[place] if len(groups) > 1 else BLUE,
+                "color": LAYER_COLOURS[place] if len(groups) > 1 else DISSIMILAR,
                 "opacity": 0.75,
                 "symbol": _SYMBOLS[place],
             },
@@ -213,7 +225,6 @@ def _whole_numbers(title: str, first: int, last: int) -> dict:
     return {
         "title": title,
         "range": [first - room, last + room],
-        "dtick": max(1, round((last - first) / 12)),
-        "tick0": first,
+        "tickvals": apart(range(first, last + 1)),
         "tickformat": "d",
     }

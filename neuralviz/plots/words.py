@@ -11,6 +11,7 @@ from plotly.colors import sample_colorscale
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.words import many
 
+DIMMEST = 0.3  # place along the scale from which its colours are seen on dark pages
 ROW = 24  # px of a word
 _AROUND_ROWS = 110  # px: title and axis
 
@@ -21,6 +22,7 @@ def words_figure(
     occurrences: np.ndarray,
     limits: tuple[float, float],
     title: str,
+    gap: int | None = None,
 ) -> go.Figure:
     """Words as dots along their variance, the first at the top.
 
@@ -30,14 +32,17 @@ def words_figure(
         occurrences: [word] in the corpus; the more, the larger the dot.
         limits: smallest and largest variance among all groups, so that their figures compare.
         title: of the figure.
+        gap: number of the word before which a row is left empty.
     """
+    rows = np.arange(len(words)) + (np.arange(len(words)) >= gap if gap else 0)
     low, high = limits
     logarithmic = low > 0 and high > 4 * low
-    colours = sample_colorscale("Cividis", _places(variance, limits, logarithmic).tolist())
+    places = DIMMEST + (1 - DIMMEST) * _places(variance, limits, logarithmic)
+    colours = sample_colorscale("Cividis", places.tolist())
     figure = go.Figure(
         go.Scatter(
             x=variance,
-            y=np.arange(len(words)),
+            y=rows,
             mode="markers",
             marker={
                 "color": colours,
@@ -60,9 +65,9 @@ def words_figure(
         showlegend=False,
         xaxis=_axis(limits, logarithmic),
         yaxis={
-            "tickvals": np.arange(len(words)),
+            "tickvals": rows,
             "ticktext": [escape(shorten(word, 16)) for word in words],
-            "range": [len(words) - 0.4, -0.6],
+            "range": [len(words) + bool(gap) - 0.4, -0.6],
             "zeroline": False,
             "ticklabelstandoff": 6,
         },

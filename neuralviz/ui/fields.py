@@ -44,6 +44,38 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
     return texts
 
 
+def example_pills(page: str, examples: Mapping[str, Mapping[str, str]], keys: list[str]) -> None:
+    """Examples to put into a page's widgets; the one that they hold is marked.
+
+    To be called after the widgets, whose values tell which one that is; a container puts the pills
+    above them.
+
+    Args:
+        page: names the page.
+        examples: by name, the values of widgets, by key.
+        keys: of the page's text fields.
+    """
+    key, held = f"{page}-example", None
+    for name, values in examples.items():
+        if all(st.session_state.get(one) == value for one, value in values.items()):
+            held = name
+    st.session_state[key] = held
+
+    def open_example() -> None:
+        name = st.session_state[key]
+        if name is not None:  # a second click on the same one
+            st.session_state.update(examples[name])
+            keep_texts(page, keys)
+
+    st.pills(
+        "Example",
+        list(examples),
+        key=key,
+        on_change=open_example,
+        label_visibility="collapsed",
+    )
+
+
 def field_keys(page: str, labels: Iterable[str]) -> list[str]:
     """The session-state keys of a page's fields."""
     return [f"{page}-{label}".lower() for label in labels]

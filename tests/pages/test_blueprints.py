@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.models import tokenize
 from neuralviz.models.bundled import text_reader
+from neuralviz.ui.blueprints.main import EXAMPLES
 from neuralviz.ui.page import plain
 
 PAGE = Path(__file__).parents[2] / "pages" / "blueprints.py"
@@ -27,8 +29,13 @@ def counts(page):
     return {metric.label: metric.value for metric in page.metric}
 
 
-def button(page, label):
-    return next(b for b in page.button if b.label == label)
+def open_example(page, name):
+    return page.pills(key="grid-example").set_value(name).run()
+
+
+def point(page):
+    (said,) = (text.value for text in page.markdown if "masked input" in text.value[:25])
+    return said
 
 
 def type_text(page, text):
@@ -45,8 +52,45 @@ def test_opens_with_an_example_on_it(page):
     assert not page.error
 
 
+def test_the_point_is_made_from_the_masks(page):
+    assert point(page) == (
+        "12 masked inputs mask every token 7 times; with (2, 1) alone, each token would be masked "
+        "once."
+    )
+    page.text_input[0].set_value("(1, 3)").run()
+    assert point(page) == "4 masked inputs mask every token 3 times."
+
+
+def test_an_example_is_marked_until_it_is_edited(page):
+    assert page.pills(key="grid-example").value == "A sentence"
+    open_example(page, "Rare words")
+    assert page.text_input[0].value == "(3, 1), (1, 3)"
+    open_example(page, None)  # a second click on it
+    assert page.pills(key="grid-example").value == "Rare words"
+    type_text(page, "One cat.")
+    assert page.pills(key="grid-example").value is None
+
+
+def test_a_link_brings_the_blueprints():
+    page = AppTest.from_file(str(PAGE), default_timeout=60)
+    page.query_params["blueprints"] = "(1, 2)"
+    assert point(page.run()) == "3 masked inputs mask every token twice."
+    assert page.query_params["blueprints"] == "(1, 2)"
+
+
+def test_no_field_has_a_default_and_a_value_of_the_session(page, monkeypatch):
+    """Streamlit warns of that in the server's log, once a process."""
+    warnings = []
+    monkeypatch.setattr(policies.runtime, "exists", lambda: True)
+    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
+    monkeypatch.setattr(policies._LOGGER, "warning", lambda *said, **_: warnings.append(said))
+    open_example(page, "Rare words")
+    assert page.text_input[0].value == "(3, 1), (1, 3)"
+    assert not warnings
+
+
 def test_figure_9_is_one_click_away(page):
-    button(page, "The paper's Figure 9").click().run()
+    open_example(page, "The paper's Figure 9")
     assert counts(page)["Masked inputs"] == "12"
     assert page.text_input[0].value == "(2, 1), (1, 1), (1, 2), (1, 3)"
     table = page.dataframe[0].value
@@ -141,8 +185,8 @@ def test_many_inputs_are_drawn_in_part(page):
 
 
 def test_every_example_opens(page):
-    for example in [b.label for b in page.button]:
-        button(page, example).click().run()
+    for example in EXAMPLES:
+        open_example(page, example)
         assert not page.exception
         assert not page.error
         assert figures(page) == 1

@@ -53,7 +53,8 @@ def test_the_first_step_is_gone_on_from_when_the_browser_went_back_to_it() -> No
 
 def test_the_first_choices_of_scored_pairs() -> None:
     first = {"layers-coefficient": "Spearman", "layers-pairs-variant": "authors"}
-    address = {"layers-view": "Scored pairs", "layers-model": OF_SIDEBAR} | dict.fromkeys(first, "")
+    view = {"layers-view": "Scored pairs", "layers-model": OF_SIDEBAR, "layers-more": "true"}
+    address = view | dict.fromkeys(first, "")
     page = page_at("layers", **address).run()
     wait_until(lambda: page.session_state["layers-pairs-runs"][-1].is_over)
     page.run()

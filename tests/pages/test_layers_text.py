@@ -7,11 +7,11 @@ from neuralviz.ui.layers import text as layers_text
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
-FIGURES = 5  # of a text
+FIGURES = 6  # of a text, with all that the switch shows
 
 
 def opened(**address):
-    return page_at("layers", 180, **address).run()
+    return page_at("layers", 180, **({"layers_more": "true"} | address)).run()
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +56,16 @@ def test_opens_with_an_example_on_it(page):
     assert "\\[CLS\\] has 6.6%; \\[SEP\\] is not used" in captions(page)
 
 
+def test_the_point_says_which_words_win_and_why():
+    page = opened(layers_more="false")
+    (point,) = (text.value for text in page.markdown if "of this embedding" in text.value)
+    assert point.startswith("“the” \\(2 times\\), “.” and “on” carry 71% of this embedding.")
+    assert "\n\nSBERT-WK gives most weight to words whose vectors turn unevenly" in point
+    assert figures(page) == 1
+
+
 def test_another_example_is_one_click_away(page):
-    button(page, "Rare words").click().run()
+    page.pills(key="followed-example").set_value("Rare words").run()
     assert not page.exception
     assert "bioluminescent</span>" in html(page)
     assert page.text_area[0].value.startswith("The neuroscientist")
@@ -108,7 +116,7 @@ def test_one_token_can_be_followed(page):
 def test_another_text_is_looked_at_as_a_whole_again(page):
     field(page, "Token").select_index(3).run()
     assert field(page, "Token").value == 2
-    button(page, "Function words").click().run()
+    page.pills(key="followed-example").set_value("Function words").run()
     assert field(page, "Token").value == -1
 
 
@@ -196,8 +204,29 @@ def test_the_example_is_tuned_on_at_once():
     assert run.result.epochs_known == run.task.settings.epochs == 10
     assert not any("key.bias" in name for name in run.task.settings.layers)
     assert run.task.grid.blocks == (0, 1, 2, 3, 4, 5)
-    assert page.metric[0].label == "Loss at the masked positions, nats"
+    assert page.metric[0].label == "Loss at the masked positions, nats (lower is better)"
     assert run.result.loss[-1] < 0.2 * run.result.loss[0]
+
+
+def test_a_result_of_another_text_fades_until_it_is_tuned_on():
+    page = tuned(layers_epochs="1")
+    assert "another text" not in captions(page)
+    page.text_area[0].set_value("Another text.").run()
+    assert "Press **Tune** to update it" in captions(page)
+    assert ".st-key-result-layers-marks { opacity: 0.4 }" in html(page)
+    button(page, "Tune").click().run()
+    page = until_over(page)
+    assert "Press **Tune**" not in captions(page)
+    assert ".st-key-result-layers-marks { opacity: 1 }" in html(page)
+
+
+def test_the_point_is_of_the_epoch_and_the_measure_that_are_chosen():
+    page = tuned(layers_epochs="2", layers_more="false")
+    (point,) = (text.value for text in page.markdown if text.value.startswith("After"))
+    assert point.startswith("After 2 epochs, ")
+    field(page, "Epoch shown in the heatmap").set_value(1).run()
+    assert any(text.value.startswith("After 1 epoch, all blocks") for text in page.markdown)
+    assert figures(page) == 1
 
 
 def test_an_epoch_can_be_chosen_when_the_run_is_over():
@@ -298,7 +327,7 @@ def test_a_model_that_cannot_be_tuned_gets_a_sentence(monkeypatch):
 
 
 def test_the_numbers_of_a_run_can_be_taken_away():
-    from neuralviz.ui.layers.tuning import _numbers
+    from neuralviz.ui.layers.blocks import _numbers
 
     run = tuned(layers_epochs="2").session_state["layers-marks-runs"][-1]
     table = _numbers(run.task.grid, run.result)

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.support.waiting import wait_until
 
+FIGURES = 4  # the most and least uneven words, three groups
 PAGE = Path(__file__).parents[2] / "pages" / "layers.py"
 
 
@@ -25,6 +26,7 @@ def new_page() -> AppTest:
     page = AppTest.from_file(str(PAGE), default_timeout=120)
     page.query_params["layers-view"] = "A corpus"
     page.query_params["layers-model"] = "Model in the sidebar"
+    page.query_params["layers-more"] = "true"
     return page
 
 
@@ -44,10 +46,10 @@ def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     page = finish(new_page().run())
     assert not page.exception
     assert not page.error
-    assert figures(page) == 3
+    assert figures(page) == FIGURES
     result = runs(page)[-1].result
     assert result.done == result.total > 600
-    assert any(f"in {result.total:,} texts" in text.value for text in page.markdown)
+    assert any(f"in {result.total:,} texts" in text.value for text in page.caption)
     assert len(page.dataframe[0].value) >= 60
     assert set(page.dataframe[0].value["group"]) == {"low", "middle", "high"}
     assert page.dataframe[0].value["occurrences"].min() >= page.number_input[0].value
@@ -60,6 +62,29 @@ def test_opens_with_the_sample_sentences_in_three_groups(bundled):
     assert runs(page) == [run]
     page.number_input[0].set_value(page.number_input[0].max).run()
     assert "Lower this minimum" in page.error[0].value
+
+
+def test_counts_wait_until_the_bar_is_full(bundled, monkeypatch):
+    """The bar and the result are read one after the other, and a run goes on between them."""
+    from neuralviz.layers import words
+
+    follow = words.word_variances
+
+    def held(model, texts, *, should_stop):
+        for result in follow(model, texts, tokens_at_once=1, should_stop=should_stop):
+            yield result
+            if result.done == 1:
+                wait_until(should_stop)
+
+    monkeypatch.setattr(words, "word_variances", held)
+    page = pasted("one two three\nfour five six")
+    wait_until(lambda: runs(page)[-1].result is not None)
+    page.run()
+    assert figures(page) == 1
+    assert not any(" in 1 text" in caption.value for caption in page.caption)
+    runs(page)[-1].stop()
+    finish(page)
+    assert any(" in 1 text" in caption.value for caption in page.caption)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +114,7 @@ def test_odd_corpora_are_followed(bundled, text):
     page = finish(pasted(text))
     assert not page.exception
     assert not page.error
-    assert figures(page) == 3
+    assert figures(page) == FIGURES
 
 
 def test_a_text_without_a_token_is_named(bundled):

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neuralviz.layers.geometry import FollowedWord
+from neuralviz.plots import blocks
 from neuralviz.plots import layers as plots
+from neuralviz.plots.blueprints import KEPT, MASKED
+from neuralviz.plots.pairs import layer_figure, scatter_figure
+from neuralviz.plots.room import apart
+from neuralviz.plots.theme import method_colour
 
 
 def test_a_cosine_map_has_values_in_its_cells_while_there_is_room() -> None:
@@ -64,6 +70,59 @@ def test_negative_weights_are_centred_at_0() -> None:
     assert axis.colorscale is None  # the template's diverging one
 
 
+def test_numbers_along_an_axis_stay_apart() -> None:
+    """Of a model of 12 blocks, 10, 11 and 12 touched each other."""
+    assert apart(range(13)) == [0, 2, 4, 6, 8, 10, 12]
+    assert apart(range(12)) == [0, 2, 4, 6, 8, 11]
+    assert apart(range(10)) == list(range(10))
+    assert apart([4]) == [4]
+    assert apart([]) == []
+    figure = layer_figure({"mean": [0.1] * 13}, "Spearman")
+    assert list(figure.layout.xaxis.tickvals) == [0, 2, 4, 6, 8, 10, 12]
+
+
+def test_epochs_run_upwards() -> None:
+    figure = blocks.block_totals_figure(np.ones((40, 2)), [0, 1], measure="length", epochs=40)
+    ticks = list(figure.layout.xaxis.tickvals)
+    assert (ticks, ticks[0], ticks[-1]) == (sorted(ticks), 0, 40)
+
+
+def test_layers_and_blocks_have_no_methods_colours() -> None:
+    methods = {method_colour(name) for name in ("neural", "mean", "sbert-wk", "tf-idf", "a+b")}
+    methods |= {method_colour(name) for name in ("sentence-transformer", "gradient")}
+    words = [FollowedWord(str(i), 1, 1, 0.1, np.ones(3)) for i in range(6)]
+    for figure in (
+        plots.diagonals_figure(dict.fromkeys((1, 2, 3, 4), np.ones(3)), "mean"),
+        blocks.block_totals_figure(np.ones((2, 6)), range(6), measure="length", epochs=2),
+        plots.turns_figure(words, 3, 2),
+    ):
+        assert methods.isdisjoint(line.line.color for line in figure.data)
+    pairs = scatter_figure(np.ones(2), np.ones(2), [("a", "b")] * 2, ["x", "y"], "t")
+    assert methods.isdisjoint(dots.marker.color for dots in pairs.data)
+    assert methods.isdisjoint((KEPT, MASKED))
+    assert {line.line.color for line in layer_figure({"mean": [1], "cls": [1]}, "S").data} == {
+        method_colour("cls")
+    }
+
+
+def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shade() -> None:
+    words = [FollowedWord(f"<{i}>", 1, 1, 0.1, np.full(6, 0.5)) for i in range(100)]
+    figure = plots.turns_figure(words, 3, 2)
+    named = [line for line in figure.data if line.showlegend]
+    assert [line.name for line in named] == [f"&lt;{i}&gt;" for i in (0, 1, 2, 99)]
+    assert len(figure.data) == plots.MAX_WORDS
+    (shade,) = figure.layout.shapes
+    assert (shade.x0, shade.x1) == (0.7, 2.5)
+    assert list(figure.data[0].x) == [1, 2, 3, 4, 5, 6]
+    (only,) = plots.turns_figure(words[:1], 1, 0).data
+    assert only.showlegend
+
+
+def test_the_best_layer_is_marked() -> None:
+    figure = layer_figure({"mean": [0.1, 0.3], "cls": [0.2, 0.25]}, "Spearman", ("mean", 1))
+    assert (figure.data[-1].x, figure.data[-1].text) == ((1,), ("<b>0.30</b>",))
+
+
 def test_the_chosen_settings_are_framed() -> None:
     windows, starts = np.arange(1, 4), np.arange(3)
     figure = plots.settings_figure(np.ones((3, 3)), windows, starts, (2, 1))
@@ -79,7 +138,7 @@ def test_omega_is_seen_where_it_changes_nothing() -> None:
 
 
 def marks(norms: np.ndarray) -> object:
-    (cells,) = plots.marks_figure(
+    (cells,) = blocks.marks_figure(
         norms, ["<a>", "b"], [0, 1], measure="Length", when="epoch 1"
     ).data
     return cells
@@ -97,9 +156,9 @@ def test_marks_span_the_epochs_values_and_equal_ones_look_equal() -> None:
 
 def test_blocks_start_from_nothing() -> None:
     totals = np.array([[1.0, 2.0], [np.nan, np.nan]])
-    figure = plots.block_totals_figure(totals, [0, 1], measure="length", epochs=2)
+    figure = blocks.block_totals_figure(totals, [0, 1], measure="length", epochs=2)
     np.testing.assert_array_equal(figure.data[1].y, [0, 2, np.nan])
     assert figure.layout.showlegend
-    many = plots.block_totals_figure(np.ones((2, 24)), range(24), measure="length", epochs=2)
+    many = blocks.block_totals_figure(np.ones((2, 24)), range(24), measure="length", epochs=2)
     assert not many.layout.showlegend
     assert len({line.line.color for line in many.data}) == 24

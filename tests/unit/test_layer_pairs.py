@@ -8,7 +8,7 @@ import torch
 
 from neuralviz.errors import ModelError, Stopped, TextError
 from neuralviz.evaluation import layer_pairs
-from neuralviz.evaluation.layer_pairs import PAIRS_AT_ONCE, Measured, measure_layers
+from neuralviz.evaluation.layer_pairs import PAIRS_AT_ONCE, measure_layers
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import check_sbert_wk
 from neuralviz.layers.states import pool_texts
@@ -185,22 +185,3 @@ def test_a_model_without_special_tokens_has_two_poolings(tiny):
 
     result = last(replace(tiny, prefix_ids=(), suffix_ids=()), PAIRS)
     assert set(result.by_layer) == {"mean", "last"}
-
-
-def test_standard_errors_are_each_of_its_own_coefficient() -> None:
-    draw = np.random.default_rng(0)
-    errors, taus, found = [], [], []
-    for _ in range(60):
-        scores = draw.normal(size=80)
-        cosines = scores + draw.normal(size=80)
-        one = Measured(cosines, scores)
-        taus.append(one.correlation.kendall_b)
-        if len(errors) < 3:
-            errors.append(one.standard_errors["kendall_b"])
-            found.append((1 - taus[-1] ** 2) / np.sqrt(79))  # Pearson's, of the tau
-    assert np.mean(errors) == pytest.approx(np.std(taus), rel=0.25)
-    assert np.mean(found) > 1.4 * np.mean(errors)
-
-
-def test_no_standard_errors_where_nothing_is_defined() -> None:
-    assert Measured(np.ones(5), np.arange(5.0)).standard_errors == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuralviz.ui.layers.tuning import _since_start
+from neuralviz.ui.layers.blocks import _since_start
 from neuralviz.words import about_seconds, number, why_above_100
 
 

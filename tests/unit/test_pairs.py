@@ -119,7 +119,7 @@ def test_a_line_for_each_pooling_over_the_layers():
     ]
     assert list(figure.data[0].x) == [0, 1, 2]
     assert list(figure.data[0].y) == [0.1, 0.2, 0.3]
-    assert figure.layout.yaxis.title.text == "Spearman"
+    assert figure.layout.yaxis.title.text == "Spearman (higher is better)"
 
 
 def test_bars_carry_their_numbers():

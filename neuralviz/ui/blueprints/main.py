@@ -10,13 +10,18 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, mask_inputs, parse_blueprints
+from neuralviz.micro_tuning.masks_in_words import masks_in_words
 from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.plots.blueprints import MAX_ROWS, blueprint_grid, grid_height
-from neuralviz.ui.fields import field_keys, keep_texts, text_fields
-from neuralviz.ui.figures import show_figure
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import shorten
+from neuralviz.ui.fields import example_pills, field_keys, text_fields
+from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.model_choice import chosen_model_id, model_or_stop
-from neuralviz.ui.page import show_error
+from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.models.bundled import TextReader
 
 PAGE = "grid"
+BLUEPRINTS = "blueprints"  # the field's key, in the session and in the address
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
@@ -57,37 +63,30 @@ class Grid:
 
 def show() -> None:
     """A text, blueprints, and the grid of the inputs that they make."""
-    _example_buttons()
-    left, right = st.columns([3, 2])
+    place = st.container()
+    left, right = wide_columns([3, 2], PAGE)
     with left:
         (text,) = text_fields(PAGE, {"Text": EXAMPLES["A sentence"][0]})
     with right:
+        st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
         typed = st.text_input(
             "Blueprints (keep, mask)",
-            PAPERS_MIX,
-            key="blueprints",
+            key=BLUEPRINTS,
             bind="query-params",
             help="For example (2, 1), (1, 3). Edit the list and press Enter.",
         )
-    grid = _grid(text, typed or "")
+    keys = field_keys(PAGE, ["Text"])
+    examples = {name: {keys[0]: text, BLUEPRINTS: mix} for name, (text, mix) in EXAMPLES.items()}
+    with place:
+        example_pills(PAGE, examples, keys)
+    grid, is_old = _grid(text, typed or "")
     if grid is not None:
-        _show(grid)
+        with dimmed(PAGE, is_old):
+            _show(grid)
 
 
-def _example_buttons() -> None:
-    with st.container(horizontal=True):
-        for name in EXAMPLES:
-            st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")
-
-
-def _open_example(name: str) -> None:
-    keys = field_keys(PAGE, {"Text": ""})
-    st.session_state[keys[0]], st.session_state["blueprints"] = EXAMPLES[name]
-    keep_texts(PAGE, keys)
-
-
-def _grid(text: str, typed: str) -> Grid | None:
-    """The grid asked for; else the last valid one, below an error message."""
+def _grid(text: str, typed: str) -> tuple[Grid | None, bool]:
+    """The grid asked for; else the last valid one, below an error message, and that it is old."""
     model_id = chosen_model_id()
     reader = text_reader() if model_id == BUNDLED else model_or_stop(model_id)
     last: Grid | None = st.session_state.get(f"{PAGE}-last")
@@ -96,10 +95,10 @@ def _grid(text: str, typed: str) -> Grid | None:
         tokens = _tokenize(getattr(reader, "fingerprint", model_id), text, reader)
     except NeuralvizError as error:
         show_error(error, "Showing the last valid input." if last else "")
-        return last
+        return last, True
     grid = Grid(tokens, blueprints, reader.encoder.id_to_token(reader.mask_id) or "[MASK]")
     st.session_state[f"{PAGE}-last"] = grid
-    return grid
+    return grid, False
 
 
 @st.cache_data(max_entries=16, show_spinner="Tokenizing …")
@@ -111,30 +110,37 @@ def _show(grid: Grid) -> None:
     chunk = _choose_chunk(grid.text)
     tokens = grid.text.tokens[chunk]
     inputs = mask_inputs(len(tokens), grid.blueprints)
-    _counts(inputs)
     window = _choose_window(len(tokens))
     if len(inputs.masked) > MAX_ROWS:
         st.caption(
             f"Showing the first {MAX_ROWS} of {len(inputs.masked):,} masked inputs. Counts "
             "and downloads include all of them."
         )
-    with st.container(key="blueprint-grid"):
-        # On a narrow screen the figure keeps its width and is swiped, within the page.
-        least = 70 + 22 * len(window)
-        st.html(
-            "<style>.st-key-blueprint-grid {overflow-x: auto} .st-key-blueprint-grid "
-            f".stElementContainer:has(.neuralviz-figure) {{min-width: {least}px}}</style>"
-        )
-        show_figure(
-            blueprint_grid(inputs, grid.blueprints, tokens, window),
-            key="grid",
-            numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
-            name="masking-blueprints",
-            height=grid_height(inputs, tokens[window.start : window.stop]),
-            alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
-        )
+    with slide(PAGE):
+        show_point(masks_in_words(inputs, grid.blueprints), key=PAGE)
+        with swiped("blueprint-grid", 70 + 22 * len(window)):
+            show_figure(
+                blueprint_grid(inputs, grid.blueprints, tokens, window),
+                key="grid",
+                numbers=lambda: _numbers(inputs, grid.blueprints, tokens),
+                name="masking-blueprints",
+                height=grid_height(inputs, tokens[window.start : window.stop]),
+                alt=f"{many(len(inputs.masked), 'masked input')} of {many(len(tokens), 'token')}",
+                about=_about(grid),
+            )
+    _counts(inputs)
     with st.expander("The masked inputs as the model sees them"):
         st.dataframe(_sentences(inputs, grid, tokens, window), hide_index=True, width="stretch")
+
+
+def _about(grid: Grid) -> About:
+    return About(
+        "Masked inputs by blueprint and shift",
+        {
+            "text": shorten(grid.text.text, 60),
+            "blueprints": ", ".join(map(str, grid.blueprints)),
+        },
+    )
 
 
 def _choose_chunk(text: TokenizedText) -> slice:

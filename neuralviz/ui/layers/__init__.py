@@ -6,7 +6,7 @@ import streamlit as st
 
 from neuralviz.models import MINILM
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.fields import field_keys, keep_texts, text_fields
+from neuralviz.ui.fields import example_pills, field_keys, text_fields
 from neuralviz.ui.model_choice import chosen_model_id
 
 PAGE = "followed"
@@ -45,14 +45,16 @@ def followed_model_id() -> str:
 
 def one_text() -> str:
     """A field for the text of the views "A text" and "Change by block", and examples."""
-    with st.container(horizontal=True):
-        for name in EXAMPLES:
-            st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")
+    place = st.container()
     (text,) = text_fields(PAGE, {"Text": next(iter(EXAMPLES.values()))}, height=100)
+    keys = field_keys(PAGE, ["Text"])
+    with place:
+        example_pills(PAGE, {name: {keys[0]: value} for name, value in EXAMPLES.items()}, keys)
     return text
 
 
-def _open_example(name: str) -> None:
-    keys = field_keys(PAGE, ["Text"])
-    st.session_state[keys[0]] = EXAMPLES[name]
-    keep_texts(PAGE, keys)
+def more_figures() -> bool:
+    """A switch for what stands behind the figure of a view; whether it is on."""
+    return st.toggle(
+        "More figures", key="layers-more", bind="query-params", persist_state="session"
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.layers import FORMER_NAMES, pairs, text, tuning, words
+from neuralviz.ui.layers import FORMER_NAMES, blocks, pairs, text, words
 
 VIEWS = {
     "A text": text.show,
     "A corpus": words.show,
     "Scored pairs": pairs.show,
-    "Change by block": tuning.show,
+    "Change by block": blocks.show,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,40 +10,51 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.best_layer import (
+    best_layer,
+    best_layer_in_words,
+    interval_of_difference,
+    parts_in_words,
+    settings_in_words,
+)
 from neuralviz.jobs.layers import MeasureLayers
-from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
+from neuralviz.layers.settings import PARTS, POOLING_NAMES, VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.plots.pairs import (
-    POOLING_NAMES,
     ablation_figure,
     layer_figure,
     scatter_figure,
     sweep_figure,
 )
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.layers import followed_model_id
+from neuralviz.ui.layers import followed_model_id, more_figures
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, run_panel
+from neuralviz.ui.stage import slide
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.best_layer import BestLayer
     from neuralviz.evaluation.layer_pairs import LayerPairs, Measured
     from neuralviz.layers.settings import Variant
 
-RUNS = SessionRuns("layers-pairs")
+KEY = "layers-pairs"
+RUNS = SessionRuns(KEY)
 EXAMPLE = "scored_pairs.csv"
 MAX_PAIRS = 1000
 MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
-PLAIN = "Mean of the last layer"
 HALF = 420  # px
 
+_interval_of_difference = lru_cache(maxsize=8)(interval_of_difference)
 _read = st.cache_data(
     max_entries=8, show_spinner=False, hash_funcs={Source: lambda source: source.digest}
 )(read_pairs)
@@ -50,19 +62,34 @@ _read = st.cache_data(
 
 def show() -> None:
     """The view."""
-    st.markdown(
-        "Each pair of sentences has a human score of how similar they are. The higher the "
-        "correlation between cosine similarity and score, the better the embedding. Compare "
-        "layers, pooling methods and the parts of SBERT-WK."
-    )
-    model_id = followed_model_id()
-    pairs = _pairs()
-    if pairs is None:
-        return
-    if not may_load(model_id):
+    left, right = wide_columns([2, 3], KEY)
+    with left:
+        model_id = followed_model_id()
+        pairs = _pairs()
+        coefficient = _choose_coefficient()
+    if pairs is None or not may_load(model_id):
         return
     run = RUNS.start(MeasureLayers.of(ModelRef.now(model_id), pairs))
-    run_panel(RUNS, run, _show)
+    with right:
+        run_panel(RUNS, run, partial(_show, coefficient))
+    result: LayerPairs | None = run.result if run.is_over else None
+    if result is not None and more_figures():
+        _more(result, coefficient)
+
+
+def _choose_coefficient() -> str:
+    return choose_one(
+        st.segmented_control,
+        "Correlation",
+        list(COEFFICIENTS),
+        default="Spearman",
+        key="layers-coefficient",
+        persist_state="session",
+        help=(
+            "Spearman and Kendall compare only the order of the pairs. Pearson "
+            "measures a linear relation."
+        ),
+    )
 
 
 def _pairs() -> ScoredPairs | None:
@@ -114,53 +141,64 @@ def _pairs() -> ScoredPairs | None:
     return pairs.first(MAX_PAIRS)
 
 
-def _show(result: LayerPairs | None, live: bool) -> None:
+def _about(result: LayerPairs) -> About:
+    return About(
+        f"Layers against human scores on {many(len(result.pairs), 'pair')}",
+        {"model": result.model_id},
+    )
+
+
+def _show(coefficient: str, result: LayerPairs | None, live: bool) -> None:
+    """Which layer agrees best, and all of them."""
     if result is None:
         return
-    with st.container(horizontal=True, gap="large"):
-        coefficient = choose_one(
-            st.segmented_control,
-            "Correlation",
-            list(COEFFICIENTS),
-            default="Spearman",
-            key="layers-coefficient",
-            persist_state="session",
-            help=(
-                "Spearman and Kendall compare only the order of the pairs. Pearson "
-                "measures a linear relation."
-            ),
-        )
-        variant = choose_one(
-            st.segmented_control,
-            "SBERT-WK variant",
-            VARIANTS,
-            default="authors",
-            format_func=VARIANT_NAMES.__getitem__,
-            key="layers-pairs-variant",
-            persist_state="session",
-            help=(
-                "The authors' program, which produced the paper's tables, differs from the "
-                "paper's equations in three places."
-            ),
-        )
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    left, right = st.columns(2, gap="large")
-    with left:
-        _by_layer(result, coefficient, live)
-    with right:
-        _ablation(result, coefficient, variant)
-    left, right = st.columns(2, gap="large")
-    with left:
-        _sweep(result, coefficient, "windows")
-    with right:
-        _sweep(result, coefficient, "layer_starts")
+    best = best_layer(result.by_layer, COEFFICIENTS[coefficient])
+    interval = None
+    if best is not None and best.rival is not None and not live:
+        of_pooling = result.by_layer[best.pooling]
+        interval = _interval_of_difference(
+            of_pooling[best.layer], of_pooling[best.rival], COEFFICIENTS[coefficient]
+        )
+    with slide(KEY):
+        show_point(best_layer_in_words(best, coefficient, len(result.pairs), interval), key=KEY)
+        _by_layer(result, coefficient, best)
+
+
+def _more(result: LayerPairs, coefficient: str) -> None:
+    """The parts of SBERT-WK, its settings, and the pairs one by one."""
+    st.subheader("SBERT-WK on these pairs", anchor=False)
+    variant = choose_one(
+        st.segmented_control,
+        "SBERT-WK variant",
+        VARIANTS,
+        default="authors",
+        format_func=VARIANT_NAMES.__getitem__,
+        key="layers-pairs-variant",
+        persist_state="session",
+        help=(
+            "The authors' program, which produced the paper's tables, differs from the "
+            "paper's equations in three places."
+        ),
+    )
+    _ablation(result, coefficient, variant)
+    windows, starts = (
+        [_value(measured, coefficient) for measured in of[variant]]
+        for of in (result.windows, result.layer_starts)
+    )
+    with slide(f"{KEY}-sweeps"):
+        show_point(settings_in_words(windows, starts, coefficient), key=f"{KEY}-sweeps")
+        left, right = wide_columns(2, f"{KEY}-sweeps")
+        with left:
+            _sweep(result, coefficient, "windows")
+        with right:
+            _sweep(result, coefficient, "layer_starts")
     st.caption(
         "How much the result depends on two settings: the *layer window* (the number of "
         "layers on each side that a layer is compared with) and the *first layer* used."
     )
-    if not live:
-        _scatter(result, coefficient)
+    _scatter(result, coefficient)
 
 
 def _value(measured: Measured, coefficient: str) -> float:
@@ -178,14 +216,14 @@ def _row(measured: Measured) -> dict[str, float]:
     }
 
 
-def _by_layer(result: LayerPairs, coefficient: str, live: bool) -> None:
+def _by_layer(result: LayerPairs, coefficient: str, best: BestLayer | None) -> None:
     values = {
         pooling: [_value(measured, coefficient) for measured in layers]
         for pooling, layers in result.by_layer.items()
     }
     show_figure(
-        layer_figure(values, coefficient),
-        key="layers-pairs-layers",
+        layer_figure(values, coefficient, (best.pooling, best.layer) if best else None),
+        key=f"{KEY}-layers",
         numbers=lambda: pd.DataFrame(
             {"pooling": pooling, "layer": layer, **_row(measured)}
             for pooling, layers in result.by_layer.items()
@@ -193,21 +231,9 @@ def _by_layer(result: LayerPairs, coefficient: str, live: bool) -> None:
         ),
         name="correlation-by-layer",
         height=HALF,
+        about=_about(result),
     )
-    finite = {
-        (pooling, layer): value
-        for pooling, row in values.items()
-        for layer, value in enumerate(row)
-        if np.isfinite(value)
-    }
-    if not finite:
-        return
-    (pooling, layer), best = max(finite.items(), key=lambda entry: entry[1])
-    note = f"Highest: {POOLING_NAMES[pooling]} at layer {layer}, {number(best, '.2f')}"
-    if not live:
-        errors = result.by_layer[pooling][layer].standard_errors
-        note += f" ± {errors[COEFFICIENTS[coefficient]]:.2f} (standard error)"
-    note += "."
+    note = "The best of all layers on these pairs looks a little better than it is on others."
     if "cls" in values and not np.isfinite(values["cls"][0]):
         note += (
             " At layer 0, [CLS] has not seen the sentence yet, so its vector is the "
@@ -220,17 +246,23 @@ def _ablation(result: LayerPairs, coefficient: str, variant: Variant) -> None:
     parts = {
         name: _value(measured, coefficient) for name, measured in result.ablation[variant].items()
     }
-    show_figure(
-        ablation_figure(parts, coefficient),
-        key="layers-pairs-ablation",
-        numbers=lambda: pd.DataFrame(
-            {"variant": VARIANT_NAMES[one], "part": part, **_row(measured)}
-            for one, parts_of_one in result.ablation.items()
-            for part, measured in parts_of_one.items()
-        ),
-        name="ablation",
-        height=HALF,
-    )
+    whole, plain_mean = (result.ablation[variant][PARTS[part]] for part in ("all", "last"))
+    interval = _interval_of_difference(whole, plain_mean, COEFFICIENTS[coefficient])
+    said = parts_in_words(parts[PARTS["all"]], parts[PARTS["last"]], coefficient, interval)
+    with slide(f"{KEY}-ablation"):
+        show_point(said, key=f"{KEY}-ablation")
+        show_figure(
+            ablation_figure(parts, coefficient),
+            key=f"{KEY}-ablation",
+            numbers=lambda: pd.DataFrame(
+                {"variant": VARIANT_NAMES[one], "part": part, **_row(measured)}
+                for one, parts_of_one in result.ablation.items()
+                for part, measured in parts_of_one.items()
+            ),
+            name="ablation",
+            height=HALF,
+            about=_about(result),
+        )
     st.caption(
         "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
         "*Alignment* and *novelty* weight the layers of each token; *token importance* "
@@ -247,7 +279,7 @@ def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
         sweep_figure(
             settings,
             {name: [_value(m, coefficient) for m in row] for name, row in measured.items()},
-            plain=_value(result.ablation["authors"][PLAIN], coefficient),
+            plain=_value(result.ablation["authors"][PARTS["last"]], coefficient),
             title=f"SBERT-WK by {axis}",
             axis=axis,
             coefficient=coefficient,
@@ -258,8 +290,9 @@ def _sweep(result: LayerPairs, coefficient: str, setting: str) -> None:
             for one, row in measured.items()
             for value, m in zip(settings, row, strict=True)
         ),
-        name=f"sbert-wk-{axis.replace(' ', '-')}",
+        name=f"sbert-wk-{axis}",
         height=HALF,
+        about=_about(result),
     )
 
 
@@ -308,6 +341,7 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
         numbers=table,
         name="pairs",
         height=520,
+        about=_about(result),
     )
     st.caption(
         "Each dot is a pair; hover over it to read the sentences. Pairs far from the "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import zlib
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -12,22 +11,28 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.jobs.layers import FollowText
+from neuralviz.layers.geometry import followed_words, word_importance
+from neuralviz.layers.in_words import NAMED, of_text
 from neuralviz.layers.settings import VARIANT_NAMES, VARIANTS
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import layers as plots
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import GREEN, shorten
-from neuralviz.store.writing import frame_csv
-from neuralviz.ui.figures import show_figure, swiped
-from neuralviz.ui.layers import followed_model_id, one_text
+from neuralviz.ui.figures import download_table, show_figure
+from neuralviz.ui.layers import followed_model_id, more_figures, one_text
+from neuralviz.ui.layers.text_more import show_more
 from neuralviz.ui.model_choice import text_model_or_stop
-from neuralviz.ui.page import plain
+from neuralviz.ui.page import dimmed, plain, wide_columns
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
-from neuralviz.words import many
+from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neuralviz.jobs.layers import FollowedText
-    from neuralviz.layers.following import Sensitivity, TokenWeights
-    from neuralviz.layers.geometry import TokenStates
+    from neuralviz.layers.following import TokenWeights
+    from neuralviz.layers.geometry import FollowedWord, TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TextModel
 
@@ -35,15 +40,16 @@ KEY = "layers-text"
 RUNS = SessionRuns(KEY)
 PATIENCE = 1.0  # seconds: a text is read by then, unless it is long
 BY_DEPTH = "One third of the way"
-MEAN = -1
 STRONGEST = 60  # per cent of colour behind the most important word: text stays readable on it
 
 
 def show() -> None:
     """The whole view."""
-    text = one_text()
-    model = text_model_or_stop(followed_model_id())
-    task = FollowText(ModelRef.now(model.id), text, _settings(model))
+    left, right = wide_columns([2, 3], KEY)
+    with left:
+        text = one_text()
+        model = text_model_or_stop(followed_model_id())
+        task = FollowText(ModelRef.now(model.id), text, _settings(model))
     run = RUNS.start(task)
     last = _last_result(task)
     words = Words(
@@ -51,7 +57,13 @@ def show() -> None:
         after_error="Showing the last valid text." if last is not None else "",
         done=lambda _: "",
     )
-    run_panel(RUNS, run, partial(_show, last), words=words, patience=PATIENCE)
+    with right:
+        run_panel(RUNS, run, partial(_show, task, last), words=words, patience=PATIENCE)
+    followed = run.result or last
+    if followed is None or not more_figures():
+        return
+    with dimmed(f"{KEY}-more", run.result is None):
+        show_more(KEY, followed, _about(task, followed))
 
 
 def _last_result(task: FollowText) -> FollowedText | None:
@@ -62,7 +74,26 @@ def _last_result(task: FollowText) -> FollowedText | None:
     return None
 
 
-def _show(last: FollowedText | None, result: FollowedText | None, live: bool) -> None:
+def _about(task: FollowText, followed: FollowedText) -> About:
+    """What downloads say of what is shown."""
+    settings = followed.weights.settings
+    return About(
+        "A text, layer by layer",
+        {
+            "text": shorten(followed.states.text.text, 60),
+            "model": task.model.id,
+            "SBERT-WK": (
+                f"{VARIANT_NAMES[settings.variant].lower()}, first layer {settings.layer_start}, "
+                f"layer window {settings.window}, omega {settings.omega:g}"
+            ),
+        },
+    )
+
+
+def _show(
+    task: FollowText, last: FollowedText | None, result: FollowedText | None, live: bool
+) -> None:
+    """The point, the text with its important words, and how far the words turn."""
     followed = result or last
     if followed is None:
         return
@@ -76,10 +107,17 @@ def _show(last: FollowedText | None, result: FollowedText | None, live: bool) ->
             ),
             icon=":material/content_cut:",
         )
-    _importance(states, followed.weights)
-    _maps(states)
-    _layer_weights(states, followed.weights)
-    _sensitivity(followed.sensitivity)
+    words = followed_words(states, followed.weights.importance)
+    with dimmed(KEY, result is None), slide(KEY):
+        show_point(plain(of_text(words, followed.weights)), key=KEY)
+        _importance(states, followed.weights, _about(task, followed))
+        _turns(words, followed.weights, _about(task, followed))
+        st.caption(
+            "Each point is the cosine between a word's vectors before and after a layer: where a "
+            "line drops, the layer turns the vector. The lines in colour are the "
+            "most important words and the least important one; the others are grey. "
+            f"{plain(_special_tokens(states, followed.weights))}"
+        )
 
 
 # --- what is asked for -------------------------------------------------------------------------
@@ -95,7 +133,7 @@ def _settings(model: TextModel) -> SbertWkSettings:
     _forget_unless("layers-first", starts)
     _forget_unless("layers-window", windows)
     with st.expander("SBERT-WK settings", icon=":material/tune:"):
-        columns = st.columns(4)
+        columns = [*st.columns(2), *st.columns(2)]
         variant = columns[0].selectbox(
             "Variant",
             VARIANTS,
@@ -158,39 +196,54 @@ def _forget_unless(key: str, options: list) -> None:
 # --- what is shown -----------------------------------------------------------------------------
 
 
-def _importance(states: TokenStates, weights: TokenWeights) -> None:
+def _importance(states: TokenStates, weights: TokenWeights, about: About) -> None:
     """The words of the text, coloured by their share of the sentence vector."""
-    from neuralviz.layers.geometry import word_importance
-
-    st.subheader("Which words shape the embedding", anchor=False)
     of_words = word_importance(states, weights.importance)
     spans = states.text.word_spans[: len(of_words)]
     strongest = max(float(of_words.max(initial=0.0)), 1e-12)
     st.html(_coloured(states.text.text, spans, of_words / strongest, of_words))
-    st.html(_legend(strongest))
-    special = [
-        f"{token} has {share:.1%}"
-        for token, share in zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
-    ]
-    unused = [f"{token} is not used" for token in states.tokens[states.n_counted :]]
-    notes = special + unused
-    st.caption(
-        plain(
-            "A word is important if its vector changes direction unevenly from layer to layer. "
-            "The importances of all tokens sum to 100%."
-            + (f" Special tokens: {'; '.join(notes)}." if notes else "")
-        )
-    )
     words = [states.text.text[start:end] for start, end in spans]
-    st.download_button(
-        "Numbers (CSV)",
-        lambda: frame_csv(_importance_table(states, weights, words)),
-        "token-importance.csv",
-        "text/csv",
-        key=f"{KEY}-importance",
-        icon=":material/download:",
-        type="tertiary",
-        on_click="ignore",
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.html(_legend(strongest), width="content")
+        with st.popover(
+            "Download", icon=":material/download:", type="tertiary", key=f"{KEY}-importance-take"
+        ):
+            download_table(
+                "Token importance",
+                lambda: _importance_table(states, weights, words),
+                "token-importance",
+                key=f"{KEY}-importance",
+                about=about,
+            )
+
+
+def _special_tokens(states: TokenStates, weights: TokenWeights) -> str:
+    """What the special tokens have of the importance, as a sentence."""
+    shares = zip(states.tokens[: states.n_prefix], weights.importance, strict=False)
+    notes = [f"{token} has {share:.1%}" for token, share in shares]
+    notes += [f"{token} is not used" for token in states.tokens[states.n_counted :]]
+    return f"The importances of all tokens sum to 100%: {'; '.join(notes)}." if notes else ""
+
+
+def _turns(words: Sequence[FollowedWord], weights: TokenWeights, about: About) -> None:
+    """How far the words' vectors turn in every layer."""
+    if not words:
+        return
+    n_layers = len(words[0].turns)
+    show_figure(
+        plots.turns_figure(words, min(NAMED, max(1, len(words) - 1)), int(weights.layers[0])),
+        key=f"{KEY}-turns",
+        numbers=lambda: pd.DataFrame(
+            {
+                "word": np.repeat([word.word for word in words], n_layers),
+                "importance": np.repeat([word.importance for word in words], n_layers),
+                "layer": np.tile(np.arange(1, n_layers + 1), len(words)),
+                "cosine": np.concatenate([word.turns for word in words]),
+            }
+        ),
+        name="cosine-of-words-by-layer",
+        height=330,
+        about=about,
     )
 
 
@@ -219,7 +272,7 @@ def _coloured(
         )
         end_before = max(end, end_before)
     return (
-        '<div dir="auto" style="font-size: 1.35rem; line-height: 1.9; white-space: pre-wrap; '
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
         f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
     )
 
@@ -231,149 +284,9 @@ def _behind(strength: float) -> str:
 def _legend(strongest: float) -> str:
     steps = ", ".join(f"{_behind(s)} {s:.0%}" for s in (0.0, 1.0))
     return (
-        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9rem">'
+        '<div style="display: flex; align-items: center; gap: 0.6em; font-size: 0.9em">'
         "<span>importance 0%</span>"
         f'<span style="width: 8em; height: 0.9em; border-radius: 0.25em; '
         f'background: linear-gradient(to right, {steps})"></span>'
         f"<span>{strongest:.1%} (highest)</span></div>"
     )
-
-
-def _maps(states: TokenStates) -> None:
-    """The cosine map of a token or of their mean, and its offset diagonals."""
-    from neuralviz.layers.geometry import cosine_maps, mean_map, offset_diagonals
-
-    st.subheader("How the vectors change direction", anchor=False)
-    n = states.n_counted
-    token = st.selectbox(
-        "Token",
-        [MEAN, *range(len(states.tokens))],
-        format_func=lambda i: (
-            f"Mean over {many(n, 'token')}" if i == MEAN
-            else f"{i}. {shorten(states.tokens[i], 40)}"
-        ),
-        key=f"{KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
-        width=360,
-        help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
-    )  # fmt: skip
-    if token == MEAN:
-        cosines, whose = mean_map(states), "token mean"
-    else:
-        cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
-        whose = f"“{shorten(states.tokens[token], 20)}”"
-    left, right = st.columns(2)
-    n_layers = len(cosines)
-    with left:
-        show_figure(
-            plots.cosine_map_figure(cosines, whose),
-            key=f"{KEY}-map",
-            numbers=pd.DataFrame(
-                {
-                    "layer": np.repeat(np.arange(n_layers), n_layers),
-                    "other layer": np.tile(np.arange(n_layers), n_layers),
-                    "cosine": cosines.ravel(),
-                }
-            ),
-            name="cosine-similarity-between-layers",
-            height=440,
-        )
-        st.caption(
-            "Each cell is the cosine similarity between a token's vectors at two layers. "
-            "In bright squares along the diagonal, the vectors hardly change from layer to layer."
-        )
-    with right:
-        diagonals = offset_diagonals(cosines)
-        show_figure(
-            plots.diagonals_figure(diagonals, whose),
-            key=f"{KEY}-diagonals",
-            numbers=pd.DataFrame(
-                [
-                    (offset, layer, layer + offset, value)
-                    for offset, values in diagonals.items()
-                    for layer, value in enumerate(values)
-                ],
-                columns=["offset", "layer", "other layer", "cosine"],
-            ),
-            name="cosine-similarity-by-layer-distance",
-            height=440,
-        )
-        st.caption(
-            "Each line is a diagonal of the heatmap. Where the top line drops, the vectors "
-            "change direction sharply. A token's importance is the variance of its top "
-            "line from the chosen *first layer* on."
-        )
-
-
-def _layer_weights(states: TokenStates, weights: TokenWeights) -> None:
-    """Alignment, novelty and both together, token by token."""
-    st.subheader("Which layers shape a word's vector", anchor=False)
-    kinds = {
-        "Alignment": weights.alignment,
-        "Novelty": weights.novelty,
-        "Combined": weights.combined,
-    }
-    n_layers = len(weights.layers)
-    with swiped(f"{KEY}-wide", 720):
-        show_figure(
-            plots.weights_figure(kinds, weights.layers, states.counted),
-            key=f"{KEY}-weights",
-            numbers=lambda: pd.DataFrame(
-                {
-                    "position": np.repeat(np.arange(states.n_counted), n_layers),
-                    "token": np.repeat(states.counted, n_layers),
-                    "layer": np.tile(weights.layers, states.n_counted),
-                    **{name.lower(): values.ravel() for name, values in kinds.items()},
-                }
-            ),
-            name="layer-weights",
-            height=plots.weights_height(states.n_counted),
-        )
-    if states.n_counted > plots.MAX_TOKENS:
-        st.caption(
-            f"Showing the first {plots.MAX_TOKENS} of {states.n_counted:,} tokens. The "
-            "download contains all of them."
-        )
-    st.caption(
-        "Each row sums to 1 in each panel. **Alignment** is high where a layer points away "
-        "from its neighbouring layers, **novelty** where it contains something they do not. "
-        f"**Combined** is {weights.settings.omega:.0%} alignment and "
-        f"{1 - weights.settings.omega:.0%} novelty."
-    )
-
-
-def _sensitivity(result: Sensitivity) -> None:
-    """The sentence vector at other settings."""
-    st.subheader("Effect of the settings", anchor=False)
-    left, right = st.columns(2)
-    with left:
-        chosen = (result.settings.window, result.settings.layer_start)
-        show_figure(
-            plots.settings_figure(result.by_window, result.windows, result.layer_starts, chosen),
-            key=f"{KEY}-by-window",
-            numbers=pd.DataFrame(
-                {
-                    "layer window": np.repeat(result.windows, len(result.layer_starts)),
-                    "first layer": np.tile(result.layer_starts, len(result.windows)),
-                    "cosine": result.by_window.ravel(),
-                }
-            ),
-            name="sentence-vector-by-layer-window-and-first-layer",
-            height=400,
-        )
-        st.caption(
-            "Cosine similarity between the embedding with your settings (framed) and the "
-            "embeddings with other settings. Values close to 1 mean that the settings hardly "
-            "matter for this text."
-        )
-    with right:
-        show_figure(
-            plots.omega_figure(result.omegas, result.by_omega, result.settings.omega),
-            key=f"{KEY}-by-omega",
-            numbers=pd.DataFrame({"omega": result.omegas, "cosine": result.by_omega}),
-            name="sentence-vector-by-omega",
-            height=400,
-        )
-        st.caption(
-            "Cosine similarity between the embedding with your omega (dotted line) and the "
-            "embeddings with other values of omega."
-        )

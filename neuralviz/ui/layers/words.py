@@ -11,20 +11,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import SettingsError
 from neuralviz.jobs.layers import FollowWords
+from neuralviz.layers.in_words import of_corpus, of_groups
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
+from neuralviz.plots.standalone import About
 from neuralviz.plots.words import words_figure, words_height
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.store.writing import frame_csv
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.layers import followed_model_id
+from neuralviz.ui.layers import followed_model_id, more_figures
 from neuralviz.ui.model_choice import may_load
-from neuralviz.ui.page import show_error
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, run_panel
+from neuralviz.ui.stage import slide
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.words import many
 
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
 
     from neuralviz.layers.words import WordGroup, WordVariances
 
-RUNS = SessionRuns("layers-words")
+KEY = "layers-words"
+RUNS = SessionRuns(KEY)
 MAX_TEXTS = 5000
+NAMED_WORDS = 7  # of the most, and of the least uneven ones
 DRAWN_WORDS = 25  # of a group
 GROUPS = {
     "low": ("Low: steady change", "lowest"),
@@ -45,27 +50,32 @@ GROUPS = {
 
 def show() -> None:
     """The view."""
-    st.markdown(
-        "A word's vector changes direction a little at each layer. For some words, all "
-        "changes are about the same size; for others, a few layers change the vector far more "
-        "than the rest. The **variance** of the cosine similarities of consecutive layers "
-        "measures this. SBERT-WK gives words with a high variance more weight."
-    )
-    model_id = followed_model_id()
-    texts = texts_input("layers-words", {"Sample sentences": _sample()}, MAX_TEXTS).texts
-    if not texts:
-        st.caption("Enter some texts to start. The more, the better.")
-        return
-    if not may_load(model_id):
+    left, right = wide_columns([2, 3], KEY)
+    with left:
+        model_id = followed_model_id()
+        texts = texts_input(KEY, {"Sample sentences": _sample()}, MAX_TEXTS).texts
+        if not texts:
+            st.caption("Enter some texts to start. The more, the better.")
+    if not texts or not may_load(model_id):
         return
     digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-    if st.session_state["layers-words-source"] != "Example" and (
-        st.session_state.get("layers-words-kept") != digest
+    if st.session_state[f"{KEY}-source"] != "Example" and (
+        st.session_state.get(f"{KEY}-kept") != digest
     ):
-        put_texts_in_address("layers-words", texts)
-        st.session_state["layers-words-kept"] = digest
+        put_texts_in_address(KEY, texts)
+        st.session_state[f"{KEY}-kept"] = digest
     run = RUNS.start(FollowWords(ModelRef.now(model_id), tuple(texts)))
-    run_panel(RUNS, run, partial(_show, key=run.id))
+    result: WordVariances | None = run.result if run.is_over else None
+    with left:
+        least = _choose_least(result, run.id) if result is not None else None
+    with right:
+        run_panel(RUNS, run, partial(_show, least))
+    if result is None or least is None or not more_figures():
+        return
+    try:
+        _more(result.groups(least), _about(result, least))
+    except SettingsError:
+        return  # as is said in place of the figure
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -79,51 +89,100 @@ def _sample() -> ReadTexts:
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
-def _show(result: WordVariances | None, live: bool, *, key: int) -> None:
+def _choose_least(result: WordVariances, run: int) -> int:
+    """How often a word must occur."""
+    return st.number_input(
+        "Minimum number of occurrences",
+        1,
+        int(result.occurrences.max(initial=1)),
+        result.default_min_count(),
+        key=f"{KEY}-least-{run}",
+        help=(
+            "The variance of a rare word depends more on its few sentences than on the "
+            "word itself. The paper uses words that occur more than 50 times."
+        ),
+    )
+
+
+def _about(result: WordVariances, least: int) -> About:
+    return About(
+        "Words by how unevenly they turn from layer to layer",
+        {
+            "texts": f"{result.done:,}",
+            "words": f"that occur {least:,} times or more" if least > 1 else "all",
+            "model": result.model_id,
+        },
+    )
+
+
+def _show(least: int | None, result: WordVariances | None, live: bool) -> None:
+    """The point, and the words that turn most and least unevenly."""
     if result is None:
         return
-    most = int(result.occurrences.max(initial=1))
-    least = result.default_min_count()
-    if not live:
-        least = st.number_input(
-            "Minimum number of occurrences",
-            1,
-            most,
-            least,
-            key=f"layers-words-least-{key}",
-            width=300,
-            help=(
-                "The variance of a rare word depends more on its few sentences than on the "
-                "word itself. The paper uses words that occur more than 50 times."
-            ),
-        )
+    if least is None:
+        least = result.default_min_count()
     try:
         groups = result.groups(least)
-    except NeuralvizError as error:
+    except SettingsError as error:
         if not live:
             show_error(error)
         return
+    words = [word for group in groups for word in group.words]
+    variance, occurrences = (
+        np.concatenate([getattr(group, name) for group in groups])
+        for name in ("variance", "occurrences")
+    )
+    n = min(NAMED_WORDS, len(words) // 2)
+    drawn = [*range(len(words) - 1, len(words) - 1 - n, -1), *range(n - 1, -1, -1)]
+    with slide(KEY):
+        show_point(plain(of_corpus(groups)), key=KEY)
+        show_figure(
+            words_figure(
+                [words[i] for i in drawn],
+                variance[drawn],
+                occurrences[drawn],
+                (float(variance.min()), float(variance.max())),
+                "Most and least uneven words",
+                gap=n,
+            ),
+            key=f"{KEY}-extremes",
+            numbers=lambda: _all_words(groups),
+            name="words-by-variance",
+            height=words_height(2 * n + 1),
+            about=_about(result, least),
+        )
+    if not live:
+        counted = f"{many(len(words), 'word')} with {many(int(occurrences.sum()), 'occurrence')}"
+        st.caption(
+            f"{counted} in {many(result.done, 'text')}. Each dot is a word, placed at its "
+            "variance: that of the cosines between its vectors at consecutive layers, mean over "
+            "its occurrences. Larger dots are more frequent words."
+        )
+
+
+def _more(groups: Sequence[WordGroup], about: About) -> None:
+    """All words in three groups of equal size, as in the paper's Table I."""
     variance = np.concatenate([group.variance for group in groups])
     limits = (float(variance.min()), float(variance.max()))
-    occurrences = sum(int(group.occurrences.sum()) for group in groups)
-    st.markdown(
-        f"**{many(len(variance), 'word')}** with {many(occurrences, 'occurrence')} in "
-        f"{many(result.done, 'text')}, in three groups of equal size."
-    )
-    for column, group in zip(st.columns(3, gap="medium"), groups, strict=True):
-        with column:
-            _group(group, limits)
+    with slide(f"{KEY}-groups"):
+        show_point(of_groups(groups), key=f"{KEY}-groups")
+        for column, group in zip(wide_columns(3, f"{KEY}-groups"), groups, strict=True):
+            with column:
+                _group(group, limits, about)
     st.caption(
-        "Each dot is a word, placed at the mean over its occurrences; larger dots are more "
-        "frequent words. All three groups use the same scale. Special tokens and punctuation "
+        "All three groups have the same size and the same scale. Special tokens and punctuation "
         "are excluded. Words split into several tokens are averaged, and case is ignored. "
         "The tokenizer decides what a word is: *don't* becomes *don* and *t*."
     )
-    if not live:
-        _table(groups)
+    with st.expander("All words"):
+        st.dataframe(
+            _all_words(groups),
+            hide_index=True,
+            column_config={"variance": st.column_config.NumberColumn(format="%.5f")},
+        )
 
 
-def _group(group: WordGroup, limits: tuple[float, float]) -> None:
+def _group(group: WordGroup, limits: tuple[float, float], about: About) -> None:
     n = len(group.words)
     title, which = GROUPS[group.name]
     start = {"low": 0, "middle": max(0, (n - DRAWN_WORDS) // 2)}.get(
@@ -134,33 +193,19 @@ def _group(group: WordGroup, limits: tuple[float, float]) -> None:
         words_figure(
             group.words[drawn], group.variance[drawn], group.occurrences[drawn], limits, title
         ),
-        key=f"layers-words-{group.name}",
+        key=f"{KEY}-{group.name}",
         numbers=lambda: _numbers(group),
         name=f"words-{group.name}",
         height=words_height(min(n, DRAWN_WORDS)),
         alt=f"{title}: {', '.join(group.words[drawn])}",
+        about=about,
     )
     if n > DRAWN_WORDS:
         st.caption(f"Showing the {which} {DRAWN_WORDS} of {n:,} words in this group.")
 
 
-def _table(groups: Sequence[WordGroup]) -> None:
-    with st.expander("All words"):
-        table = pd.concat([_numbers(group) for group in groups])
-        st.dataframe(
-            table,
-            hide_index=True,
-            column_config={"variance": st.column_config.NumberColumn(format="%.5f")},
-        )
-        st.download_button(
-            "All words (CSV)",
-            lambda: frame_csv(table),
-            "words.csv",
-            "text/csv",
-            icon=":material/download:",
-            key="layers-words-all",
-            on_click="ignore",
-        )
+def _all_words(groups: Sequence[WordGroup]) -> pd.DataFrame:
+    return pd.concat([_numbers(group) for group in groups])
 
 
 def _numbers(group: WordGroup) -> pd.DataFrame:

@@ -11,16 +11,21 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs.micro_tuning import TuneBlocks
+from neuralviz.layers.in_words import of_blocks, of_epochs
 from neuralviz.layers.marks import is_noise, kind_in_words, kinds_of_blocks, mark_grid
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots.layers import block_totals_figure, marks_figure
+from neuralviz.plots.blocks import block_totals_figure, marks_figure
+from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure, swiped
-from neuralviz.ui.layers import one_text
+from neuralviz.ui.layers import more_figures, one_text
 from neuralviz.ui.micro_tuning.choose import layers_to_choose_from, run_settings
 from neuralviz.ui.model_choice import chosen_model_id
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.stage import slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -40,25 +45,53 @@ MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 def show() -> None:
     """The whole view."""
-    text = one_text()
+    left, right = wide_columns([2, 3], KEY)
     model_id = chosen_model_id()
-    choice = layers_to_choose_from(model_id)
-    if choice is not None:
-        _ask(model_id, text, choice[0])
-    run = RUNS.last()
-    if run is not None:
+    is_old = True
+    with left:
+        text = one_text()
+        choice = layers_to_choose_from(model_id)
+        if choice is not None:
+            is_old = _ask(model_id, text, choice[0])
+        measure = _choose_measure()
+        shown = st.container()
+    run: Run[Marks] | None = RUNS.last()
+    if run is None:
+        return
+    epoch = None
+    with shown:
+        if is_old:
+            st.caption(
+                "The result is of another text or other settings. Press **Tune** to update it."
+            )
+        if run.is_over and run.result.epochs_known:
+            epoch = _choose_epoch(run)
+            _loss(run.result)
+    with right, dimmed(KEY, is_old):
         run_panel(
-            RUNS, run, partial(_show, run), words=_words(run), bar_stays=True, every=LIVE_SECONDS
+            RUNS,
+            run,
+            partial(_show, run, measure, epoch),
+            words=_words(run),
+            bar_stays=True,
+            every=LIVE_SECONDS,
         )
+    if run.is_over and run.result.epochs_known and more_figures():
+        with dimmed(f"{KEY}-more", is_old):
+            _by_epoch(run, run.result, measure)
 
 
 # --- before a run ------------------------------------------------------------------------------
 
 
-def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
-    """Widgets for a run, and its start; the first one of a session starts by itself."""
-    button, below = st.columns([1, 7])
-    with below.expander("Settings", icon=":material/tune:"):
+def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> bool:
+    """Widgets for a run, and its start; the first one of a session starts by itself.
+
+    Returns:
+        Whether the last run is of another text or other settings than are asked for.
+    """
+    button = st.container()
+    with st.expander("Settings", icon=":material/tune:"):
         kinds = _choose_kinds(layers)
         columns = st.columns(2)
         epochs = columns[0].number_input(
@@ -80,19 +113,22 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> None:
             persist_state="session",
             help="AdamW's learning rate. The paper uses 0.01.",
         )
-    pressed = button.button(
-        "Tune", type="primary", icon=":material/play_arrow:", width="stretch", key=f"{KEY}-tune"
-    )
-    if not pressed and RUNS.last() is not None:
-        return
+    pressed = button.button("Tune", type="primary", icon=":material/play_arrow:", key=f"{KEY}-tune")
+    last = RUNS.last()
     grid = mark_grid(layers, kinds)
     try:
         settings = run_settings(grid.names, PAPERS_MIX, epochs, learning_rate, unmasked=False)
         if not text.strip():
             raise TextError("The text is empty. Enter at least one word.")
-        RUNS.start(TuneBlocks(ModelRef.now(model_id), text, settings, grid), again=True)
     except NeuralvizError as error:
-        show_error(error, "Showing the last run instead." if RUNS.last() else "")
+        if pressed or last is None:
+            show_error(error, "Showing the last run instead." if last else "")
+        return True
+    task = TuneBlocks(ModelRef.now(model_id), text, settings, grid)
+    if pressed or last is None:
+        RUNS.start(task, again=True)
+        return False
+    return last.task != task
 
 
 def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
@@ -128,8 +164,7 @@ def _words(run: Run[Marks]) -> Words:
     return Words(stopped=stopped)
 
 
-def _show(run: Run[Marks], marks: Marks, live: bool) -> None:
-    st.caption(plain(_about(_task(run))))
+def _show(run: Run[Marks], measure: str, epoch: int | None, marks: Marks, live: bool) -> None:
     if not marks.epochs_known:
         return
     if marks.diverged:
@@ -141,29 +176,58 @@ def _show(run: Run[Marks], marks: Marks, live: bool) -> None:
         st.warning(
             "The loss rose instead of falling. Lower the learning rate (the paper uses 0.01)."
         )
-    measure = st.segmented_control(
-        "Measure",
-        list(MEASURES),
-        format_func=MEASURES.__getitem__,
-        default="per value",
-        required=True,
-        key="layers-measure",
-        persist_state="session",
-        label_visibility="collapsed",
+    if live or epoch is None:
+        epoch = marks.epochs_known
+    grid, per_value = _task(run).grid, measure == "per value"
+    with slide(KEY):
+        show_point(
+            of_blocks(grid, marks.norms[epoch - 1], per_value=per_value, epoch=epoch), key=KEY
+        )
+        with swiped(f"{KEY}-scrolled", 480):
+            show_figure(
+                marks_figure(
+                    grid.norms(marks.norms[epoch - 1], per_value=per_value),
+                    [kind_in_words(kind) for kind in grid.kinds],
+                    grid.blocks,
+                    measure=MEASURES[measure],
+                    when=f"epoch {epoch}",
+                    full_kinds=grid.kinds,
+                ),
+                key=f"{KEY}-grid-{run.id}",
+                numbers=lambda: _numbers(grid, marks),
+                name="change-by-block-and-kind-of-layer",
+                height=max(300, 130 + 30 * len(grid.kinds)),
+                about=_about(_task(run)),
+            )
+    st.caption(
+        "Each cell shows how much one kind of layer changed in one block: "
+        + (
+            "the root mean square over its values, so that layers of different sizes can be "
+            "compared."
+            if per_value
+            else "the norm of its delta, which grows with the layer's size."
+        )
     )
-    _figures(run, marks, measure or "per value", live)
 
 
 def _task(run: Run[Marks]) -> TuneBlocks:
     return cast("TuneBlocks", run.task)
 
 
-def _about(task: TuneBlocks) -> str:
+def _about(task: TuneBlocks) -> About:
+    """What downloads say of a run."""
     settings = task.settings
-    return (
-        f"“{shorten(task.text, 60)}”, {many(settings.epochs, 'epoch')}, learning rate "
-        f"{settings.learning_rate:g}, {many(len(settings.layers), 'layer')} in "
-        f"{many(len(task.grid.blocks), 'block')}; {task.model.id}, {settings.precision_in_words}"
+    return About(
+        "What micro-tuning on a text changes, by block",
+        {
+            "text": shorten(task.text, 60),
+            "model": task.model.id,
+            "micro-tuning": (
+                f"{many(settings.epochs, 'epoch')}, learning rate {settings.learning_rate:g}, "
+                f"{many(len(settings.layers), 'layer')} in {many(len(task.grid.blocks), 'block')}, "
+                f"{settings.precision_in_words}"
+            ),
+        },
     )
 
 
@@ -174,7 +238,7 @@ def _loss(marks: Marks) -> None:
         return
     delta, arrow, is_good = _since_start(finite)
     st.metric(
-        "Loss at the masked positions, nats",
+        "Loss at the masked positions, nats (lower is better)",
         f"{finite[-1]:.2f}",
         delta=delta or None,
         delta_arrow=arrow,
@@ -195,80 +259,58 @@ def _since_start(losses: np.ndarray) -> tuple[str, Literal["up", "down", "off"],
     return f"{size} since epoch 0", "down" if change < 0 else "up", change < 0
 
 
-def _figures(run: Run[Marks], marks: Marks, measure: str, live: bool) -> None:
+def _choose_measure() -> str:
+    return choose_one(
+        st.segmented_control,
+        "Measure",
+        list(MEASURES),
+        format_func=MEASURES.__getitem__,
+        default="per value",
+        key="layers-measure",
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+
+
+def _choose_epoch(run: Run[Marks]) -> int:
+    """The epoch that the heatmap shows."""
+    n_epochs = run.result.epochs_known
+    if n_epochs < 2:
+        return n_epochs
+    label = "Epoch shown in the heatmap"
+    return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
+
+
+def _by_epoch(run: Run[Marks], marks: Marks, measure: str) -> None:
+    """Each block as a whole, epoch by epoch."""
     task, per_value, n_epochs = _task(run), measure == "per value", marks.epochs_known
-    grid = task.grid
-    norms = grid.norms(marks.norms, per_value=per_value)
-    totals = grid.totals(marks.norms, per_value=per_value)
-    name, height = MEASURES[measure], max(360, 150 + 32 * len(grid.kinds))
-    left, right = st.columns([3, 2])
-    below_left, below_right = st.columns([3, 2])
-    with below_left:
-        epoch = _choose_epoch(run, n_epochs, live)
-    with below_right:
-        _loss(marks)
-    with left:
-        figure = marks_figure(
-            norms[epoch - 1],
-            [kind_in_words(kind) for kind in grid.kinds],
-            grid.blocks,
-            measure=name,
-            when=f"epoch {epoch}",
-            full_kinds=grid.kinds,
-        )
-        with swiped(f"{KEY}-wide", 560):
-            show_figure(
-                figure,
-                key=f"{KEY}-grid-{run.id}",
-                numbers=lambda: _numbers(grid, marks),
-                name="change-by-block-and-kind-of-layer",
-                height=height,
-            )
-        st.caption(
-            "Each cell shows how much one kind of layer changed in one block: "
-            + (
-                "the root mean square over its values, so that layers of different sizes can be "
-                "compared."
-                if per_value
-                else "the norm of its delta, which grows with the layer's size."
-            )
-            + " Bright cells have changed most by this epoch."
-        )
-    with right:
-        figure = block_totals_figure(
-            totals, grid.blocks, measure=name.lower(), epochs=task.settings.epochs
-        )
+    blocks = task.grid.blocks
+    totals = task.grid.totals(marks.norms, per_value=per_value)
+    with slide(f"{KEY}-epochs"):
+        show_point(of_epochs(totals[:n_epochs]), key=f"{KEY}-epochs")
         show_figure(
-            figure,
+            block_totals_figure(
+                totals, blocks, measure=MEASURES[measure].lower(), epochs=task.settings.epochs
+            ),
             key=f"{KEY}-totals-{run.id}",
             numbers=lambda: pd.DataFrame(
                 {
-                    "epoch": np.repeat(np.arange(1, n_epochs + 1), len(grid.blocks)),
-                    "block": np.tile(grid.blocks, n_epochs),
-                    name.lower(): totals[:n_epochs].ravel(),
+                    "epoch": np.repeat(np.arange(1, n_epochs + 1), len(blocks)),
+                    "block": np.tile(blocks, n_epochs),
+                    MEASURES[measure].lower(): totals[:n_epochs].ravel(),
                 }
             ),
             name="change-by-block",
-            height=height,
+            height=420,
+            about=_about(task),
         )
-        st.caption(
-            "All kinds of layers in a block together (root "
-            f"{'mean square' if per_value else 'of the sum of squares'}). AdamW's first step "
-            "changes every value by the learning rate, "
-            f"{task.settings.learning_rate:g}; after that, values with a steady gradient "
-            "keep moving, and those with a fluctuating one slow down."
-        )
-
-
-def _choose_epoch(run: Run[Marks], n_epochs: int, live: bool) -> int:
-    """The epoch that the heatmap shows: the latest while the run goes on."""
-    label = "Epoch shown in the heatmap"
-    if n_epochs < 2:
-        return n_epochs
-    if live:
-        st.slider(label, 1, _task(run).settings.epochs, n_epochs, disabled=True)
-        return n_epochs
-    return st.slider(label, 1, n_epochs, n_epochs, key=f"{KEY}-epoch-{run.id}")
+    st.caption(
+        "All kinds of layers in a block together (root "
+        f"{'mean square' if per_value else 'of the sum of squares'}). AdamW's first step "
+        "changes every value by the learning rate, "
+        f"{task.settings.learning_rate:g}; after that, values with a steady gradient "
+        "keep moving, and those with a fluctuating one slow down."
+    )
 
 
 def _numbers(grid: MarkGrid, marks: Marks) -> pd.DataFrame:

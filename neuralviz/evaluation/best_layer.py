@@ -1,0 +1,162 @@
+"""Which layer follows human scores best, in a sentence, and whether the pairs decide that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.bootstrap import bootstrap, interval
+from neuralviz.layers.settings import POOLING_NAMES
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.evaluation.layer_pairs import Measured
+
+FEWEST_PAIRS = 10  # for an interval
+
+
+@dataclass(frozen=True)
+class BestLayer:
+    """The layer with the highest coefficient, and the one that it is compared with.
+
+    Attributes:
+        pooling: of both.
+        layer, value: the best one, and its coefficient.
+        rival, rival_value: the last layer, or the second best where the last one is the best; None
+            where there is no other.
+        is_last: whether the best one is the last.
+    """
+
+    pooling: str
+    layer: int
+    value: float
+    rival: int | None
+    rival_value: float
+    is_last: bool
+
+
+def best_layer(by_layer: Mapping[str, Sequence[Measured]], coefficient: str) -> BestLayer | None:
+    """The layer that follows the scores best; None where the coefficient is undefined for all.
+
+    Args:
+        by_layer: for each pooling, its layers, as of `LayerPairs`.
+        coefficient: one of `COEFFICIENTS`.
+    """
+    values = {
+        (pooling, layer): float(getattr(measured.correlation, coefficient))
+        for pooling, layers in by_layer.items()
+        for layer, measured in enumerate(layers)
+    }
+    finite = {place: value for place, value in values.items() if np.isfinite(value)}
+    if not finite:
+        return None
+    (pooling, layer), value = max(finite.items(), key=lambda entry: entry[1])
+    last = len(by_layer[pooling]) - 1
+    others = {at: v for (name, at), v in finite.items() if name == pooling and at != layer}
+    rival = last if last in others else max(others, key=others.__getitem__, default=None)
+    rival_value = others[rival] if rival is not None else float("nan")
+    return BestLayer(pooling, layer, value, rival, rival_value, layer == last)
+
+
+def interval_of_difference(
+    first: Measured, second: Measured, coefficient: str, *, seed: int = 0
+) -> tuple[float, float] | None:
+    """95% bootstrap interval of the difference of two coefficients on the same pairs.
+
+    Both are measured on the same resamples of the pairs. None where one is undefined or the pairs
+    are fewer than `FEWEST_PAIRS`.
+    """
+    if len(first.scores) < FEWEST_PAIRS:
+        return None
+    drawn = [bootstrap(one.cosines, one.scores, seed=seed) for one in (first, second)]
+    if not all(coefficient in of_layer for of_layer in drawn):
+        return None
+    differences = drawn[0][coefficient] - drawn[1][coefficient]
+    return interval(differences) if np.isfinite(differences).any() else None
+
+
+def best_layer_in_words(
+    best: BestLayer | None,
+    name: str,
+    n_pairs: int,
+    bounds: tuple[float, float] | None,
+) -> str:
+    """Which layer follows the scores best, and in a paragraph below whether that is decided.
+
+    Args:
+        best: of `best_layer`.
+        name: of the coefficient.
+        n_pairs: that were measured.
+        bounds: of `interval_of_difference`; without, nothing is said of what the pairs decide.
+    """
+    if best is None:
+        return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
+    value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
+    which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
+    said = (
+        f"{which} agrees best with the human scores ({POOLING_NAMES[best.pooling]}: {name} {value}"
+    )
+    if best.rival is None:
+        return f"{said})."
+    behind = f"layer {best.rival}" if best.is_last else "the last layer"
+    said += f"; {behind}: {rival})."
+    if bounds is None:
+        return said
+    low, high = (number(bound, "+.2f") for bound in bounds)
+    where = f"The 95% interval of the difference is {low} to {high}"
+    verdict = (
+        f"{where}: {many(n_pairs, 'pair')} do not decide between the two."
+        if bounds[0] <= 0 <= bounds[1]
+        else f"{where}, above 0: these {n_pairs:,} pairs decide."
+    )
+    return f"{said}\n\n{verdict}"
+
+
+def parts_in_words(
+    whole: float, plain: float, name: str, bounds: tuple[float, float] | None
+) -> str:
+    """Whether SBERT-WK agrees with the scores better than the mean of the last layer.
+
+    Args:
+        whole, plain: their coefficients on the same pairs.
+        name: of the coefficient.
+        bounds: of their difference, as of `interval_of_difference`.
+    """
+    if not np.isfinite([whole, plain]).all() or bounds is None:
+        return ""
+    values = f"({name} {number(whole, '.2f')} and {number(plain, '.2f')})"
+    low, high = (number(bound, "+.2f") for bound in bounds)
+    where = f"The 95% interval of the difference is {low} to {high}."
+    if bounds[0] <= 0 <= bounds[1]:
+        return (
+            "These pairs do not decide between SBERT-WK and the mean of the last layer "
+            f"{values}.\n\n{where}"
+        )
+    better = "better" if whole > plain else "less well"
+    return (
+        f"SBERT-WK agrees with the human scores {better} than the mean of the last layer "
+        f"{values}.\n\n{where}"
+    )
+
+
+def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
+    """How far SBERT-WK's agreement with the scores depends on its settings.
+
+    Args:
+        windows, starts: its coefficients with other layer windows, and with other first layers.
+        name: of the coefficient.
+    """
+    if not np.isfinite([*windows, *starts]).all():
+        return ""
+    by_window, by_start = (
+        f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
+        for values in (windows, starts)
+    )
+    return (
+        f"SBERT-WK's {name} is {by_window} with other layer windows, {by_start} with other first "
+        "layers."
+    )

@@ -1,0 +1,44 @@
+"""What blueprints do to a text, in a sentence made from its masked inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralviz.micro_tuning.blueprints import mask_inputs
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from neuralviz.micro_tuning.blueprints import Blueprint, MaskedInputs
+
+
+def masks_in_words(inputs: MaskedInputs, blueprints: Sequence[Blueprint]) -> str:
+    """How often the tokens are masked; of several blueprints, how often by the first one alone.
+
+    Args:
+        inputs: of all tokens of a chunk.
+        blueprints: that they were made by.
+    """
+    times = inputs.times_masked
+    n_inputs = many(len(inputs.masked), "masked input")
+    if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
+        return "The last token is never masked: the model does not have to predict it."
+    mask = "masks" if len(inputs.masked) == 1 else "mask"
+    which = "every token" if len(times) > 1 else "the only token"
+    said = f"{n_inputs} {mask} {which} {_how_often(times)}"
+    if len(blueprints) == 1:
+        return f"{said}."
+    alone = mask_inputs(len(times), blueprints[:1]).times_masked
+    each = "each token" if len(times) > 1 else "it"
+    return f"{said}; with {blueprints[0]} alone, {each} would be masked {_how_often(alone)}."
+
+
+def _how_often(times: np.ndarray) -> str:
+    """``once``, ``twice``, ``7 times``, ``6 or 7 times``, ``3 to 7 times``."""
+    fewest, most = int(times.min()), int(times.max())
+    if fewest < most:
+        return f"{fewest} {'or' if most == fewest + 1 else 'to'} {most} times"
+    return {1: "once", 2: "twice"}.get(most, many(most, "time"))

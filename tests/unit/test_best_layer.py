@@ -1,0 +1,116 @@
+"""Which layer is best, and whether the pairs decide that: exact sentences, known differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.best_layer import (
+    BestLayer,
+    best_layer,
+    best_layer_in_words,
+    interval_of_difference,
+    parts_in_words,
+    settings_in_words,
+)
+from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.layer_pairs import Measured
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.random(60)
+
+
+def layer(noise: float) -> Measured:
+    """Cosines that follow the scores the less, the more noise there is."""
+    return Measured(SCORES + noise * RNG.standard_normal(60), SCORES)
+
+
+EQUAL = Measured(np.ones(60), SCORES)  # [CLS] at layer 0
+
+
+def test_the_best_layer_is_compared_with_the_last() -> None:
+    best = best_layer({"mean": (layer(0.5), layer(0.01), layer(0.5))}, "spearman")
+    assert best is not None
+    assert (best.pooling, best.layer, best.rival, best.is_last) == ("mean", 1, 2, False)
+
+
+def test_the_last_layer_is_compared_with_the_second_best() -> None:
+    layers = (EQUAL, layer(0.2), layer(0.6), layer(0.01))
+    best = best_layer({"mean": (layer(0.9), layer(0.9)), "cls": layers}, "kendall_b")
+    assert best is not None
+    assert (best.pooling, best.layer, best.rival, best.is_last) == ("cls", 3, 1, True)
+
+
+def test_layers_that_cannot_be_measured() -> None:
+    assert best_layer({"mean": (EQUAL, EQUAL)}, "spearman") is None
+    alone = best_layer({"mean": (EQUAL, layer(0.1))}, "spearman")
+    assert alone is not None and alone.rival is None
+    assert interval_of_difference(EQUAL, layer(0.1), "spearman") is None
+    few = Measured(np.arange(4.0), np.arange(4.0))
+    assert interval_of_difference(few, few, "spearman") is None
+
+
+def test_the_difference_is_paired() -> None:
+    """Two layers that err alike differ for sure, however little; on their own, both vary widely."""
+    noise = 0.8 * RNG.standard_normal(60)
+    one = Measured(SCORES + noise, SCORES)
+    other = Measured(SCORES + 1.2 * noise, SCORES)
+    interval = interval_of_difference(one, other, "pearson")
+    assert interval is not None
+    low, high = interval
+    difference = correlate(one.cosines, SCORES).pearson - correlate(other.cosines, SCORES).pearson
+    assert 0 < low < difference < high < 0.2
+    same = interval_of_difference(one, one, "kendall_b")
+    assert same == pytest.approx((0, 0))
+
+
+def test_the_intervals_are_of_the_coefficient_that_is_named() -> None:
+    one, other = Measured(SCORES**9, SCORES), Measured(SCORES, SCORES)
+    assert interval_of_difference(one, other, "spearman") == pytest.approx((0, 0))
+    pearson = interval_of_difference(one, other, "pearson")
+    assert pearson is not None and pearson[1] < -0.05
+
+
+def test_what_is_said_of_the_best() -> None:
+    best = BestLayer("cls", 4, 0.391, 6, 0.352, is_last=False)
+    assert best_layer_in_words(best, "Spearman", 300, (0.012, 0.07)) == (
+        "Layer 4 agrees best with the human scores ([CLS]: Spearman 0.39; the last layer: 0.35)."
+        "\n\nThe 95% interval of the difference is +0.01 to +0.07, above 0: these 300 pairs decide."
+    )
+    assert best_layer_in_words(best, "Spearman", 300, (-0.012, 0.07)) == (
+        "Layer 4 agrees best with the human scores ([CLS]: Spearman 0.39; the last layer: 0.35)."
+        "\n\nThe 95% interval of the difference is −0.01 to +0.07: 300 pairs do not decide between "
+        "the two."
+    )
+    last = BestLayer("mean", 6, 0.4, 5, -0.001, is_last=True)
+    assert best_layer_in_words(last, "Kendall tau-b", 20, None) == (
+        "The last layer, 6, agrees best with the human scores (mean of all tokens: Kendall tau-b "
+        "0.40; layer 5: 0.00)."
+    )
+    alone = BestLayer("mean", 1, 0.4, None, float("nan"), is_last=True)
+    assert best_layer_in_words(alone, "Pearson", 20, None) == (
+        "The last layer, 1, agrees best with the human scores (mean of all tokens: Pearson 0.40)."
+    )
+    assert best_layer_in_words(None, "Pearson", 1, None) == (
+        "Pearson is undefined for every layer on 1 pair."
+    )
+
+
+def test_what_is_said_of_sbert_wk() -> None:
+    assert parts_in_words(0.31, 0.38, "Spearman", (-0.11, -0.02)) == (
+        "SBERT-WK agrees with the human scores less well than the mean of the last layer (Spearman "
+        "0.31 and 0.38).\n\nThe 95% interval of the difference is −0.11 to −0.02."
+    )
+    assert parts_in_words(0.4, 0.38, "Spearman", (0.01, 0.02)).startswith(
+        "SBERT-WK agrees with the human scores better than the mean of the last layer"
+    )
+    assert parts_in_words(0.4, 0.38, "Spearman", (-0.01, 0.02)) == (
+        "These pairs do not decide between SBERT-WK and the mean of the last layer (Spearman 0.40 "
+        "and 0.38).\n\nThe 95% interval of the difference is −0.01 to +0.02."
+    )
+    assert parts_in_words(float("nan"), 0.38, "Spearman", None) == ""
+    assert settings_in_words([0.31, 0.3], [0.2, 0.38], "Pearson") == (
+        "SBERT-WK's Pearson is 0.30 to 0.31 with other layer windows, 0.20 to 0.38 with other "
+        "first layers."
+    )
+    assert settings_in_words([float("nan")], [0.2], "Pearson") == ""
