@@ -28,7 +28,7 @@ from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
 from neuralviz.ui.evaluation.data import Given, choose_data
 from neuralviz.ui.method_choice import JOINED
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def choose() -> tuple[Chosen | None, bool]:
 
     There is no choice where something is missing or not valid, which is shown.
     """
-    left, right = st.columns(2, gap="large")
+    left, right = wide_columns(2, "evaluation-given")
     given = None
     with left:
         try:

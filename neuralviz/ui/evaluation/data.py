@@ -86,6 +86,7 @@ def choose_data() -> Given | None:
         st.session_state[_SOURCE] = "Upload"
         st.session_state[_KEPT] = view.file
         st.session_state.update(view.choices)
+    st.session_state.setdefault(_SOURCE, "Example")
     source = choose_one(
         st.segmented_control, "Data set", ["Example", "Upload", "Saved corpus", "Hub"], key=_SOURCE
     )
