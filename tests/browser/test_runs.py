@@ -36,7 +36,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     expect(page.get_by_text("Waiting: 1 run ahead of this one.")).to_be_visible()
     page.get_by_role("link", name="Layer dynamics", exact=True).click()
     # a text is not kept waiting by the run
-    expect(page.get_by_text("Which words shape the embedding")).to_be_visible()
+    expect(page.get_by_text("SBERT-WK gives most weight")).to_be_visible()
     page.get_by_role("link", name="Micro-tuning", exact=True).click()
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
     stop.click()
@@ -45,3 +45,26 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     expect(page.locator("[aria-label='mean']")).to_be_visible()
     expect(page.get_by_text(re.compile("ahead of this one"))).to_have_count(0)
     expect(page.locator("[data-testid=stException]")).to_have_count(0)
+
+
+def test_the_first_click_after_typing_counts_and_a_reload_brings_the_run_back(
+    page: Page, address: str
+) -> None:
+    page.goto(f"{address}/?epochs=3")
+    page.get_by_role("radio", name="Paste").click()
+    box = page.get_by_role("textbox", name="Your texts")
+    box.fill("A cat sleeps on the mat.")
+    page.get_by_role("button", name="Tune", exact=True).click()
+    point = page.get_by_text(re.compile(r"^After 3 epochs the model finds")).first
+    expect(point).to_be_visible()
+    said = point.inner_text()
+    expect(page.get_by_text(re.compile(r"^Done in"))).to_be_visible()
+    expect(page).to_have_url(re.compile("view="))
+    page.reload()
+    expect(page.get_by_text(re.compile(r"Result of .* UTC"))).to_be_visible()
+    expect(box).to_have_value("A cat sleeps on the mat.")
+    expect(point).to_have_text(said)
+    page.get_by_role("button", name="Stage", exact=True).click()
+    expect(point).to_be_visible()
+    expect(box).to_be_hidden()
+    page.keyboard.press("Escape")
