@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 from plotly.offline import get_plotlyjs
 
-from neuralviz import __version__
 from neuralviz.plots.corpus_map import (
     FADED,
     Standout,
@@ -22,8 +20,8 @@ from neuralviz.plots.corpus_map import (
 )
 from neuralviz.plots.point_colours import PointColour
 from neuralviz.plots.point_groups import PointGroup, point_groups
-from neuralviz.plots.standalone import About
-from neuralviz.plots.theme import FONT, style
+from neuralviz.plots.standalone import About, page_html
+from neuralviz.plots.theme import style
 
 MOST_CHARACTERS = 8_000_000  # of all texts on a page
 LONGEST_TEXT = 2_000  # characters of a text on a page
@@ -32,10 +30,7 @@ _HEIGHT = 560  # px, of a map
 _BELOW = 110  # px for its legend or colour bar
 _SCRIPT = Path(__file__).with_name("map_page.js")
 _STYLE = f"""
-body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
-h1 {{ font-size: 1.5rem; margin: 0 0 .5rem }} h2 {{ font-size: 1.15rem; margin: 0 }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0 0 1rem }}
-dt, footer, .note {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ margin-top: 1rem }}
+h2 {{ font-size: 1.15rem; margin: 0 }} .note {{ color: #5A6169 }}
 label {{ margin-right: .5rem }} input, select {{ font: inherit; padding: .25rem .5rem }}
 main {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
   gap: 1.5rem; margin-top: 1rem }}
@@ -96,34 +91,17 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], about: About) -> str
     }
     cut = any(len(text) > most for text in texts)
     note = f" Search covers the first {most:,} characters of each text." if cut else ""
-    title = escape(about.title or "neuralviz")
-    settings = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.settings.items()
-    )
     sections = "".join(_section(place, one) for place, one in enumerate(maps))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<h1>{title}</h1>
-<dl>{settings}</dl>
-<label for="search">Search</label>
+    body = f"""<label for="search">Search</label>
 <input id="search" type="search" size="30" autocomplete="off" placeholder="Find words in the texts">
 <span id="found" aria-live="polite"></span>
 <p class="note">Each point is a text. Point at it to read it.{note}</p>
 <main>{sections}</main>
-<footer>neuralviz {__version__}, {datetime.now(UTC):%Y-%m-%d}</footer>
 <script>{get_plotlyjs()}</script>
 <script id="data" type="application/json">{_embedded(data)}</script>
 <script>{_SCRIPT.read_text("utf-8")}</script>
-</body>
-</html>
 """
+    return page_html(about, body, style=_STYLE)
 
 
 def _section(place: int, one: PageMap) -> str:

@@ -35,6 +35,12 @@ class About:
 
 
 NOTHING = About()
+_STYLE = f"""
+body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
+h1 {{ font-size: 1.5rem; margin: 0 0 .5rem }}
+dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0 0 1rem }}
+dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top: 1rem }}
+"""
 
 
 def standalone_html(figure: go.Figure, about: About = NOTHING) -> str:
@@ -49,28 +55,34 @@ def standalone_html(figure: go.Figure, about: About = NOTHING) -> str:
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
     config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
     drawn = page.to_html(full_html=False, include_plotlyjs=True, config=config)
+    return page_html(about, drawn, title=figure.layout.title.text or "")
+
+
+def page_html(about: About, body: str, *, style: str = "", title: str = "") -> str:
+    """A page that says what it shows, how it was made, and when.
+
+    Args:
+        about: title and settings, above the body.
+        body: HTML.
+        style: CSS beside that of all pages.
+        title: in the browser's tab where ``about`` has none.
+    """
     settings = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in about.settings.items()
     )
-    title = escape(about.title or figure.layout.title.text or "neuralviz")
-    heading = f"<h1>{title}</h1>" if about.title else ""
+    heading = f"<h1>{escape(about.title)}</h1>" if about.title else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
-h1 {{ font-size: 1.5rem; margin: 0 0 .5rem }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0 0 1rem }}
-dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top: 1rem }}
-</style>
+<title>{escape(about.title or title or "neuralviz")}</title>
+<style>{_STYLE}{style}</style>
 </head>
 <body>
 {heading}
 <dl>{settings}</dl>
-{drawn}
+{body}
 <footer>neuralviz {__version__}, {datetime.now(UTC):%Y-%m-%d}</footer>
 </body>
 </html>
