@@ -10,7 +10,7 @@ import streamlit as st
 from neuralviz.jobs.walking import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.fields import field_keys, keep_texts, text_fields
+from neuralviz.ui.fields import example_pills, field_keys, text_fields
 from neuralviz.ui.how_it_works.steps import PAGE, STEPS
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
@@ -94,16 +94,16 @@ def _show_step(
 
 def _texts() -> list[str]:
     with st.expander("Edit the texts", icon=":material/edit:", expanded=False):
-        with st.container(horizontal=True):
-            for name in EXAMPLES:
-                st.button(name, on_click=_open_example, args=(name,), key=f"{PAGE}-{name}")
-        return text_fields(PAGE, dict(zip(FIELDS, EXAMPLES["Similar"], strict=True)))
-
-
-def _open_example(name: str) -> None:
-    keys = field_keys(PAGE, FIELDS)
-    st.session_state.update(zip(keys, EXAMPLES[name], strict=True))
-    keep_texts(PAGE, keys)
+        above = st.container()
+        typed = text_fields(PAGE, dict(zip(FIELDS, EXAMPLES["Similar"], strict=True)))
+        keys = field_keys(PAGE, FIELDS)
+        with above:
+            example_pills(
+                PAGE,
+                {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()},
+                keys,
+            )
+        return typed
 
 
 def _navigation() -> int:
