@@ -24,6 +24,7 @@ class Stop:
         say: what to say and to do there, in markdown.
         address: what the page opens with.
         texts: key of the page's texts, where it has some: its examples are shown.
+        fields: what is in fields of the page, by their keys.
     """
 
     page: str
@@ -32,6 +33,7 @@ class Stop:
     say: str
     address: Mapping[str, str] = field(default_factory=dict)
     texts: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 STOPS = (
@@ -39,9 +41,10 @@ STOPS = (
         "pages/micro_tuning.py",
         "Micro-tuning",
         "What does a language model learn from a text?",
-        "Three texts of a small corpus: two complaints, two about trains. Press **Tune**. The "
-        "loss falls: the model learns each text by heart. What has changed in its weights is the "
-        "text's **neural embedding**. Below, it fills in a blank: compare before and after.",
+        "Three texts of a small corpus: two complaints, two about trains. The model trains on "
+        "each; **Tune** does it again. The loss falls: the model learns the text by heart. What "
+        "has changed in its weights is the text's **neural embedding**. Below, it fills in a "
+        "blank: compare before and after.",
         {"micro-tuning-example": "From the corpus"},
         texts="micro-tuning",
     ),
@@ -75,8 +78,12 @@ STOPS = (
         "pages/layers.py",
         "Layer dynamics",
         "What does a layer do?",
-        "Inside the model, each layer turns every word's vector a little. See which words turn "
-        "most, and where. Try a sentence of your own: what happens to a word with two meanings?",
+        "A question of the corpus. Inside the model, each layer turns every word's vector a "
+        "little. See which words turn most, and where. Then try a sentence of your own.",
+        texts="followed",
+        fields={
+            "followed-text": "Does the front half or the rear half of this train go to the coast?"
+        },
     ),
 )
 
@@ -88,7 +95,7 @@ def tour_card(title: str) -> bool:
         Whether the page with this title is that stop.
     """
     number = _number()
-    if number is None or STOPS[number - 1].title != title:
+    if number is None or not is_at(title):
         return False
     stop = STOPS[number - 1]
     with st.container(border=True, key="tour-card"):
@@ -109,6 +116,12 @@ def tour_card(title: str) -> bool:
     return True
 
 
+def is_at(title: str) -> bool:
+    """Whether the page with this title is the stop that the address is at."""
+    number = _number()
+    return number is not None and STOPS[number - 1].title == title
+
+
 def start_button() -> None:
     """The button that begins the tour."""
     if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
@@ -123,6 +136,7 @@ def go_to(number: int) -> None:
     if stop.texts:
         st.session_state[f"{stop.texts}-source"] = "Example"
         st.session_state.pop(f"{stop.texts}-view", None)
+    st.session_state.update(stop.fields)
     st.switch_page(stop.page, query_params={_STOP: str(number), **stop.address})
 
 

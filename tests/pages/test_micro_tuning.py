@@ -104,6 +104,19 @@ def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
 
+def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
+    address = {"tour": "1", "micro-tuning-example": "From the corpus"}
+    page = page_at("micro_tuning", **address).run()
+    assert not page.exception
+    run = last_run(page)
+    assert "7.52" in run.task.texts[0]
+    assert run.wait(60)
+    page.run()
+    assert last_run(page) is run
+    typed = paste(page, "A text of one's own.")  # which is asked for
+    assert last_run(typed) is run
+
+
 def test_the_losses_to_download_are_those_of_the_figure() -> None:
     record = recorded_run()
     table = losses_table(record)

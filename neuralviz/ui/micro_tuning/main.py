@@ -28,6 +28,7 @@ from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dimmed, show_error
 from neuralviz.ui.session import is_served
 from neuralviz.ui.texts import put_texts_in_address, texts_input
+from neuralviz.ui.tour import is_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,9 @@ def show() -> None:
     with inputs, st.container(key="tune-inputs"):
         texts, asked = _ask()
         if asked is not None and asked.settings is not None:
-            bring_back(chosen_model_id(), texts, asked.settings)
+            is_there = bring_back(chosen_model_id(), texts, asked.settings)
+            if not is_there and _runs_by_itself():
+                start_run(chosen_model_id(), texts, asked.settings, COMMON_VIEW)
         shown = choose_runs()
         picked = [pick_text(one.record) for one in shown] or [pick_text(recorded_run())]
     newest = shown[-1].record if shown else recorded_run()
@@ -118,6 +121,12 @@ def _ask() -> tuple[Sequence[str], Asked | None]:
         except NeuralvizError as error:
             show_error(error)
     return texts, asked
+
+
+def _runs_by_itself() -> bool:
+    """Whether nobody has to press *Tune*: on the tour, for an example by the bundled model."""
+    is_example = st.session_state.get(f"{KEY}-source") == "Example"
+    return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
 
 
 def _tune_the_recorded() -> None:

@@ -65,13 +65,15 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, vie
     RUNS.start(TuneTexts(ModelRef.now(model_id), tuple(texts), settings), again=True, view=view)
 
 
-def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> None:
-    """Have the run of these texts and settings come last, if there was one; not of the recorded."""
+def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
+    """Have the run of these texts and settings come last; whether there was one, or is recorded."""
     recorded, now = recorded_run(), (model_id, tuple(texts), settings)
     runs: list[Run[RunRecord]] = RUNS.all()
     is_recorded = now == (recorded.model_id, recorded.texts, recorded.settings)
-    if texts and not (is_recorded and not runs):
-        RUNS.recall(TuneTexts(ModelRef.now(model_id), tuple(texts), settings), kept_under(KEY))
+    if not texts or (is_recorded and not runs):
+        return is_recorded
+    task = TuneTexts(ModelRef.now(model_id), tuple(texts), settings)
+    return RUNS.recall(task, kept_under(KEY)) is not None
 
 
 def choose_runs() -> list[Shown]:
