@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 import time
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
 KEPT_DAYS = 90  # since a result was last opened
-VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,16}")
+_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,16}")
 
 
 def keep_result(view: str, key: str, content: bytes) -> None:
@@ -35,7 +36,7 @@ def keep_result(view: str, key: str, content: bytes) -> None:
     """
     path = _path(view, key)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # two processes may write it
     try:
         part.write_bytes(content)
         part.replace(path)
@@ -56,7 +57,7 @@ def find_result(view: str, key: str) -> bytes | None:
 
 
 def _path(view: str, key: str) -> Path:
-    if not VIEW_ID.fullmatch(view):
+    if not _VIEW_ID.fullmatch(view):
         raise ValueError(f"{view} is not a valid view ID")
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return home() / "results" / f"{view}.{digest}"

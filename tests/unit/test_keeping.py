@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +19,6 @@ from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.store import results
 from neuralviz.store.results import find_result, keep_result
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VIEW = "AAAAAAAAAAAA"
 
@@ -116,6 +113,23 @@ def test_no_id_leads_anywhere_else(view: str, home: Path) -> None:
         keep_result(view, "key", b"content")
     assert find_result(view, "key") is None
     assert not (home / "results").exists()
+
+
+def test_results_of_one_view_may_be_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+
+    def write_with_another(path: Path, content: bytes) -> int:
+        if content == b"one":
+            keep_result(VIEW, "other", b"other")
+        n_bytes = write(path, content)
+        if content == b"one":
+            keep_result(VIEW, "third", b"third")
+        return n_bytes
+
+    monkeypatch.setattr(Path, "write_bytes", write_with_another)
+    keep_result(VIEW, "one", b"one")
+    kept = [find_result(VIEW, key) for key in ("one", "other", "third")]
+    assert kept == [b"one", b"other", b"third"]
 
 
 def test_results_have_so_much_room_and_so_much_time(
