@@ -164,6 +164,19 @@ def test_arrays_are_never_unpickled() -> None:
             read_npz(content)
 
 
+def test_a_damaged_file_of_arrays_is_a_value_error() -> None:
+    content = npz_bytes({"a": 1}, {"x": np.arange(100) * 1.1})
+    n_refused = 0
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        try:
+            read_npz(bytes(damaged))
+        except ValueError:
+            n_refused += 1
+    assert n_refused > len(content) / 2
+
+
 def test_a_comparison_comes_back_as_it_was() -> None:
     specs = tuple(embedder_spec(name) for name in ("mean", "neural", "sbert-wk"))
     task = Compare(specs, ("a", "b", "c"), ())
