@@ -268,6 +268,10 @@ def test_the_same_texts_asked_for_something_else() -> None:
     )  # fmt: skip
     said = other_winner(here, {"topics": here, "forms": there}, name=lambda label: f"<{label}>")
     assert said == "Ask the same texts for their forms, and <sbert-wk> is the best."
+    close_third = results(there.data[0], accuracy(0.5), accuracy(0.8), accuracy(0.79, 0.1))
+    assert other_winner(here, {"forms": close_third}) == (
+        "Ask the same texts for their forms, and sbert-wk beats mean."
+    )
     undecided = results(there.data[0], accuracy(0.5), accuracy(0.52, 0.1))
     same_winner = results(there.data[0], accuracy(0.9), accuracy(0.8))
     for other in (undecided, same_winner, results(groups(), accuracy(0.1), accuracy(0.9))):
