@@ -16,6 +16,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
+from neuralviz.jobs.keeping import reopened
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
@@ -596,6 +597,29 @@ def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
     assert "Run 2" in {heading.value for heading in page.subheader}
     second.stop()
     assert second.wait(60)
+
+
+def test_what_is_run_again_takes_the_place_of_what_was_kept(page: AppTest) -> None:
+    page.segmented_control(key="micro-tuning-source").set_value("Paste").run()
+    page.text_area(key="micro-tuning-pasted").set_value("A cat sat.").run()
+    page.number_input(key="epochs").set_value(1000).run()
+    next(button for button in page.button if button.label == "Tune").click().run()
+    first = last_run(page)
+    first.stop()
+    assert first.wait(60)
+    page.run()
+    next(button for button in page.button if button.label == "Run again").click().run()
+    second = last_run(page)
+    wait_until(lambda: second.result.epochs_done(0))
+    second.stop()
+    assert second.wait(60)
+    view = page.session_state["micro-tuning-view"]
+
+    def kept() -> float | None:
+        again = reopened(second.task, view, 1)
+        return None if again is None else again.finished
+
+    wait_until(lambda: kept() == second.finished, 10)
 
 
 def test_a_record_that_was_read_stays_as_it_was(bundled) -> None:
