@@ -38,12 +38,15 @@ def put_in_address(key: str, view: View, *, over: bool = False) -> None:
 def open_view(key: str) -> View | None:
     """The address's view, when it has just been asked for.
 
-    An address without a view gets the one that was last shown under ``key``.
+    An address without a view gets the one that was last shown under ``key``; where an example is
+    shown now, the address is of that, and has none.
     """
     asked, shown = st.query_params.get("view"), st.session_state.get(f"{key}-view")
-    if not asked and shown:
-        st.query_params["view"] = shown
-    if not asked or asked == shown:
+    if asked in (None, "", shown):
+        if st.session_state.get(f"{key}-source", GIVEN[0]) not in GIVEN:
+            st.query_params.pop("view", None)
+        elif shown:
+            st.query_params["view"] = shown
         return None
     st.session_state[f"{key}-view"] = asked
     view = load_view(asked)
