@@ -33,7 +33,6 @@ OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
 LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#5F7F95", "#C2607A", "#8B6F5C", "#6E8B3D")
 SIMILAR, DISSIMILAR = "#A34AA0", "#8A9096"  # kinds of pairs
 BEFORE, AFTER = "#8A9096", "#7267D8"
-EPOCH_COLOURS = ["#CFC9F2", "#A79EE6", "#7267D8", "#5A4FC4"]  # from the first to the last
 
 _END_OF_NAME = re.compile(r"[\s,(:]")
 
