@@ -1,7 +1,8 @@
 """Results of runs, kept on this machine for a while under the ids of their views.
 
 Whoever has a view's id, which nobody can guess, has its texts; the key of the work leads to what
-came of them. Files are written beside and moved into place.
+came of them. What came of a saved corpus has an id that is made of the corpus's, and goes with it.
+Files are written beside and moved into place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
 KEPT_DAYS = 90  # since a result was last opened
-_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,16}")
+_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
+_OF_CORPUS = "corpus-"
 
 
 def keep_result(view: str, key: str, content: bytes) -> None:
@@ -54,6 +56,26 @@ def find_result(view: str, key: str) -> bytes | None:
     except (OSError, ValueError):
         return None
     return content
+
+
+def corpus_view(corpus_id: str) -> str:
+    """The id under which the results of a saved corpus are kept."""
+    return f"{_OF_CORPUS}{corpus_id}"
+
+
+def is_of_corpus(view: str) -> bool:
+    """Whether a saved corpus's results are kept under an id."""
+    return view.startswith(_OF_CORPUS)
+
+
+def forget_results(view: str) -> None:
+    """Delete all that is kept under a view's id.
+
+    Raises:
+        OSError: a file cannot be deleted.
+    """
+    for path in (home() / "results").glob(f"{view}.*"):
+        path.unlink(missing_ok=True)
 
 
 def _path(view: str, key: str) -> Path:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from neuralviz.store.results import is_of_corpus
 from neuralviz.ui.views import View, load_view, save_view
 
-COMMON_VIEW = "common"  # of what everybody on this machine can open: examples, saved corpora
+COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
 GIVEN = ("Paste", "Upload")  # sources of what a user gives
 
 
@@ -53,6 +54,11 @@ def open_view(key: str) -> View | None:
     if view is None:
         st.toast("The texts in this link are not on this machine. Showing an example instead.")
     return view
+
+
+def is_shared(view: str) -> bool:
+    """Whether the results under an id are those of what everybody on this machine can open."""
+    return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def kept_under(key: str) -> str:

@@ -17,7 +17,7 @@ import streamlit as st
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import run_queue
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
-from neuralviz.ui.links import COMMON_VIEW
+from neuralviz.ui.links import is_shared
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import many
@@ -109,7 +109,7 @@ class SessionRuns:
             at_end = None
             if view and isinstance(task, KeptTask):
                 # nobody wants to meet what somebody else has stopped
-                at_end = keeper(view, stopped=view != COMMON_VIEW)
+                at_end = keeper(view, stopped=not is_shared(view))
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
             run = run_queue().submit(task, is_here(session_id()), number, at_end)

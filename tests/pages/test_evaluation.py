@@ -575,7 +575,7 @@ def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
 
 
 def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
-    opened, monkeypatch: pytest.MonkeyPatch
+    opened, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = opened()
     page.segmented_control(key="evaluation-source").set_value("Saved corpus").run()
@@ -609,6 +609,10 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
     evaluate(page)
     assert began_with[2:4] == [("mean", 24), ("sep", 0)]
     assert "triplet error" in point(page)
+    kept = home / "results"
+    wait_until(lambda: len(list(kept.glob(f"corpus-{corpus.id}.*"))) == 2, 10)
+    store.delete(corpus)  # and with it what holds its texts
+    assert list(kept.iterdir()) == []
 
 
 # --- what cannot be measured -------------------------------------------------------------------

@@ -66,12 +66,12 @@ class Given:
 
     Attributes:
         data: to measure on.
-        in_corpora: whether they are a saved corpus.
+        corpus: id of the saved corpus that they are; empty for others.
         kept: the ways to embed by which a saved corpus is embedded already.
     """
 
     data: DataSet
-    in_corpora: bool = False
+    corpus: str = ""
     kept: tuple[EmbedderSpec, ...] = ()
 
 
@@ -178,7 +178,7 @@ def _from_corpus() -> Given | None:
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
-    return Given(data, in_corpora=True, kept=kept_specs(store, corpus))
+    return Given(data, corpus.id, kept=kept_specs(store, corpus))
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
