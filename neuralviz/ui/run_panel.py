@@ -108,8 +108,8 @@ class SessionRuns:
                 view = view or self._views.get(run.id, "")
             at_end = None
             if view and isinstance(task, KeptTask):
-                # nobody wants to meet what somebody else has stopped
-                at_end = keeper(view, stopped=not is_shared(view))
+                # nobody wants to meet what somebody else has stopped, or lacked the memory for
+                at_end = keeper(view, in_part=not is_shared(view))
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
             run = run_queue().submit(task, is_here(session_id()), number, at_end)

@@ -17,6 +17,7 @@ from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.jobs.run import Run
 from neuralviz.store import results
 from neuralviz.store.results import find_result, keep_result
 
@@ -90,6 +91,24 @@ def test_other_work_other_views_and_failed_runs_have_none() -> None:
     run(Count(7, "failed"))
     for task, view in [(Count(8), VIEW), (Count(7), "BBBBBBBBBBBB"), (Count(7, "failed"), VIEW)]:
         assert reopened(task, view, 1) is None
+
+
+def test_what_everybody_meets_is_whole() -> None:
+    specs = tuple(embedder_spec(name) for name in ("mean", "neural"))
+    task = Compare(specs, ("a", "b"), ())
+    good = Step(0, np.arange(2), np.eye(2, dtype=np.float32), np.zeros(2, bool))
+    failed = Step(1, error="Too little memory.")
+    for status, steps, shared in (
+        ("done", [good], True),
+        ("done", [good, failed], False),
+        ("stopped", [good], False),
+    ):
+        result = task.fold(task.start(), steps)
+        over = Run.over(task, result, status=status, finished=1e9, seconds=1.0)
+        for in_part, is_kept in ((False, shared), (True, True)):
+            view = f"{status}-{len(steps)}-{in_part}"
+            keeper(view, in_part=in_part)(over)
+            assert (reopened(task, view, 1) is not None) == is_kept
 
 
 def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
