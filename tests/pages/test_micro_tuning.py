@@ -105,6 +105,18 @@ def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
 
+def test_ones_own_texts_have_an_id_of_their_own_whatever_the_address_says(
+    bundled, tmp_path: Path
+) -> None:
+    page = page_at("micro_tuning", view="common").run()
+    page.segmented_control(key="micro-tuning-source").set_value("Paste").run()
+    page.text_area(key="micro-tuning-pasted").set_value("A cat sleeps.").run()
+    tune(page)
+    view = page.query_params["view"]
+    assert view != "common"
+    wait_until(lambda: list((tmp_path / "results").glob(f"{view}.*")), 10)
+
+
 def test_the_losses_to_download_are_those_of_the_figure() -> None:
     record = recorded_run()
     table = losses_table(record)
