@@ -24,7 +24,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.kept import open_corpus
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain
-from neuralviz.ui.views import View
+from neuralviz.ui.views import LARGEST_FILE, View
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
@@ -145,8 +145,10 @@ def put_upload_in_address() -> None:
         for name, value in st.session_state.items()
         if str(name).startswith(_ROLES) and isinstance(value, str)
     ]
-    view = View((), st.session_state[_KEPT], tuple((str(name), value) for name, value in choices))
-    put_in_address(KEY, view)
+    file: Source = st.session_state[_KEPT]
+    put_in_address(KEY, View((), file, tuple((str(name), value) for name, value in choices)))
+    if isinstance(file.content, bytes) and len(file.content) > LARGEST_FILE:
+        st.toast("This table is too large to be saved, so the link does not include it.")
 
 
 def _from_corpus() -> Given | None:
