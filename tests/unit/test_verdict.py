@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -302,3 +303,6 @@ def test_how_far_similar_is_kept_from_dissimilar() -> None:
         "With sbert-wk, similar texts have a mean cosine similarity of 0.70, dissimilar texts 0.00."
     )
     assert separated(results(groups(), counted("triplets", 3, 528)), 0) == ""
+    undefined = replace(counted("triplets", 3, 528, **cosines), triplets=None)
+    found = results(groups(), undefined, counted("triplets", 30, 528, **cosines))
+    assert separated(found, 0).startswith("With sbert-wk, ")
