@@ -26,7 +26,8 @@ def separated(results: Results, data: int, name: Name = str) -> str:
     """
     found = [one for one in results.finished(data) if len(one[2].same) and len(one[2].diff)]
     for by in yardsticks_of(results, data)[:1]:
-        found = sorted(found, key=lambda one: -by.sign * np.nan_to_num(by.read(one[2])))
+        values = {at: by.sign * by.read(one) for at, _, one in found}
+        found = sorted(found, key=lambda one: -np.nan_to_num(values[one[0]], nan=-np.inf))
     if not found:
         return ""
     _, label, measured = found[0]

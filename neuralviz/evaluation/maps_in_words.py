@@ -8,37 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.bootstrap import paired_share_interval
 from neuralviz.words import many
 
-RESAMPLES = 10_000
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 NAMED = 4  # clusters in a sentence
 _DIGITS = {10: "ten"}
 _DOUBT = "the 95% interval of the difference includes 0"
-
-
-def paired_interval(first: np.ndarray, second: np.ndarray, seed: int = 0) -> tuple[float, float]:
-    """Percentile interval at 95% of the accuracy of ``first`` minus that of ``second``.
-
-    The same texts are drawn again for both (Efron 1979). A text counts 1, 0 or -1, so that a
-    resample is three numbers.
-
-    Args:
-        first, second: [text] whether a text was right, of the same texts.
-        seed: of what is drawn.
-
-    Raises:
-        NeuralvizError: they are not of the same texts, or there is none.
-    """
-    if len(first) != len(second) or not len(first):
-        raise NeuralvizError("The two methods must be compared on the same texts.")
-    n = len(first)
-    differences = np.asarray(first, dtype=int) - np.asarray(second, dtype=int)
-    shares = np.array([(differences == value).sum() for value in (1, 0, -1)]) / n
-    drawn = np.random.default_rng(seed).multinomial(n, shares, size=RESAMPLES)
-    low, high = np.percentile((drawn[:, 0] - drawn[:, 2]) / n, [2.5, 97.5])
-    return float(low), float(high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +151,7 @@ def landing_point(
 
 
 def _compare(name: str, first: np.ndarray, second: np.ndarray) -> _Compared:
-    low, high = paired_interval(first, second)
+    low, high = paired_share_interval(first, second)
     better = None if low <= 0 <= high else int(high < 0)
     return _Compared(name, better, (float(first.mean()), float(second.mean())))
 

@@ -5,15 +5,13 @@ Only the classes named here are made from a file; nothing in it is run.
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation.bootstrap import Intervals
@@ -31,7 +29,6 @@ from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.evaluation.uniformity import Uniformity
 
 FORMAT = 1  # raise it where files of before cannot be read any more
-_ABOUT = "about"
 _CLASSES: dict[str, Any] = {
     one.__name__: one
     for one in (
@@ -46,11 +43,7 @@ def results_bytes(results: Results) -> bytes:
     """The content of a file from which `read_results` makes the same results."""
     arrays: dict[str, np.ndarray] = {}
     about = {"format": FORMAT, "results": _plain(results, arrays)}
-    text = json.dumps(about, allow_nan=False, separators=(",", ":"))
-    file = io.BytesIO()
-    arrays[_ABOUT] = np.frombuffer(text.encode(), np.uint8)
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # of its stubs
-    return file.getvalue()
+    return npz_bytes(about, arrays)
 
 
 def read_results(content: bytes) -> Results:
@@ -60,16 +53,13 @@ def read_results(content: bytes) -> Results:
         StoreError: they cannot be read, or a newer neuralviz wrote them.
     """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            about = json.loads(arrays[_ABOUT].tobytes())
-            if about["format"] != FORMAT:
-                raise StoreError(
-                    "These results were saved by another version of neuralviz. Evaluate again."
-                )
-            results = _made(about["results"], arrays)
-    except (
-        AttributeError, KeyError, TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile
-    ) as error:  # fmt: skip
+        about, arrays = read_npz(content)
+        if about["format"] != FORMAT:
+            raise StoreError(
+                "These results were saved by another version of neuralviz. Evaluate again."
+            )
+        results = _made(about["results"], arrays)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError("Could not read the saved results. Evaluate again.") from error
     except NeuralvizError as error:
         raise StoreError(f"Could not read the saved results: {error}") from error

@@ -20,21 +20,31 @@ AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
 def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
     """Names of the labels that some texts share and others do not, 40 different ones at most."""
+    given = {name: [value for value in values if value] for name, values in labels.items()}
     return [
         name
-        for name, values in labels.items()
+        for name, values in given.items()
         if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
     ]
 
 
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
-    """[done text] whether the most similar other text has the same label."""
-    products = similarity.products.astype(float)
-    np.fill_diagonal(products, np.nan)
-    done = similarity.done
-    nearest = np.nanargmax(np.where(done, products, -np.inf)[done], axis=1)
-    of_text = np.asarray(labels)
-    return of_text[nearest] == of_text[done]
+    """[done text with a label] whether the most similar other such text has the same label.
+
+    Args:
+        similarity: of texts of which two with a label are done.
+        labels: [text]; ``""`` is none.
+    """
+    used = _labelled(similarity, labels)
+    products = similarity.products[np.ix_(used, used)].astype(float)
+    np.fill_diagonal(products, -np.inf)
+    of_text = np.asarray(labels)[used]
+    return of_text[products.argmax(axis=1)] == of_text
+
+
+def _labelled(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
+    """[text] whether a text is done and has a label."""
+    return similarity.done & np.array([bool(label) for label in labels])
 
 
 def kept_together(
@@ -44,8 +54,9 @@ def kept_together(
 
     Empty where nothing was measured.
 
-    With labels: how often the nearest text has the same one, and whether the methods differ in
-    that beyond chance (exact sign test over the texts on which the two best differ; McNemar 1947).
+    With labels: how often the nearest text has the same one, and whether the best method differs
+    from every other in that beyond chance (exact sign test over the texts on which two methods
+    differ; McNemar 1947). Texts without a label are left out.
     Without: how far the methods' rankings of the pairs agree.
 
     Args:
@@ -54,11 +65,16 @@ def kept_together(
         labels: by name, a label for every text.
     """
     done = _spoken([one for one in similarities if one.done.sum() > 1])
-    names = usable_labels(labels or {})[:2]
     if not done:
         return ""
-    if labels and names:
-        return _by_labels(done, {name: labels[name] for name in names})
+    shared = {
+        name: values
+        for name, values in (labels or {}).items()
+        if name in usable_labels(labels or {})
+        and all(_labelled(one, values).sum() > 1 for one in done)
+    }
+    if shared:
+        return _by_labels(done, dict(list(shared.items())[:2]))
     if len(done) > 1:
         return agreement(*done[:2])
     return _by_extremes(done[0])
@@ -91,16 +107,21 @@ def _best(name: str, done: Sequence[Similarity], shares: Sequence[np.ndarray]) -
     """Which method keeps a label together best, if the texts decide that."""
     if len({len(of) for of in shares}) > 1:  # some are still under way
         return ""
-    order = sorted(range(len(shares)), key=lambda place: -shares[place].mean())
-    best, second = (shares[place] for place in order[:2])
-    only_best, only_second = int((best & ~second).sum()), int((second & ~best).sum())
-    n_differ = only_best + only_second
-    if n_differ and scipy.stats.binomtest(only_best, n_differ).pvalue < CHANCE:
-        return f"{done[order[0]].method} keeps the {name} together best."
-    return (
-        f"On the {name}, {many(len(best), 'text')} do not decide between "
-        f"{done[order[0]].method} and {done[order[1]].method}."
-    )
+    best, *others = sorted(range(len(shares)), key=lambda place: -shares[place].mean())
+    for other in others:
+        if not _is_decided(shares[best], shares[other]):
+            return (
+                f"On the {name}, {many(len(shares[best]), 'text')} do not decide between "
+                f"{done[best].method} and {done[other].method}."
+            )
+    return f"{done[best].method} keeps the {name} together best."
+
+
+def _is_decided(best: np.ndarray, other: np.ndarray) -> bool:
+    """Whether one method is right on more texts than another beyond chance (exact sign test)."""
+    only_best, only_other = int((best & ~other).sum()), int((other & ~best).sum())
+    n_differ = only_best + only_other
+    return n_differ > 0 and bool(scipy.stats.binomtest(only_best, n_differ).pvalue < CHANCE)
 
 
 def agreement(first: Similarity, second: Similarity) -> str:

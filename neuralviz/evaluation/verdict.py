@@ -121,16 +121,12 @@ def other_winner(results: Results, others: Mapping[str, Results], name: Name = s
         here, there = (
             _ranked(one, 0, by) for one, (by,) in zip((results, other), yardsticks, strict=True)
         )
-        lead = next(
-            (
-                _lead(yardsticks[1][0], there[0], one)
-                for one in there
-                if one.label == here[0].label != there[0].label
-            ),
-            None,
-        )
+        found = [_lead(yardsticks[1][0], there[0], one) for one in there[1:]]
+        lead = next((one for one in found if one.second == here[0].label), None)
         if lead is not None and lead.is_decided:
-            return f"Ask the same texts for their {question}, and {name(lead.first)} is the best."
+            is_best = all(one.is_decided for one in found)
+            what = "is the best" if is_best else f"beats {name(lead.second)}"
+            return f"Ask the same texts for their {question}, and {name(lead.first)} {what}."
     return ""
 
 

@@ -168,6 +168,9 @@ class Compare(KeptTask[Step, Comparison]):
         specs = [spec.to_json() for spec in self.specs]
         return json.dumps([FORMAT, specs, self.texts, [asdict(model) for model in self.models]])
 
+    def is_whole(self, result: Comparison) -> bool:
+        return not any(one.error for one in result)
+
     def pack(self, result: Comparison) -> bytes:
         arrays = {f"loss_rose_{m}": one.loss_rose for m, one in enumerate(result)}
         arrays |= {

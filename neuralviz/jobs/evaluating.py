@@ -105,6 +105,9 @@ class Evaluate(KeptTask[Event, Filling]):
         models = [asdict(model) for model in self.models]
         return json.dumps([FORMAT, self.plan.cache_key(), models, self.in_corpora])
 
+    def is_whole(self, result: Filling) -> bool:
+        return not result.any_failed
+
     def pack(self, result: Filling) -> bytes:
         return results_bytes(result.results)
 

@@ -29,6 +29,10 @@ class KeptTask(Task[E, R]):
     def cache_key(self) -> str:
         """All that the result depends on, and the version of `pack`, as JSON."""
 
+    def is_whole(self, result: R) -> bool:
+        """Whether nothing in a result has failed."""
+        return True
+
     @abstractmethod
     def pack(self, result: R) -> bytes:
         """A result as bytes that hold plain values only."""
@@ -42,7 +46,7 @@ class KeptTask(Task[E, R]):
         """
 
 
-def keeper(view: str, *, stopped: bool = True) -> Callable[[Run[R]], None]:
+def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
     """What keeps the result of a run when it ends, under the id of its view.
 
     A run that failed, or was stopped before it began, leaves nothing; nor does one whose result
@@ -50,12 +54,14 @@ def keeper(view: str, *, stopped: bool = True) -> Callable[[Run[R]], None]:
 
     Args:
         view: the id.
-        stopped: whether to keep the result of a run that was stopped, too.
+        in_part: whether to keep the result of a run that was stopped, too, and one of which
+            something has failed.
     """
 
     def keep(run: Run[R]) -> None:
-        ends = ("done", "stopped") if stopped else ("done",)
-        if run.status not in ends or not run.started:
+        if run.status not in ("done", "stopped") or not run.started:
+            return
+        if not in_part and (run.status == "stopped" or not run.task.is_whole(run.result)):
             return
         about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
         try:

@@ -78,15 +78,15 @@ def _learnt(record: RunRecord, text: int) -> str:
 
 
 def words_point(record: RunRecord, text: int) -> str:
-    """Which words wrote most of a text's embedding; empty where the shares are not known."""
+    """Which words have the largest shares of a text's embedding; empty where they are not known."""
     most = _authors(record, text, 3)
     if not most:
         return ""
-    named = [f"“{word}” ({percent(share)})" for word, share in most]
-    if len(named) == 1:
-        return f"{named[0]} wrote most of the embedding of text {text + 1}."
-    listed = f"{', '.join(named[:-1])} and {named[-1]}"
-    return f"{listed} wrote most of the embedding of text {text + 1}."
+    *others, last = (f"“{word}” ({percent(share)})" for word, share in most)
+    of_text = f"of the embedding of text {text + 1}"
+    if not others:
+        return f"{last} has the largest share {of_text}."
+    return f"{', '.join(others)} and {last} have the largest shares {of_text}."
 
 
 def _two_authors(record: RunRecord, text: int) -> str:

@@ -52,7 +52,9 @@ function tracesOf(map, group) {
 function draw(map, place) {
   const colour = document.getElementById(`colour-${place}`).value
   const traces = map.colours[colour].flatMap((group) => tracesOf(map, group))
-  Plotly.react(`map-${place}`, traces, structuredClone(map.layout), config)
+  const layout = { ...structuredClone(map.layout), uirevision: "map" } // zoom stays, whatever is found
+  layout.legend = { ...layout.legend, uirevision: colour }
+  Plotly.react(`map-${place}`, traces, layout, config)
 }
 
 const drawAll = () => maps.forEach(draw)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.store.database import Database, now
+from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name
 
@@ -209,7 +210,7 @@ class CorpusStore:
         return self.corpus(corpus.id)
 
     def delete(self, corpus: Corpus) -> None:
-        """Forget a corpus, its maps, and the vectors of texts that no other corpus has.
+        """Forget a corpus, its maps and results, and the vectors of texts that no other corpus has.
 
         Raises:
             StoreError: it is gone already, or what is kept cannot be written.
@@ -219,8 +220,17 @@ class CorpusStore:
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
+        self._forget_results(corpus)
         others = [self.keys(other) for other in self.corpora()]
         self.vectors.forget(np.setdiff1d(mine, np.concatenate(others)) if others else mine)
+
+    def _forget_results(self, corpus: Corpus) -> None:
+        try:
+            forget_results(corpus_view(corpus.id))
+        except OSError as error:
+            raise StoreError(
+                f"The results of “{corpus.name}” could not be deleted: {error}."
+            ) from error
 
     def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
         """The texts of a corpus, or of some of its rows, in the order asked for."""

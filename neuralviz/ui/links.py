@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from neuralviz.store.results import is_of_corpus
 from neuralviz.ui.views import View, load_view, save_view
 
-COMMON_VIEW = "common"  # of what everybody on this machine can open: examples, saved corpora
+COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
 GIVEN = ("Paste", "Upload")  # sources of what a user gives
 
 
@@ -38,18 +39,26 @@ def put_in_address(key: str, view: View, *, over: bool = False) -> None:
 def open_view(key: str) -> View | None:
     """The address's view, when it has just been asked for.
 
-    An address without a view gets the one that was last shown under ``key``.
+    An address without a view gets the one that was last shown under ``key``; where an example is
+    shown now, the address is of that, and has none.
     """
     asked, shown = st.query_params.get("view"), st.session_state.get(f"{key}-view")
-    if not asked and shown:
-        st.query_params["view"] = shown
-    if not asked or asked == shown:
+    if asked in (None, "", shown):
+        if st.session_state.get(f"{key}-source", GIVEN[0]) not in GIVEN:
+            st.query_params.pop("view", None)
+        elif shown:
+            st.query_params["view"] = shown
         return None
     st.session_state[f"{key}-view"] = asked
     view = load_view(asked)
     if view is None:
         st.toast("The texts in this link are not on this machine. Showing an example instead.")
     return view
+
+
+def is_shared(view: str) -> bool:
+    """Whether the results under an id are those of what everybody on this machine can open."""
+    return view == COMMON_VIEW or is_of_corpus(view)
 
 
 def kept_under(key: str) -> str:

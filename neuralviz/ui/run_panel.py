@@ -17,7 +17,7 @@ import streamlit as st
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import run_queue
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
-from neuralviz.ui.links import COMMON_VIEW
+from neuralviz.ui.links import is_shared
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import many
@@ -70,6 +70,7 @@ class SessionRuns:
             run = reopened(task, view, number)
             if run is not None:
                 st.session_state[self._count] = number
+                self._views[run.id] = view
         if run is None:
             return None
         self._remember([*(one for one in runs if one is not run), run])
@@ -82,7 +83,8 @@ class SessionRuns:
             task: what is to be done.
             again: start it anew when it is over. While it is under way there is no second one: so
                 the second click of a double click starts nothing.
-            view: id under which the result is kept when the run ends; none is by default.
+            view: id under which the result is kept when the run ends; by default that of the run
+                that is started anew, if it had one.
 
         Raises:
             SettingsError: too many runs of this kind are not over yet.
@@ -102,13 +104,16 @@ class SessionRuns:
                     f"You already have {self.at_once} unfinished runs. Stop one, or wait "
                     "until one finishes."
                 )
+            if run is not None:
+                view = view or self._views.get(run.id, "")
             at_end = None
             if view and isinstance(task, KeptTask):
-                # nobody wants to meet what somebody else has stopped
-                at_end = keeper(view, stopped=view != COMMON_VIEW)
+                # nobody wants to meet what somebody else has stopped, or lacked the memory for
+                at_end = keeper(view, in_part=not is_shared(view))
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
             run = run_queue().submit(task, is_here(session_id()), number, at_end)
+            self._views[run.id] = view
         runs.append(run)
         self._remember(runs)
         return run
@@ -119,6 +124,11 @@ class SessionRuns:
         for oldest in finished[: max(0, len(runs) - self.kept)]:
             runs.remove(oldest)
         st.session_state[self._key] = runs
+
+    @property
+    def _views(self) -> dict[int, str]:
+        """By id of a run, the view under which its result is kept."""
+        return st.session_state.setdefault(f"{self.kind}-runs-views", {})
 
     @property
     def _key(self) -> str:

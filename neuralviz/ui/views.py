@@ -96,8 +96,11 @@ def load_view(view_id: str) -> View | None:
 
 def _write(path: Path, content: bytes) -> None:
     part = path.with_name(f"{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)  # on a full disk
 
 
 def _prune(folder: Path) -> None:

@@ -109,6 +109,17 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
         return width > 1300 && height > 380 && bottom <= 900 && parseFloat(letters) >= 26
     }"""
     page.wait_for_function(large)
+    n_arranged = page.evaluate(
+        """async () => {
+            let n = 0
+            const stage = window.neuralvizStage
+            stage.arrange = () => { n += 1; Object.getPrototypeOf(stage).arrange.call(stage) }
+            await new Promise((resume) => setTimeout(resume, 1000))
+            delete stage.arrange
+            return n
+        }"""
+    )
+    assert n_arranged <= 2  # it does not set itself off
     page.keyboard.press("ArrowRight")  # what more this step tells
     expect(heading).to_be_hidden()
     page.keyboard.press("PageDown")  # as the presenters' remote controls do

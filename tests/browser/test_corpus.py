@@ -274,6 +274,13 @@ def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     page.set_content(map_page(maps, texts, About("A corpus", {"n": "30"})))
     page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 2")
     data = "place => document.getElementById(`map-${place}`).data"
+    plot = page.locator("#map-0 .nsewdrag").first.bounding_box()
+    page.mouse.move(plot["x"] + 100, plot["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + 200, plot["y"] + 200, steps=3)
+    page.mouse.up()
+    zoomed = "document.getElementById('map-0')._fullLayout.xaxis.autorange === false"
+    page.wait_for_function(zoomed)
     page.get_by_label("Search").fill("snow <b>")
     expect(page.get_by_text("10 texts", exact=True)).to_be_visible()
     flat = page.evaluate(f"({data})(0).map(t => t.selectedpoints.map(i => t.text[i]))")
@@ -285,3 +292,4 @@ def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     assert sorted(page.evaluate(f"({data})(0)[0].marker.color")) == list(range(30))
     page.get_by_label("Search").fill("")
     assert page.evaluate(f"({data})(0).every(t => t.selectedpoints === undefined)")
+    assert page.evaluate(zoomed)

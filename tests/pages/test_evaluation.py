@@ -29,7 +29,8 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.evaluation import choose
+from neuralviz.ui import views as kept_views
+from neuralviz.ui.evaluation import choose, data
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
@@ -575,7 +576,7 @@ def test_no_data_set_of_an_address_is_loaded_without_being_asked_for(
 
 
 def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
-    opened, monkeypatch: pytest.MonkeyPatch
+    opened, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = opened()
     page.segmented_control(key="evaluation-source").set_value("Saved corpus").run()
@@ -609,6 +610,10 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
     evaluate(page)
     assert began_with[2:4] == [("mean", 24), ("sep", 0)]
     assert "triplet error" in point(page)
+    kept = home / "results"
+    wait_until(lambda: len(list(kept.glob(f"corpus-{corpus.id}.*"))) == 2, 10)
+    store.delete(corpus)  # and with it what holds its texts
+    assert list(kept.iterdir()) == []
 
 
 # --- what cannot be measured -------------------------------------------------------------------
@@ -882,6 +887,16 @@ def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(
     other = opened(methods=["mean"], view=view)  # other settings: the table, and no results
     assert not runs(other)
     assert "mine.csv" in said(other)
+
+
+def test_a_table_that_is_too_large_for_a_link_says_so(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (kept_views, data):
+        monkeypatch.setattr(module, "LARGEST_FILE", 5)
+    page = upload(opened(methods=["mean"]), SCORED, "mine.csv")
+    button(page).click().run()
+    assert "the link does not include it" in page.toast[0].value
 
 
 def test_an_address_brings_an_experiment_back(opened) -> None:

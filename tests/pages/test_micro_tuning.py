@@ -16,6 +16,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
+from neuralviz.jobs.keeping import reopened
 from neuralviz.micro_tuning import parse_blueprints
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
@@ -115,6 +116,18 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
     assert last_run(page) is run
     typed = paste(page, "A text of one's own.")  # which is asked for
     assert last_run(typed) is run
+
+
+def test_ones_own_texts_have_an_id_of_their_own_whatever_the_address_says(
+    bundled, tmp_path: Path
+) -> None:
+    page = page_at("micro_tuning", view="common").run()
+    page.segmented_control(key="micro-tuning-source").set_value("Paste").run()
+    page.text_area(key="micro-tuning-pasted").set_value("A cat sleeps.").run()
+    tune(page)
+    view = page.query_params["view"]
+    assert view != "common"
+    wait_until(lambda: list((tmp_path / "results").glob(f"{view}.*")), 10)
 
 
 def test_the_losses_to_download_are_those_of_the_figure() -> None:
@@ -609,6 +622,29 @@ def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
     assert "Run 2" in {heading.value for heading in page.subheader}
     second.stop()
     assert second.wait(60)
+
+
+def test_what_is_run_again_takes_the_place_of_what_was_kept(page: AppTest) -> None:
+    page.segmented_control(key="micro-tuning-source").set_value("Paste").run()
+    page.text_area(key="micro-tuning-pasted").set_value("A cat sat.").run()
+    page.number_input(key="epochs").set_value(1000).run()
+    next(button for button in page.button if button.label == "Tune").click().run()
+    first = last_run(page)
+    first.stop()
+    assert first.wait(60)
+    page.run()
+    next(button for button in page.button if button.label == "Run again").click().run()
+    second = last_run(page)
+    wait_until(lambda: second.result.epochs_done(0))
+    second.stop()
+    assert second.wait(60)
+    view = page.session_state["micro-tuning-view"]
+
+    def kept() -> float | None:
+        again = reopened(second.task, view, 1)
+        return None if again is None else again.finished
+
+    wait_until(lambda: kept() == second.finished, 10)
 
 
 def test_a_record_that_was_read_stays_as_it_was(bundled) -> None:

@@ -87,6 +87,19 @@ def test_the_address_brings_texts_back(page: AppTest) -> None:
     assert "not on this machine" in lost.toast[0].value
 
 
+def test_the_address_of_an_example_brings_no_other_texts_back(page: AppTest) -> None:
+    choose(page, "Paste").text_area(key="t-pasted").set_value("mine").run()
+    page.button[0].click().run()
+    view = page.query_params["view"]
+    choose(page, "Example")
+    assert "view" not in page.query_params
+    again = AppTest.from_function(app, default_timeout=20)
+    again.query_params.update(page.query_params)
+    assert given(again.run()) == '["a","b"]'
+    choose(page, "Paste")
+    assert page.query_params["view"] == view
+
+
 def test_an_address_keeps_its_texts(page: AppTest, tmp_path: Path) -> None:
     page.button[0].click().run()
     first = page.query_params["view"]

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +17,9 @@ from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.jobs.run import Run
 from neuralviz.store import results
 from neuralviz.store.results import find_result, keep_result
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VIEW = "AAAAAAAAAAAA"
 
@@ -95,6 +93,24 @@ def test_other_work_other_views_and_failed_runs_have_none() -> None:
         assert reopened(task, view, 1) is None
 
 
+def test_what_everybody_meets_is_whole() -> None:
+    specs = tuple(embedder_spec(name) for name in ("mean", "neural"))
+    task = Compare(specs, ("a", "b"), ())
+    good = Step(0, np.arange(2), np.eye(2, dtype=np.float32), np.zeros(2, bool))
+    failed = Step(1, error="Too little memory.")
+    for status, steps, shared in (
+        ("done", [good], True),
+        ("done", [good, failed], False),
+        ("stopped", [good], False),
+    ):
+        result = task.fold(task.start(), steps)
+        over = Run.over(task, result, status=status, finished=1e9, seconds=1.0)
+        for in_part, is_kept in ((False, shared), (True, True)):
+            view = f"{status}-{len(steps)}-{in_part}"
+            keeper(view, in_part=in_part)(over)
+            assert (reopened(task, view, 1) is not None) == is_kept
+
+
 def test_what_cannot_be_read_gives_nothing(home: Path) -> None:
     run(Count(7))
     (path,) = (home / "results").iterdir()
@@ -116,6 +132,23 @@ def test_no_id_leads_anywhere_else(view: str, home: Path) -> None:
         keep_result(view, "key", b"content")
     assert find_result(view, "key") is None
     assert not (home / "results").exists()
+
+
+def test_results_of_one_view_may_be_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+
+    def write_with_another(path: Path, content: bytes) -> int:
+        if content == b"one":
+            keep_result(VIEW, "other", b"other")
+        n_bytes = write(path, content)
+        if content == b"one":
+            keep_result(VIEW, "third", b"third")
+        return n_bytes
+
+    monkeypatch.setattr(Path, "write_bytes", write_with_another)
+    keep_result(VIEW, "one", b"one")
+    kept = [find_result(VIEW, key) for key in ("one", "other", "third")]
+    assert kept == [b"one", b"other", b"third"]
 
 
 def test_results_have_so_much_room_and_so_much_time(
@@ -148,6 +181,19 @@ def test_arrays_are_never_unpickled() -> None:
     for content in (foul, b"", b"PK", foul[:100]):
         with pytest.raises(ValueError, match=r"."):
             read_npz(content)
+
+
+def test_a_damaged_file_of_arrays_is_a_value_error() -> None:
+    content = npz_bytes({"a": 1}, {"x": np.arange(100) * 1.1})
+    n_refused = 0
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0xFF
+        try:
+            read_npz(bytes(damaged))
+        except ValueError:
+            n_refused += 1
+    assert n_refused > len(content) / 2
 
 
 def test_a_comparison_comes_back_as_it_was() -> None:

@@ -10,12 +10,12 @@ import scipy
 from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.bootstrap import paired_share_interval
 from neuralviz.evaluation.maps_in_words import (
     agreement_point,
     clusters_point,
     landing_point,
     neighbours_point,
-    paired_interval,
 )
 from neuralviz.evaluation.neighbourhoods import (
     common_neighbours,
@@ -235,16 +235,16 @@ def test_the_difference_of_two_methods_is_paired() -> None:
     draw = np.random.default_rng(1)
     first = draw.random(400) < 0.6
     second = first & (draw.random(400) < 0.95)  # the same texts, a few of them wrong
-    low, high = paired_interval(first, second)
+    low, high = paired_share_interval(first, second)
     assert 0 < low < first.mean() - second.mean() < high
     shuffled = draw.permutation(second)
-    assert low > paired_interval(first, shuffled)[0]
+    assert low > paired_share_interval(first, shuffled)[0]
     resampled = [
         np.mean((first.astype(int) - second)[draw.integers(400, size=400)]) for _ in range(4000)
     ]
     np.testing.assert_allclose([low, high], np.percentile(resampled, [2.5, 97.5]), atol=0.006)
     with pytest.raises(NeuralvizError, match="same texts"):
-        paired_interval(first, second[1:])
+        paired_share_interval(first, second[1:])
 
 
 def test_methods_that_agree_and_themes_are_said() -> None:

@@ -85,12 +85,13 @@ def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
 
 def test_the_point_of_words(three: RunRecord) -> None:
     assert words_point(three, 0) == (
-        "“watched” (21%), “bank” (21%) and “sat” (20%) wrote most of the embedding of text 1."
+        "“watched” (21%), “bank” (21%) and “sat” (20%) have the largest shares of the embedding of "
+        "text 1."
     )
     report = three.reports[0]
     of_one_word = np.where(report.text.words == 1, 0.5, -0.1)
     three.reports[0] = replace(report, shares=of_one_word)
-    assert words_point(three, 0) == "“sat” (50%) wrote most of the embedding of text 1."
+    assert words_point(three, 0) == "“sat” (50%) has the largest share of the embedding of text 1."
     three.reports[0] = replace(report, shares=None)
     assert words_point(three, 0) == ""
 

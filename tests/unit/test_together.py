@@ -6,7 +6,13 @@ import numpy as np
 
 from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.evaluation.together import agreement, kept_together, nearest_shares, spread
+from neuralviz.evaluation.together import (
+    agreement,
+    kept_together,
+    nearest_shares,
+    spread,
+    usable_labels,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -18,6 +24,15 @@ def by_label(method: str, labels: list[str], noise: float = 0.1) -> Similarity:
     return similarity(method, [f"text {i}" for i in range(len(labels))], vectors)
 
 
+def with_nearest(method: str, right: list[bool]) -> Similarity:
+    """A method by which the nearest text of each of `PAIRS` has its label, or has not."""
+    products = np.eye(len(right), dtype=np.float32)
+    for text, is_right in enumerate(right):
+        products[text, text ^ 1 if is_right else (text + 2) % len(right)] = 0.5
+    return Similarity(method, tuple(map(str, range(len(right)))), products, np.zeros(len(right)))
+
+
+PAIRS = [str(i // 2) for i in range(40)]
 TOPIC = ["a"] * 10 + ["b"] * 10
 FORM = ["x", "y"] * 10
 
@@ -49,6 +64,35 @@ def test_few_texts_decide_little() -> None:
         "By mean, the nearest text shares the group for 0% of the texts; by neural, 100%.\n\n"
         "On the group, 4 texts do not decide between neural and mean."
     )
+
+
+def test_the_best_is_compared_with_every_other_method() -> None:
+    """The third is no better than the second, but right on other texts than the best."""
+    best, second, third = (
+        with_nearest(name, right)
+        for name, right in (
+            ("mean", [True] * 30 + [False] * 10),
+            ("cls", [True] * 24 + [False] * 16),
+            ("sep", [False] * 16 + [True] * 24),
+        )
+    )
+    assert kept_together([best, second], {"topic": PAIRS}).endswith(
+        "mean keeps the topic together best."
+    )
+    assert kept_together([best, second, third], {"topic": PAIRS}).endswith(
+        "On the topic, 40 texts do not decide between mean and sep."
+    )
+
+
+def test_texts_without_a_label_are_left_out() -> None:
+    labels = [*TOPIC, "", "", ""]
+    one = by_label("mean", [*TOPIC, "a", "b", "none"])
+    assert nearest_shares(one, labels).tolist() == [True] * 20
+    assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
+    products = one.products.copy()
+    products[:19] = products[:, :19] = np.nan  # the first with a label is under way
+    under_way = Similarity("mean", one.texts, products, one.zeros)
+    assert kept_together([under_way], {"topic": labels}).startswith("By mean, texts 20 and ")
 
 
 def test_one_method_decides_nothing() -> None:

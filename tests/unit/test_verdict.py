@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -268,6 +269,10 @@ def test_the_same_texts_asked_for_something_else() -> None:
     )  # fmt: skip
     said = other_winner(here, {"topics": here, "forms": there}, name=lambda label: f"<{label}>")
     assert said == "Ask the same texts for their forms, and <sbert-wk> is the best."
+    close_third = results(there.data[0], accuracy(0.5), accuracy(0.8), accuracy(0.79, 0.1))
+    assert other_winner(here, {"forms": close_third}) == (
+        "Ask the same texts for their forms, and sbert-wk beats mean."
+    )
     undecided = results(there.data[0], accuracy(0.5), accuracy(0.52, 0.1))
     same_winner = results(there.data[0], accuracy(0.9), accuracy(0.8))
     for other in (undecided, same_winner, results(groups(), accuracy(0.1), accuracy(0.9))):
@@ -298,3 +303,6 @@ def test_how_far_similar_is_kept_from_dissimilar() -> None:
         "With sbert-wk, similar texts have a mean cosine similarity of 0.70, dissimilar texts 0.00."
     )
     assert separated(results(groups(), counted("triplets", 3, 528)), 0) == ""
+    undefined = replace(counted("triplets", 3, 528, **cosines), triplets=None)
+    found = results(groups(), undefined, counted("triplets", 30, 528, **cosines))
+    assert separated(found, 0).startswith("With sbert-wk, ")

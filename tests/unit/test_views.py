@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from neuralviz.reading.source import Source
 from neuralviz.ui import views
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +82,19 @@ def test_a_file_comes_back_with_how_it_was_read(home: Path, monkeypatch) -> None
     assert views.load_view(views.save_view(table)) == views.View(("a", "b"), None, table.choices)
     (home / "views" / f"{view_id}.file").unlink()
     assert views.load_view(view_id) is None
+
+
+def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+
+    def run_out_of_room(path: Path, content: bytes) -> int:
+        write(path, content[:3])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", run_out_of_room)
+    with pytest.raises(OSError, match="No space left"):
+        views.save_view(views.View(("a",), Source("t.txt", b"a text")))
+    assert not list((home / "views").iterdir())
 
 
 def test_lists_of_texts_from_before_are_read(home: Path) -> None:

@@ -136,7 +136,8 @@ class Stage {
     const differs = figures.filter((one) => Number(one.dataset.stageHeight) !== height)
     for (const figure of differs) figure.dataset.stageHeight = height
     if (isNew || differs.length) this.tell()
-    this.place.textContent = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
+    const place = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
+    if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
 
   heightOf(slide, figures) {

@@ -51,11 +51,11 @@ class Chosen:
 
     Attributes:
         plan: one data set, and ways to embed.
-        in_corpora: whether the texts are those of a saved corpus.
+        corpus: id of the saved corpus whose texts they are; empty for others.
     """
 
     plan: EvaluationPlan
-    in_corpora: bool = False
+    corpus: str = ""
 
     @property
     def data(self) -> DataSet:
@@ -115,7 +115,7 @@ def choose() -> tuple[Chosen | None, bool]:
             show_error(error)
             return None, pressed
     plan = EvaluationPlan((data,), rows, MeasureSettings(k=settings.k))
-    return Chosen(plan, given.in_corpora), pressed
+    return Chosen(plan, given.corpus), pressed
 
 
 def _with_thresholds(data: DataSet, thresholds: tuple[float, float] | None) -> DataSet:

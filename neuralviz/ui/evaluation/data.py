@@ -24,7 +24,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.kept import open_corpus
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain
-from neuralviz.ui.views import View
+from neuralviz.ui.views import LARGEST_FILE, View
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
@@ -66,12 +66,12 @@ class Given:
 
     Attributes:
         data: to measure on.
-        in_corpora: whether they are a saved corpus.
+        corpus: id of the saved corpus that they are; empty for others.
         kept: the ways to embed by which a saved corpus is embedded already.
     """
 
     data: DataSet
-    in_corpora: bool = False
+    corpus: str = ""
     kept: tuple[EmbedderSpec, ...] = ()
 
 
@@ -146,8 +146,10 @@ def put_upload_in_address() -> None:
         for name, value in st.session_state.items()
         if str(name).startswith(_ROLES) and isinstance(value, str)
     ]
-    view = View((), st.session_state[_KEPT], tuple((str(name), value) for name, value in choices))
-    put_in_address(KEY, view)
+    file: Source = st.session_state[_KEPT]
+    put_in_address(KEY, View((), file, tuple((str(name), value) for name, value in choices)))
+    if isinstance(file.content, bytes) and len(file.content) > LARGEST_FILE:
+        st.toast("This table is too large to be saved, so the link does not include it.")
 
 
 def _from_corpus() -> Given | None:
@@ -179,7 +181,7 @@ def _from_corpus() -> Given | None:
         key="evaluation-corpus-by",
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
-    return Given(data, in_corpora=True, kept=kept_specs(store, corpus))
+    return Given(data, corpus.id, kept=kept_specs(store, corpus))
 
 
 @st.cache_data(max_entries=4, show_spinner=False)

@@ -18,6 +18,7 @@ from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.tables import TABLE_STYLE, table_html
+from neuralviz.store.results import corpus_view
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.views import (
@@ -50,8 +51,13 @@ ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 def bring_back(chosen: Chosen) -> bool:
     """Whether just this was evaluated before, and is there again."""
-    task = Evaluate.now(chosen.plan, in_corpora=chosen.in_corpora)
-    return RUNS.recall(task, kept_under(KEY)) is not None
+    task = Evaluate.now(chosen.plan, in_corpora=bool(chosen.corpus))
+    return RUNS.recall(task, _view_of(chosen)) is not None
+
+
+def _view_of(chosen: Chosen) -> str:
+    """The id that results are kept under: those of a saved corpus are deleted with it."""
+    return corpus_view(chosen.corpus) if chosen.corpus else kept_under(KEY)
 
 
 def show_evaluation(chosen: Chosen, *, again: bool) -> None:
@@ -61,10 +67,10 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
         chosen: what is measured.
         again: have what failed or was stopped done again; what is embedded is found.
     """
-    task = Evaluate.now(chosen.plan, in_corpora=chosen.in_corpora)
+    task = Evaluate.now(chosen.plan, in_corpora=bool(chosen.corpus))
     last: Run[Filling] | None = RUNS.of(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
-    run = RUNS.start(task, again=again and failed, view=kept_under(KEY))
+    run = RUNS.start(task, again=again and failed, view=_view_of(chosen))
     run_panel(RUNS, run, _show)
 
 

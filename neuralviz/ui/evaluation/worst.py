@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
@@ -57,7 +58,7 @@ def _best_first(results: Results, labels: list[str]) -> list[str]:
     """Labels, the best method of the main measure first."""
     for by in yardsticks_of(results, 0)[:1]:
         value = {label: by.sign * by.read(one) for _, label, one in results.finished(0)}
-        return sorted(labels, key=lambda label: -value[label])
+        return sorted(labels, key=lambda label: -np.nan_to_num(value[label], nan=-np.inf))
     return labels
 
 
