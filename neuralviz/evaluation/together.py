@@ -146,7 +146,7 @@ def agreement(first: Similarity, second: Similarity) -> str:
     places = [f"{ranks[m, most]:,.0f} by {one.method}" for m, one in enumerate((first, second))]
     return (
         f"{first.method} and {second.method} {how}: their rankings of {many(n_pairs, 'pair')} "
-        f"correlate by {number(correlation, '.2f')}. They differ most on texts "
+        f"have a correlation of {number(correlation, '.2f')}. They differ most on texts "
         f"{i[most] + 1} and {j[most] + 1}: rank {places[0]}, {places[1]}."
     )
 

@@ -178,6 +178,9 @@ class Compare(KeptTask[Step, Comparison]):
         }
         return npz_bytes({"errors": [one.error for one in result]}, arrays)
 
+    def n_bytes(self, result: Comparison) -> int:
+        return sum(one.vectors.nbytes for one in result if one.vectors is not None)
+
     def unpack(self, content: bytes) -> Comparison:
         about, arrays = read_npz(content)
         return tuple(

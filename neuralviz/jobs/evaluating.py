@@ -112,7 +112,10 @@ class Evaluate(KeptTask[Event, Filling]):
         return results_bytes(result.results)
 
     def unpack(self, content: bytes) -> Filling:
-        return Filling(read_results(content))
+        results = read_results(content)
+        if results.plan != self.plan:
+            raise ValueError("This is another evaluation.")
+        return Filling(results)
 
 
 def _shares(event: EvaluationProgress) -> dict[int, float]:

@@ -7,6 +7,7 @@ import logging
 from abc import abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
+from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import Task
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 R = TypeVar("R")
 
-MOST_BYTES = 1 << 28  # a result that takes more is not kept
+MOST_BYTES = 1 << 27  # a result that takes more is not kept: packing it would take seconds
 _log = logging.getLogger(__name__)
 
 
@@ -28,6 +29,10 @@ class KeptTask(Task[E, R]):
     @abstractmethod
     def cache_key(self) -> str:
         """All that the result depends on, and the version of `pack`, as JSON."""
+
+    def n_bytes(self, result: R) -> int:
+        """About how large `pack` would make a result, before it is compressed."""
+        return 0
 
     def is_whole(self, result: R) -> bool:
         """Whether nothing in a result has failed."""
@@ -42,7 +47,7 @@ class KeptTask(Task[E, R]):
         """The result that `pack` made bytes of.
 
         Raises:
-            ValueError, KeyError, OSError, NeuralvizError: they are of something else.
+            ValueError, LookupError, OSError, NeuralvizError: they are of something else.
         """
 
 
@@ -64,12 +69,11 @@ def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
         if not in_part and (run.status == "stopped" or not run.task.is_whole(run.result)):
             return
         about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
+        if run.task.n_bytes(run.result) > MOST_BYTES:
+            return
         try:
-            content = run.task.pack(run.result)
-            if len(content) <= MOST_BYTES:
-                keep_result(
-                    view, run.task.cache_key(), json.dumps(about).encode() + b"\n" + content
-                )
+            content = json.dumps(about).encode() + b"\n" + run.task.pack(run.result)
+            keep_result(view, _key(run.task), content)
         except (OSError, ValueError) as error:
             _log.warning("A result could not be kept: %s", error)
 
@@ -84,7 +88,7 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
         view: id of the view under which it was kept.
         number: of the run among those of its owner.
     """
-    found = find_result(view, task.cache_key())
+    found = find_result(view, _key(task))
     if found is None:
         return None
     head, _, content = found.partition(b"\n")
@@ -99,6 +103,11 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
             seconds=float(about["seconds"]),
             number=number,
         )
-    except (ValueError, KeyError, TypeError, OSError, NeuralvizError) as error:
+    except (ValueError, LookupError, TypeError, OSError, NeuralvizError) as error:
         _log.warning("A kept result could not be read: %s", error)
         return None
+
+
+def _key(task: KeptTask[E, R]) -> str:
+    """What the result of a task is kept under: another version may compute it in another way."""
+    return json.dumps([__version__, task.cache_key()])

@@ -65,7 +65,13 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
         return record_bytes(result)
 
     def unpack(self, content: bytes) -> RunRecord:
-        return read_record(content)
+        record = read_record(content)
+        if (record.texts, record.settings) != (self.texts, self.settings):
+            raise ValueError("This is another run.")
+        return record
+
+    def n_bytes(self, result: RunRecord) -> int:
+        return sum(values.nbytes for values in (*result.history, *result.last))
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def test_without_labels_rankings_are_compared() -> None:
     first = similarity("mean", "abcd", vectors)
     again, other = similarity("cls", "abcd", vectors * 3), similarity("sep", "abcd", vectors[::-1])
     assert kept_together([first, again]).startswith(
-        "mean and cls agree: their rankings of 6 pairs correlate by 1.00. They differ most on"
+        "mean and cls agree: their rankings of 6 pairs have a correlation of 1.00. They differ"
     )
     assert "mean and sep see different things: " in agreement(first, other)
 

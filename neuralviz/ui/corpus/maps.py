@@ -200,7 +200,7 @@ def show_maps(
     places = enumerate(zip(st.columns(len(maps)), maps, figures, strict=True))
     for place, (column, shown, figure) in places:
         with column:
-            _show_map(corpus, maps, colours, shown, figure, drawn, place)
+            _show_map(corpus, maps, colours, shown, figure, drawn, place, within)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,8 +253,10 @@ def _show_map(
     figure: go.Figure,
     drawn: np.ndarray,
     place: int,
+    within: np.ndarray | None,
 ) -> None:
     n = corpus.corpus.n_texts
+    wanted = drawn if within is None else drawn[within[drawn]]  # of what is handed on
 
     def clicked(click: dict[str, Any]) -> None:
         if click["customdata"] is not None:
@@ -283,7 +285,7 @@ def _show_map(
             hovered if n > MOST_SENT else "ignore",
         ),
         about=about_maps(corpus, [shown], len(drawn)),
-        page=lambda: _page(corpus, maps, colours, drawn),
+        page=lambda: _page(corpus, maps, colours, wanted),
         more=[
             Download(
                 "Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"

@@ -81,4 +81,5 @@ def _recorded(chosen: Chosen) -> Results | None:
 def _by_question() -> Mapping[str, Results]:
     """What was recorded, by what the texts are asked for."""
     names = (name.lower() for name in EXAMPLES)
-    return MappingProxyType(dict(zip(names, recorded_results(), strict=False)))
+    recorded = recorded_results()
+    return MappingProxyType(dict(zip(names, recorded, strict=True)) if recorded else {})

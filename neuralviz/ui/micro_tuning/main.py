@@ -95,7 +95,8 @@ def show() -> None:
                         show_run(one, text)
             else:
                 show_recorded(picked[0], _tune_the_recorded)
-    _show_after(shown, picked)
+    with dimmed("tune-after", is_other):
+        _show_after(shown, picked)
 
 
 def _ask() -> tuple[Sequence[str], Asked | None]:
