@@ -116,6 +116,7 @@ def _example(key: str, examples: Mapping[str, Sequence[str] | ReadTexts]) -> Rea
         key=f"{key}-example",
         label_visibility="collapsed",
         persist_state="session",
+        wrap=True,
     )
     example = examples[name]
     read = example if isinstance(example, ReadTexts) else ReadTexts(tuple(example))

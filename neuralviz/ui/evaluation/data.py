@@ -105,6 +105,7 @@ def _example() -> DataSet:
         default=next(iter(EXAMPLES)),
         key="example",
         label_visibility="collapsed",
+        wrap=True,
     )
     example = EXAMPLES.get(name) or next(iter(EXAMPLES.values()))
     st.caption(example.line)
