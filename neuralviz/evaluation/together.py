@@ -143,11 +143,16 @@ def agreement(first: Similarity, second: Similarity) -> str:
     how = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         how = "see different things"
+    said = (
+        f"{first.method} and {second.method} {how}: their rankings of {many(n_pairs, 'pair')} "
+        f"have a correlation of {number(correlation, '.2f')}."
+    )
+    if not apart[most]:
+        return said
     places = [f"{ranks[m, most]:,.0f} by {one.method}" for m, one in enumerate((first, second))]
     return (
-        f"{first.method} and {second.method} {how}: their rankings of {many(n_pairs, 'pair')} "
-        f"have a correlation of {number(correlation, '.2f')}. They differ most on texts "
-        f"{i[most] + 1} and {j[most] + 1}: rank {places[0]}, {places[1]}."
+        f"{said} They differ most on texts {i[most] + 1} and {j[most] + 1}: rank {places[0]}, "
+        f"{places[1]}."
     )
 
 

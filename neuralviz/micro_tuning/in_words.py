@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ALIKE = 1.05  # of the largest to the smallest change: neurons of one size
 
+CANCELLED = 1.0  # sum of the negative shares
+
 
 def run_point(record: RunRecord, text: int) -> str:
     """What the run has done, from its losses until a text is finished, then from its predictions.
@@ -82,6 +84,12 @@ def words_point(record: RunRecord, text: int) -> str:
     most = _authors(record, text, 3)
     if not most:
         return ""
+    if _cancels(record, text):
+        names = " and ".join(f"“{word}”" for word, _ in most[:2])
+        return (
+            f"The words of text {text + 1} pull its embedding in opposite directions: {names} "
+            "pushed most, and others pulled back."
+        )
     *others, last = (f"“{word}” ({percent(share)})" for word, share in most)
     of_text = f"of the embedding of text {text + 1}"
     if not others:
@@ -92,10 +100,16 @@ def words_point(record: RunRecord, text: int) -> str:
 def _two_authors(record: RunRecord, text: int) -> str:
     """The words of the two largest shares; empty where they are not known, or there are no two."""
     most = _authors(record, text, 2)
-    if len(most) < 2:
+    if len(most) < 2 or _cancels(record, text):
         return ""
     named = " and ".join(f"“{word}”" for word, _ in most)
     return f"{named} wrote {percent(sum(share for _, share in most))} of the embedding"
+
+
+def _cancels(record: RunRecord, text: int) -> bool:
+    """Whether words pulled so far the other way that shares of a whole would say nothing."""
+    shares = record.reports[text].shares
+    return shares is not None and float(-shares[shares < 0].sum()) > CANCELLED
 
 
 def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:

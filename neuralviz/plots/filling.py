@@ -42,7 +42,7 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
         title=title,
         barmode="group",
         bargap=0.25,
-        xaxis={"title": "probability", "tickformat": ".0%", "range": [0, most * 1.25]},
+        xaxis={"title": "probability", "tickformat": ".0%", "range": [0, min(most * 1.25, 1.1)]},
         yaxis={
             "tickvals": places,
             "ticktext": names,

@@ -78,7 +78,8 @@ def dimmed(key: str, when: bool) -> Iterator[None]:
         when: whether they do.
     """
     # the same elements either way, so that no figure is drawn anew
-    st.html(f"<style>.st-key-result-{key} {{ opacity: {0.4 if when else 1} }}</style>")
+    shown = 0.4 if when else 1
+    st.html(f"<style>.st-key-result-{key} {{ --result-opacity: {shown} }}</style>")
     with st.container(key=f"result-{key}"):
         yield
 

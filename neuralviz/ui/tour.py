@@ -41,10 +41,10 @@ STOPS = (
         "pages/micro_tuning.py",
         "Micro-tuning",
         "What does a language model learn from a text?",
-        "Three texts of a small corpus: two complaints, two about trains. The model trains on "
-        "each; **Tune** does it again. The loss falls: the model learns the text by heart. What "
-        "has changed in its weights is the text's **neural embedding**. Below, it fills in a "
-        "blank: compare before and after.",
+        "Three texts of a small corpus: two questions, two about money. The model trains on "
+        "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
+        "in its weights is the text's **neural embedding**. Below, it fills in a blank: compare "
+        "before and after.",
         {"micro-tuning-example": "From the corpus"},
         texts="micro-tuning",
     ),
@@ -53,8 +53,8 @@ STOPS = (
         "Compare",
         "Do all methods find the same texts similar?",
         "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
-        "and a complaint. One method keeps the topics together: bright blocks along the diagonal. "
-        "Now order the texts **by form**. Click a cell to read its two texts.",
+        "and a complaint. One method puts every text next to one on the same topic. Now order "
+        "the texts **by form**. Click a cell to read its two texts.",
         {"compare-example": "From the corpus", "order": "By topic"},
         texts="compare",
     ),
@@ -137,7 +137,21 @@ def go_to(number: int) -> None:
         st.session_state[f"{stop.texts}-source"] = "Example"
         st.session_state.pop(f"{stop.texts}-view", None)
     st.session_state.update(stop.fields)
-    st.switch_page(stop.page, query_params={_STOP: str(number), **stop.address})
+    address = dict(stop.address)
+    if stop.title == "Corpus map" and (example := _example_corpus()):
+        address["corpus"] = example
+    st.switch_page(stop.page, query_params={_STOP: str(number), **address})
+
+
+def _example_corpus() -> str:
+    """Id of the example on this machine, whatever other corpora there are; empty before the first.
+
+    Imported here: every page asks for its stop, and the database takes its time to load.
+    """
+    from neuralviz.maps.example import NAME
+    from neuralviz.store.corpora import CorpusStore
+
+    return next((one.id for one in CorpusStore().corpora() if one.name == NAME), "")
 
 
 def _number() -> int | None:

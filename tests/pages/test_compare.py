@@ -97,7 +97,7 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     assert done.status == "done"
     assert done.task.methods == ("mean", "neural, fast", "sbert-wk")
     assert titles(page) == [
-        "Why neural, fast finds them so similar",
+        "How neural, fast sees these two texts",
         "Two methods compared",
         "Where the methods disagree",
         "Distribution of cosine similarities",

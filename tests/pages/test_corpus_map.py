@@ -39,6 +39,7 @@ from neuralviz.ui.corpus.kept import (
     find_saved,
     n_embedded,
 )
+from neuralviz.ui.corpus.labels import _voters
 from neuralviz.ui.corpus.lists import LIST_HEIGHT, table_height
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
@@ -536,3 +537,17 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
     page.selectbox(key="map-a").set_value("neural").run()
     page.text_input(key="map-a-neural-epochs").set_value("1").run()
     assert f"{texts}about 72 s" in said(page).replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("columns", "k"),
+    [
+        ([["a"] * 48, ["b"] * 40], 10),
+        ([["a"] * 4 + ["b"] * 4 + ["c"] * 4], 3),  # ten of eleven would always outvote three
+        ([["a"] * 4 + ["b"] * 4, ["x"] * 20 + ["y"] * 20], 3),
+        ([list("abcd")], 1),
+        ([[""] * 5], 10),
+    ],
+)
+def test_no_more_neighbours_vote_than_a_label_has_texts(columns, k: int) -> None:
+    assert _voters([np.array(column) for column in columns]) == k

@@ -89,11 +89,21 @@ def test_the_point_of_words(three: RunRecord) -> None:
         "text 1."
     )
     report = three.reports[0]
-    of_one_word = np.where(report.text.words == 1, 0.5, -0.1)
+    of_one_word = np.where(report.text.words == 1, 0.5, -0.01)
     three.reports[0] = replace(report, shares=of_one_word)
     assert words_point(three, 0) == "“sat” (50%) has the largest share of the embedding of text 1."
     three.reports[0] = replace(report, shares=None)
     assert words_point(three, 0) == ""
+
+
+def test_shares_that_cancel_are_not_said_as_parts_of_a_whole(three: RunRecord) -> None:
+    report = three.reports[0]
+    shares = np.where(report.text.words % 2, 1.5, -1.2)
+    three.reports[0] = replace(report, shares=shares)
+    said = words_point(three, 0)
+    assert said.startswith("The words of text 1 pull its embedding in opposite directions: “")
+    assert said.endswith(" pushed most, and others pulled back.")
+    assert "wrote" not in run_point(three, 0)
 
 
 def test_shares_that_are_not_known_are_not_said(three: RunRecord) -> None:

@@ -109,8 +109,8 @@ def test_without_labels_rankings_are_compared() -> None:
     vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
     first = similarity("mean", "abcd", vectors)
     again, other = similarity("cls", "abcd", vectors * 3), similarity("sep", "abcd", vectors[::-1])
-    assert kept_together([first, again]).startswith(
-        "mean and cls agree: their rankings of 6 pairs have a correlation of 1.00. They differ"
+    assert kept_together([first, again]) == (
+        "mean and cls agree: their rankings of 6 pairs have a correlation of 1.00."
     )
     assert "mean and sep see different things: " in agreement(first, other)
 

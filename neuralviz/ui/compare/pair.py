@@ -83,7 +83,7 @@ def show_how_neural(specs: Sequence[EmbedderSpec], comparison: Comparison) -> No
             runs = SessionRuns(f"compare-pair-{place}")
             both = vectors[a].tobytes(), vectors[b].tobytes()
             run = runs.start(FollowPair(spec, (texts[a], texts[b]), both))
-            st.subheader(plain(f"Why {embedded.method} finds them so similar"), anchor=False)
+            st.subheader(plain(f"How {embedded.method} sees these two texts"), anchor=False)
             run_panel(
                 runs,
                 run,

@@ -18,9 +18,10 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
 
@@ -39,13 +40,23 @@ def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     names = [plain(one.label) for one in methods]
     labels = dict(list(corpus.categories.items())[:IN_SENTENCE])
     if labels:
-        hits = {plain(n): [one.hits(n, v, K) for one in methods] for n, v in labels.items()}
+        k = _voters(labels.values())
+        hits = {plain(n): [one.hits(n, v, k) for one in methods] for n, v in labels.items()}
         first = methods[0]
-        baselines = {plain(n): first.accuracy(n, v, K).baseline for n, v in labels.items()}
-        return neighbours_point(names, hits, baselines, K)
+        baselines = {plain(n): first.accuracy(n, v, k).baseline for n, v in labels.items()}
+        return neighbours_point(names, hits, baselines, k)
     if len(methods) > 1:
         return agreement_point(names, float(common_share(maps).mean()), K)
     return themes_of(maps[0])
+
+
+def _voters(columns: Iterable[np.ndarray]) -> int:
+    """Neighbours that vote: ten, or as many as a label in the middle has other texts.
+
+    Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
+    """
+    sizes = [np.unique(column[column != ""], return_counts=True)[1] for column in columns]
+    return max(1, min(K, *(int(np.median(of)) - 1 for of in sizes if len(of)), K))
 
 
 def themes_of(shown: OpenMap) -> str:
@@ -68,17 +79,18 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     shown = _different(maps)
     methods = [*shown, *other_maps(corpus.corpus, shown)]
     labels = method_labels([one.spec for one in methods])
+    k = _voters(corpus.categories[name] for name in names)
     found = {
-        name: [one.accuracy(name, corpus.categories[name], K) for one in methods] for name in names
+        name: [one.accuracy(name, corpus.categories[name], k) for one in methods] for name in names
     }
     bars = {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names}
     baselines = {name: found[name][0].baseline for name in names}
     guessed = " and ".join(f"{baselines[name]:.0%} for {plain(name)}" for name in names)
-    title = f"{K}-NN accuracy"
+    title = f"{k}-NN accuracy"
     with slide("accuracy"):
         show_point(
-            f"How often a text's {K} neighbours point to its own label. Always saying the most "
-            f"frequent label would reach {guessed}.",
+            f"How often a text's {many(k, 'nearest neighbour')} point to its own label. Always "
+            f"saying the most frequent label would reach {guessed}.",
             key="accuracy",
         )
         show_figure(
@@ -109,7 +121,8 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
             ),
         )
         st.caption(
-            f"Share of texts whose label is the most frequent one among their {K} neighbours "
-            "(the text itself does not vote), with 95% intervals; higher is better. All methods "
-            "with a map of this corpus are shown, those of the maps above first."
+            "Share of texts whose label is the most frequent one among their "
+            f"{many(k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
+            "higher is better. All methods with a map of this corpus are shown, those of the maps "
+            "above first."
         )

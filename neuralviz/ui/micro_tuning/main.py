@@ -42,11 +42,9 @@ EXAMPLES = {
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
     ],
     "From the corpus": [
-        "The 7.52 train has not left the station at 7.52 once this year. Kindly call it something "
-        "else!",
-        "Does the front half or the rear half of this train go to the coast?",
-        "You have charged me thirty pounds for a letter informing me that I am four pounds "
-        "overdrawn!",
+        "What on earth is the difference between a simmer and a gentle boil?",
+        "Why does the cash machine charge me for the privilege of my own money?",
+        "Interest rates hold steady as markets hold breath",
     ],
     "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
     "A short story": [

@@ -104,7 +104,9 @@ def choose_runs() -> list[Shown]:
 
 def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
     a, b = earlier.result, run.result
-    return (a.model_id, a.texts) == (b.model_id, b.texts)
+    return (a.model_id, a.texts) == (b.model_id, b.texts) and (
+        a.settings != b.settings or earlier.status != "done"
+    )
 
 
 def show_run(shown: Shown, text: int) -> None:
