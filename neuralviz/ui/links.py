@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 
 from neuralviz.store.results import is_of_corpus
@@ -9,6 +11,7 @@ from neuralviz.ui.views import View, load_view, save_view
 
 COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
 GIVEN = ("Paste", "Upload")  # sources of what a user gives
+LATE_SECONDS = 2.0  # a click that was on its way when the address changed comes with the old one
 
 
 def put_in_address(key: str, view: View, *, over: bool = False) -> None:
@@ -31,6 +34,9 @@ def put_in_address(key: str, view: View, *, over: bool = False) -> None:
                 "The texts could not be saved on this machine, so the link does not include them."
             )
             return
+    before = st.query_params.get("view")
+    if before != view_id:
+        st.session_state[f"{key}-replaced"] = (before, time.monotonic())
     st.session_state[f"{key}-own-view"] = (view, view_id)
     st.session_state[f"{key}-view"] = view_id
     st.query_params["view"] = view_id
@@ -48,6 +54,10 @@ def open_view(key: str) -> View | None:
             st.query_params.pop("view", None)
         elif shown:
             st.query_params["view"] = shown
+        return None
+    replaced, when = st.session_state.get(f"{key}-replaced", (None, 0.0))
+    if shown and asked == replaced and time.monotonic() - when < LATE_SECONDS:
+        st.query_params["view"] = shown  # else a double click would bring the texts before back
         return None
     st.session_state[f"{key}-view"] = asked
     view = load_view(asked)

@@ -106,7 +106,7 @@ def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> No
             page.get_by_role("button", name=label).click()
         files[waiting.value.suggested_filename] = waiting.value
     assert set(files) == {"report.html", "results.csv", "results.json"}
-    table = Path(files["results.csv"].path()).read_text("utf-8").splitlines()
+    table = Path(files["results.csv"].path()).read_text("utf-8-sig").splitlines()
     assert table[0].startswith("data,method,model,precision,measure,value")
     assert {line.split(",")[1] for line in table[1:]} == {"mean", "cls"}
 

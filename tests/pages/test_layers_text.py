@@ -213,11 +213,11 @@ def test_a_result_of_another_text_fades_until_it_is_tuned_on():
     assert "another text" not in captions(page)
     page.text_area[0].set_value("Another text.").run()
     assert "Press **Tune** to update it" in captions(page)
-    assert ".st-key-result-layers-marks { opacity: 0.4 }" in html(page)
+    assert ".st-key-result-layers-marks { --result-opacity: 0.4 }" in html(page)
     button(page, "Tune").click().run()
     page = until_over(page)
     assert "Press **Tune**" not in captions(page)
-    assert ".st-key-result-layers-marks { opacity: 1 }" in html(page)
+    assert ".st-key-result-layers-marks { --result-opacity: 1 }" in html(page)
 
 
 def test_the_point_is_of_the_epoch_and_the_measure_that_are_chosen():

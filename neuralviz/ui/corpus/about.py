@@ -34,4 +34,6 @@ def projection_in_words(shown: OpenMap) -> str:
     """``UMAP, dimensions 2, neighbours 15 …``."""
     relevant = dict(shown.kept.settings.relevant())
     reducer = REDUCERS[str(relevant.pop("reducer"))]
+    if "n_neighbors" in relevant:  # as many as there were, where more are asked for
+        relevant["n_neighbors"] = shown.kept.settings.possible_neighbors(shown.corpus.n_texts)
     return ", ".join([reducer, *(f"{_IN_WORDS.get(k, k)} {v}" for k, v in relevant.items())])

@@ -16,7 +16,7 @@ from neuralviz.maps.settings import REDUCERS
 from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figure
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.theme import shorten
-from neuralviz.store.writing import table_bytes
+from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.compare.settings import needs_asking
 from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_of, colours_of
@@ -267,7 +267,9 @@ def _show_map(
 
     def points(ending: str, vectors: bool) -> bytes:
         embedder = shown.embedder if vectors else None
-        return table_bytes(ending, corpus_table(corpus.store, corpus.corpus, embedder, shown.kept))
+        table = corpus_table(corpus.store, corpus.corpus, embedder, shown.kept)
+        mark = BYTE_ORDER_MARK.encode() if ending == ".csv" else b""  # for spreadsheets
+        return mark + table_bytes(ending, table)
 
     def numbers() -> pd.DataFrame:
         return corpus_table(corpus.store, corpus.corpus, None, shown.kept).to_pandas()

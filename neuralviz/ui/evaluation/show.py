@@ -19,6 +19,7 @@ from neuralviz.plots.results import lead_of_best, yardstick_figure
 from neuralviz.plots.standalone import About
 from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.store.results import corpus_view
+from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.evaluation.data import KEY
 from neuralviz.ui.evaluation.views import (
@@ -227,7 +228,7 @@ def _downloads(results: Results) -> None:
             key="evaluation-report", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
-            "Results (CSV)", results.csv, "results.csv", "text/csv",
+            "Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), "results.csv", "text/csv",
             key="evaluation-csv", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
