@@ -23,11 +23,9 @@ PURPLE = "#CC79A7"
 ORANGE = "#E69F00"
 SKY = "#56B4E9"
 YELLOW = "#F0E442"
-BLACK = "#000000"
 _METHOD_COLOURS = {"sbert-wk": GREEN, "sentence-transformer": SKY, "tf-idf": ORANGE}
 _METHOD_COLOURS |= {"gradient": "#B3A100", "file": "#5B7F95"}  # file: imported vectors
 _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
-OKABE_ITO = (VERMILLION, BLUE, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK)
 
 # What is no method has colours that no method has; all are seen on light and on dark pages.
 LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#5F7F95", "#C2607A", "#8B6F5C", "#6E8B3D")

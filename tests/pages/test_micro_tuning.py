@@ -608,14 +608,19 @@ def test_a_fifth_run_at_once_is_refused(page: AppTest) -> None:
     assert all(run.wait(60) for run in runs)
 
 
-def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
-    page.number_input(key="epochs").set_value(1000).run()
-    next(button for button in page.button if button.label == "Tune").click().run()
+def stopped_and_run_again(page: AppTest):
+    """Tune, stop, and press *Run again*; the run that was stopped."""
+    press(page, "Tune")
     first = last_run(page)
     first.stop()
     assert first.wait(60)
-    page.run()
-    next(button for button in page.button if button.label == "Run again").click().run()
+    press(page.run(), "Run again")
+    return first
+
+
+def test_a_stopped_run_can_be_started_again(page: AppTest) -> None:
+    page.number_input(key="epochs").set_value(1000).run()
+    first = stopped_and_run_again(page)
     assert not page.exception
     second = last_run(page)
     assert (first.status, second.number, second.task) == ("stopped", 2, first.task)
@@ -628,12 +633,7 @@ def test_what_is_run_again_takes_the_place_of_what_was_kept(page: AppTest) -> No
     page.segmented_control(key="micro-tuning-source").set_value("Paste").run()
     page.text_area(key="micro-tuning-pasted").set_value("A cat sat.").run()
     page.number_input(key="epochs").set_value(1000).run()
-    next(button for button in page.button if button.label == "Tune").click().run()
-    first = last_run(page)
-    first.stop()
-    assert first.wait(60)
-    page.run()
-    next(button for button in page.button if button.label == "Run again").click().run()
+    stopped_and_run_again(page)
     second = last_run(page)
     wait_until(lambda: second.result.epochs_done(0))
     second.stop()
