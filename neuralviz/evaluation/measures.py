@@ -28,7 +28,7 @@ from neuralviz.evaluation.data import (
     distinct,
 )
 from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, knn_right, outvoted
+from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right, outvoted
 from neuralviz.evaluation.paraphrases import quality_maps
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
 from neuralviz.evaluation.sampling import (

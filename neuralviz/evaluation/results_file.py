@@ -21,7 +21,7 @@ from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData,
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import Row
 from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.neighbourhoods import KnnAccuracy, Outvoted
+from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results

@@ -17,7 +17,7 @@ from neuralviz.evaluation.maps_in_words import (
     landing_point,
     neighbours_point,
 )
-from neuralviz.evaluation.neighbourhoods import (
+from neuralviz.maps.neighbourhoods import (
     common_neighbours,
     knn_accuracy,
     label_agreement,

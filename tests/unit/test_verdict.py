@@ -16,7 +16,7 @@ from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.neighbourhoods import KnnAccuracy
+from neuralviz.maps.neighbourhoods import KnnAccuracy
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import Lead, leads, other_winner, verdict, written_lead

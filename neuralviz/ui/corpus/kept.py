@@ -15,7 +15,7 @@ from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, knn_right
+from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import neighbours_of_points
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.evaluation.neighbourhoods import KnnAccuracy
+    from neuralviz.maps.neighbourhoods import KnnAccuracy
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap

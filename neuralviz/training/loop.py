@@ -1,0 +1,280 @@
+"""The contrastive loop: a step a batch, told as a stream of events (crops paper, section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Unpack
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from neuralviz.errors import never
+from neuralviz.training.best import Best, has_diverged
+from neuralviz.training.checkpoints import Checkpoints, identity
+from neuralviz.training.learner import Learner, make_learner, seeded
+from neuralviz.training.pairs import PairSource
+from neuralviz.training.settings import TrainingSettings, with_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models import TextModel
+    from neuralviz.training.pairs import Pair
+    from neuralviz.training.settings import TrainingOptions
+    from neuralviz.training.snapshots import Snapshot, Watch
+
+WARM_UP = 0.1  # of an epoch's steps
+CHECKPOINT_STEPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training leaves behind.
+
+    Attributes:
+        learner: with the trained weights.
+        settings: how.
+        step, steps: steps that were made, and those that were asked for.
+        loss: [step] of all steps made.
+        diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
+            rate was too high. The weights are then the best that there were.
+    """
+
+    learner: Learner
+    settings: TrainingSettings
+    step: int
+    steps: int
+    loss: np.ndarray
+    diverged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStarted:
+    """Before the first step, or where a training goes on.
+
+    Attributes:
+        step, steps: steps made before, and how many there are in all.
+        loss: [step] of those made before.
+        n_pairs: texts that a pair is made of in every epoch.
+        skipped: what to know of all others, in words; empty where there are none.
+        snapshot: of the encoder; None unless asked for.
+    """
+
+    step: int
+    steps: int
+    loss: np.ndarray
+    n_pairs: int
+    skipped: str
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingStep:
+    """One step.
+
+    Attributes:
+        step, steps: this step and how many there are in all, counted from 1.
+        epoch, epochs: likewise.
+        loss: of the batch before the step, in nats; the logarithm of the batch size is guessing.
+        learning_rate: of the step.
+        alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
+        uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
+        snapshot: of the encoder after the step; None but every so many steps.
+    """
+
+    step: int
+    steps: int
+    epoch: int
+    epochs: int
+    loss: float
+    learning_rate: float
+    alignment: float
+    uniformity: float
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingEnded:
+    """After the last step, also where the training was stopped or had ended before.
+
+    Attributes:
+        result: what is left behind.
+        snapshot: of the encoder that is left behind; None unless asked for.
+    """
+
+    result: Trained
+    snapshot: Snapshot | None
+
+
+TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
+
+
+def train(
+    model: TextModel,
+    texts: Sequence[str],
+    settings: TrainingSettings | None = None,
+    *,
+    watch: Watch | None = None,
+    watch_every: int = 10,
+    folder: Path | None = None,
+    should_stop: ShouldStop = never,
+    **options: Unpack[TrainingOptions],
+) -> Iterator[TrainingEvent]:
+    """Train an encoder on pairs of the texts' chunks.
+
+    Args:
+        model: to begin with; it is copied, never changed.
+        texts: the corpus.
+        settings: by default the paper's: crops of two sentences, one epoch.
+        watch: takes snapshots of the encoder before the first step and at the end, and
+        watch_every: after so many steps.
+        folder: of checkpoints, every `CHECKPOINT_STEPS` steps and at the end. Where it has one of
+            the same model, texts and settings, the training goes on there, and ends with the same
+            weights, bit for bit on a CPU with the same number of threads.
+        should_stop: asked after every step, which is then the last.
+        options: what is to differ from the settings, such as ``pairs="dropout"``.
+
+    Yields:
+        An event at the start, one a step, and one at the end, which has the result.
+
+    Raises:
+        NeuralvizError: too few texts make pairs, the folder is of another training, or there is no
+            room for a checkpoint.
+        SettingsError: as of `make_learner`.
+    """
+    settings = with_options(settings or TrainingSettings(), **options)
+    source = PairSource(texts, settings.pairs, settings.seed)
+    learner = make_learner(model, settings)
+    trained = [one for one in learner.parameters() if one.requires_grad]
+    adam = torch.optim.Adam(trained, lr=settings.peak_rate)
+    best = Best(learner)
+    checkpoints = Checkpoints(folder, identity(model, texts, settings)) if folder else None
+    loss = checkpoints.restore(learner, adam, best) if checkpoints else []  # of every step
+    schedule = Schedule.of(settings, len(source))
+    yield TrainingStarted(
+        step=len(loss),
+        steps=schedule.steps,
+        loss=np.array(loss),
+        n_pairs=len(source),
+        skipped=source.skipped_in_words(),
+        snapshot=watch.look(learner, len(loss)) if watch else None,
+    )
+
+    for step, pairs in _steps(source, schedule, first=len(loss)):
+        for group in adam.param_groups:
+            group["lr"] = settings.peak_rate * schedule.factor(step)
+        anchors = _vectors(learner, [one.anchor for one in pairs], settings, step, side=0)
+        positives = _vectors(learner, [one.positive for one in pairs], settings, step, side=1)
+        of_batch = contrastive_loss(anchors, positives, settings.temperature)
+        adam.zero_grad()
+        of_batch.backward()
+        adam.step()
+
+        loss.append(of_batch.item())
+        best.look(learner, loss)
+        is_last = step + 1 == schedule.steps or not np.isfinite(loss[-1]) or should_stop()
+        if checkpoints and (is_last or (step + 1) % CHECKPOINT_STEPS == 0):
+            checkpoints.keep(learner, adam, best, loss)
+        is_watched = watch is not None and not is_last and (step + 1) % watch_every == 0
+        yield TrainingStep(
+            step=step + 1,
+            steps=schedule.steps,
+            epoch=step // schedule.per_epoch + 1,
+            epochs=-(-schedule.steps // schedule.per_epoch),
+            loss=loss[-1],
+            learning_rate=adam.param_groups[0]["lr"],
+            **_alignment_and_uniformity(anchors.detach(), positives.detach()),
+            snapshot=watch.look(learner, step + 1) if watch and is_watched else None,
+        )
+        if is_last:
+            break
+
+    if diverged := has_diverged(loss):
+        learner.load_state_dict(best.weights, strict=False)
+    yield TrainingEnded(
+        Trained(learner.eval(), settings, len(loss), schedule.steps, np.array(loss), diverged),
+        snapshot=watch.look(learner, len(loss)) if watch else None,
+    )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How many steps there are, and how the learning rate goes: up to its peak, then down to 0.
+
+    The warm-up takes a tenth of *one* epoch, as in the authors' program.
+
+    Attributes:
+        batch_size: pairs of a step; fewer than asked for where there are not so many.
+        per_epoch: steps of an epoch.
+        steps: of the training.
+    """
+
+    batch_size: int
+    per_epoch: int
+    steps: int
+
+    @classmethod
+    def of(cls, settings: TrainingSettings, n_pairs: int) -> Schedule:
+        """The schedule for a number of pairs an epoch."""
+        batch_size = min(settings.batch_size, n_pairs)
+        per_epoch = -(-(n_pairs - 1) // batch_size)  # a last pair that is alone is left out
+        steps = per_epoch * settings.n_epochs
+        return cls(batch_size, per_epoch, min(steps, settings.max_steps or steps))
+
+    def factor(self, step: int) -> float:
+        """0 … 1, of the learning rate at a step, counted from 0."""
+        warm_up = round(WARM_UP * min(self.per_epoch, self.steps))
+        if step < warm_up:
+            return step / warm_up
+        return (self.steps - step) / (self.steps - warm_up)
+
+
+def contrastive_loss(anchors: Tensor, positives: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: each anchor has to tell its positive from the others' (crops paper, Eq. 1).
+
+    Args:
+        anchors, positives: [pair, dim], of any length.
+        temperature: divides the cosines.
+
+    Returns:
+        Cross entropy in nats, mean over the pairs.
+    """
+    a = functional.normalize(anchors, dim=1)
+    p = functional.normalize(positives, dim=1)
+    scores = a @ p.T / temperature  # [anchor, positive]
+    return functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
+
+
+def _steps(source: PairSource, schedule: Schedule, first: int) -> Iterator[tuple[int, list[Pair]]]:
+    """The steps from ``first`` on, each with its pairs."""
+    epoch, place = divmod(first, schedule.per_epoch)
+    batches = source.batches(epoch, schedule.batch_size, place)
+    for step in range(first, schedule.steps):
+        if step == (epoch + 1) * schedule.per_epoch:
+            epoch += 1
+            batches = source.batches(epoch, schedule.batch_size)
+        yield step, next(batches)
+
+
+def _vectors(
+    learner: Learner, texts: Sequence[str], settings: TrainingSettings, step: int, side: int
+) -> Tensor:
+    """[text, dim] with masks and dropout that belong to a step and a side of its pairs."""
+    masked = settings.pairs.masked if settings.pairs.kind == "masking" else 0.0
+    draw = np.random.default_rng([settings.seed, step, side])
+    with seeded(settings.seed, step, side):
+        return learner.vectors(texts, masked=masked, draw=draw)
+
+
+def _alignment_and_uniformity(anchors: Tensor, positives: Tensor) -> dict[str, float]:
+    """Of a batch, [pair, dim] each (Wang & Isola 2020)."""
+    a, p = functional.normalize(anchors, dim=1), functional.normalize(positives, dim=1)
+    uniformity = torch.pdist(a).square().mul(-2).exp().mean().log()
+    return {
+        "alignment": float((a - p).square().sum(dim=1).mean()), "uniformity": float(uniformity)
+    }  # fmt: skip

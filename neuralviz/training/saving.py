@@ -1,0 +1,97 @@
+"""A trained encoder as a folder that sentence-transformers can load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetensors import SafetensorError
+
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.models.quiet import quiet_transformers
+from neuralviz.training.learner import TransformerLearner
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from neuralviz.models import TextModel
+    from neuralviz.training.loop import Trained
+
+ABOUT = "neuralviz.json"  # in the folder: how it was trained
+_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
+
+
+def check_can_be_saved(pooling: str) -> None:
+    """Refuse a pooling that sentence-transformers does not have, before anything is trained.
+
+    Raises:
+        NeuralvizError: it is the seventh token.
+    """
+    if pooling not in _POOLINGS:
+        raise NeuralvizError(
+            "The seventh token is there to compare with: sentence-transformers has no such "
+            "pooling, so the encoder cannot be saved. Use mean, cls or sep."
+        )
+
+
+def save_encoder(trained: Trained, model: TextModel, folder: Path) -> None:
+    """Write a SentenceTransformer folder, beside and moved into place.
+
+    Args:
+        trained: the training.
+        model: that it began with; its tokenizer goes with the encoder.
+        folder: that is made.
+
+    Raises:
+        NeuralvizError: there is such a folder, or as of `check_can_be_saved`.
+        StoreError: there is no room, or no right to write.
+    """
+    check_can_be_saved(trained.settings.pooling)
+    if folder.exists():
+        raise NeuralvizError(f"{folder} is there already. Choose another name.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise StoreError(f"Could not save the encoder: {error.strerror}.") from error
+    try:
+        with quiet_transformers():
+            _as_sentence_transformer(trained, model, beside / "parts").save(
+                str(beside / "whole"), create_model_card=False
+            )
+        about = {
+            "model": model.id,
+            "fingerprint": model.fingerprint,
+            "settings": asdict(trained.settings),
+            "step": trained.step,
+            "steps": trained.steps,
+        }
+        (beside / "whole" / ABOUT).write_text(json.dumps(about, indent=2), "utf-8")
+        (beside / "whole").rename(folder)
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"Could not save the encoder: {reason}.") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _as_sentence_transformer(
+    trained: Trained, model: TextModel, parts: Path
+) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    learner = trained.learner
+    if not isinstance(learner, TransformerLearner):
+        weights = learner.table.weight.detach().cpu()
+        table = modules.StaticEmbedding(model.encoder, embedding_weights=weights)
+        return SentenceTransformer(modules=[table], device="cpu")
+    learner.network.save_pretrained(parts)
+    model.tokenizer.save_pretrained(parts)
+    transformer = modules.Transformer(str(parts), max_seq_length=learner.window)
+    pooling = modules.Pooling(model.d_model, _POOLINGS[learner.pooling])
+    return SentenceTransformer(modules=[transformer, pooling], device="cpu")

@@ -1,0 +1,86 @@
+"""How good an encoder is while it is trained: what the nearest texts say, at every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import never
+from neuralviz.maps.neighbourhoods import K, knn_accuracy
+from neuralviz.maps.neighbours import find_neighbours
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
+    from neuralviz.training.learner import Learner
+
+MOST_TEXTS = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An encoder after some steps.
+
+    Attributes:
+        step: how many; 0 is before.
+        accuracy: [layer] 0 … 1 share of the labelled texts whose 10 nearest vote for their label;
+            None without labels. Layer 0 is the embedding output.
+        vectors: [text, dim] float32 of the last layer, of the texts that are watched.
+    """
+
+    step: int
+    accuracy: np.ndarray | None
+    vectors: np.ndarray
+
+
+class Watch:
+    """Takes snapshots on the same texts every time.
+
+    Args:
+        texts: the corpus.
+        labels: one a text, ``""`` for none; None where there are none at all.
+        n_texts: texts that are watched, drawn from those with a label where there are labels; all,
+            where there are no more.
+        k: neighbours that vote.
+        seed: of the draw.
+
+    Attributes:
+        watched: [watched text] numbers of the texts, ascending.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str] | None = None,
+        *,
+        n_texts: int = MOST_TEXTS,
+        k: int = K,
+        seed: int = 42,
+    ) -> None:
+        candidates = np.arange(len(texts))
+        if labels is not None:
+            candidates = np.flatnonzero([bool(label) for label in labels])
+        if len(candidates) > n_texts:
+            candidates = np.random.default_rng(seed).choice(candidates, n_texts, replace=False)
+        self.watched = np.sort(candidates)
+        self._texts = [texts[i] for i in self.watched]
+        self._labels = None if labels is None else [labels[i] for i in self.watched]
+        self._k = k
+
+    def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:
+        """The snapshot of an encoder.
+
+        Raises:
+            Stopped: ``should_stop`` said so.
+        """
+        layers = learner.of_layers(self._texts, should_stop)
+        accuracy = None
+        if self._labels is not None and len(set(self._labels)) > 1:
+            accuracy = np.array([self._accuracy(vectors, should_stop) for vectors in layers])
+        return Snapshot(step, accuracy, layers[-1])
+
+    def _accuracy(self, vectors: np.ndarray, should_stop: ShouldStop) -> float:
+        neighbours = find_neighbours(vectors, self._k, should_stop=should_stop)
+        return knn_accuracy(neighbours, self._labels or (), self._k).accuracy
