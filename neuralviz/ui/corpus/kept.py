@@ -15,9 +15,9 @@ from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.models.shared import LOADERS, NotHeldError, held_model
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.maps.neighbourhoods import KnnAccuracy
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbourhoods import KnnAccuracy
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.plots.point_colours import PointColour
     from neuralviz.store.corpora import Corpus

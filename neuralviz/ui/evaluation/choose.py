@@ -21,8 +21,8 @@ from neuralviz.evaluation.experiments import (
     spec_rows,
 )
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.maps.neighbourhoods import K
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.maps.neighbourhoods import K
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
