@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.training.snapshots import Snapshot, Watch
 
 WARM_UP = 0.1  # of an epoch's steps
-CHECKPOINT_STEPS = 50
+CHECKPOINT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,7 @@ def train(
     settings: TrainingSettings | None = None,
     *,
     watch: Watch | None = None,
-    watch_every: int = 10,
+    watch_every: int | None = 10,
     folder: Path | None = None,
     should_stop: ShouldStop = never,
     **options: Unpack[TrainingOptions],
@@ -132,8 +133,8 @@ def train(
         texts: the corpus.
         settings: by default the paper's: crops of two sentences, one epoch.
         watch: takes snapshots of the encoder before the first step and at the end, and
-        watch_every: after so many steps.
-        folder: of checkpoints, every `CHECKPOINT_STEPS` steps and at the end. Where it has one of
+        watch_every: after so many steps; None for no others.
+        folder: of checkpoints, every minute and at the end. Where it has one of
             the same model, texts and settings, the training goes on there, and ends with the same
             weights, bit for bit on a CPU with the same number of threads.
         should_stop: asked after every step, which is then the last.
@@ -165,6 +166,7 @@ def train(
         snapshot=watch.look(learner, len(loss)) if watch else None,
     )
 
+    kept_at = time.monotonic()
     for step, pairs in _steps(source, schedule, first=len(loss)):
         for group in adam.param_groups:
             group["lr"] = settings.peak_rate * schedule.factor(step)
@@ -178,9 +180,10 @@ def train(
         loss.append(of_batch.item())
         best.look(learner, loss)
         is_last = step + 1 == schedule.steps or not np.isfinite(loss[-1]) or should_stop()
-        if checkpoints and (is_last or (step + 1) % CHECKPOINT_STEPS == 0):
+        if checkpoints and (is_last or time.monotonic() > kept_at + CHECKPOINT_SECONDS):
             checkpoints.keep(learner, adam, best, loss)
-        is_watched = watch is not None and not is_last and (step + 1) % watch_every == 0
+            kept_at = time.monotonic()
+        is_watched = watch_every is not None and not is_last and (step + 1) % watch_every == 0
         yield TrainingStep(
             step=step + 1,
             steps=schedule.steps,

@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.trained import ABOUT
 from neuralviz.training.learner import TransformerLearner
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.loop import Trained
 
-ABOUT = "neuralviz.json"  # in the folder: how it was trained
 _POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from neuralviz.errors import ModelError, NeuralvizError, SettingsError, StoreError
 from neuralviz.models import LanguageModel
+from neuralviz.models.trained import ABOUT
 from neuralviz.training.learner import Learner, TransformerLearner, make_learner, pooled, seeded
 from neuralviz.training.loop import (
     Schedule,
@@ -25,7 +26,7 @@ from neuralviz.training.loop import (
     contrastive_loss,
     train,
 )
-from neuralviz.training.saving import ABOUT, save_encoder
+from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Watch
 from tests.support.models import SENTENCES
