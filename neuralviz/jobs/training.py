@@ -1,0 +1,122 @@
+"""Training that somebody watches: one or two ways to make pairs, beside each other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import Stopped
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import Progress
+from neuralviz.models.shared import shared_text_model
+from neuralviz.paths import home
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.record import FORMAT, Lesson, lessons_bytes, read_lessons
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models.shared import ModelRef
+    from neuralviz.training.loop import TrainingEvent
+    from neuralviz.training.settings import TrainingSettings
+
+LessonEvent = tuple[int, "TrainingEvent"]
+"""Number of the lesson, and what has happened in it."""
+
+
+@dataclass(frozen=True)
+class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
+    """Train one or two encoders on a corpus, a step of each in turn.
+
+    Attributes:
+        model: to begin with.
+        corpus: id of a saved corpus.
+        label: column of labels; empty for none.
+        settings: of each.
+        n_watched: texts that snapshots are taken of.
+        watch_every: steps between two snapshots.
+    """
+
+    model: ModelRef
+    corpus: str
+    labels: str
+    settings: tuple[TrainingSettings, ...]
+    n_watched: int
+    watch_every: int
+
+    @property
+    def label(self) -> str:
+        return "Training"
+
+    def start(self) -> tuple[Lesson, ...]:
+        return tuple(Lesson(one) for one in self.settings)
+
+    def events(self, should_stop: ShouldStop) -> Generator[LessonEvent, None, None]:
+        from neuralviz.training.loop import train
+        from neuralviz.training.snapshots import Watch
+
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus)
+        texts = store.texts(corpus)
+        labels = None
+        if self.labels:
+            labels = [str(one).strip() for one in store.labels(corpus, self.labels)]
+        model = shared_text_model(self.model.id)
+        runs = {
+            number: train(
+                model,
+                texts,
+                settings,
+                watch=Watch(texts, labels, n_texts=self.n_watched),
+                watch_every=self.watch_every,
+                folder=self.folder(number),
+                should_stop=should_stop,
+            )
+            for number, settings in enumerate(self.settings)
+        }
+        while runs:
+            for number, run in list(runs.items()):
+                event = next(run, None)
+                if event is None:
+                    del runs[number]
+                else:
+                    yield number, event
+        if should_stop():
+            raise Stopped
+
+    def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
+        return tuple(
+            lesson.having([event for of, event in events if of == number])
+            for number, lesson in enumerate(result)
+        )
+
+    def progress(self, result: tuple[Lesson, ...]) -> Progress:
+        done, steps = sum(one.step for one in result), sum(one.steps for one in result)
+        if not steps:
+            return Progress(doing="Reading the corpus …")
+        return Progress(done, steps, "steps", f"Step {result[0].step:,} of {result[0].steps:,}")
+
+    def folder(self, number: int) -> Path:
+        """Of the checkpoints of one of the encoders, with its weights."""
+        decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
+        return home() / "trainings" / hashlib.sha256(decides.encode()).hexdigest()[:16]
+
+    def cache_key(self) -> str:
+        return json.dumps([FORMAT, asdict(self)])
+
+    def pack(self, result: tuple[Lesson, ...]) -> bytes:
+        return lessons_bytes(result)
+
+    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
+        lessons = read_lessons(content)
+        if tuple(one.settings for one in lessons) != self.settings:
+            raise ValueError("This is another training.")
+        return lessons
+
+    def n_bytes(self, result: tuple[Lesson, ...]) -> int:
+        return sum(one.vectors.nbytes // 2 for lesson in result for one in lesson.snapshots)
