@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import Stopped
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
+from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
@@ -20,12 +21,26 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
+    import numpy as np
+
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
     from neuralviz.training.loop import TrainingEvent
     from neuralviz.training.settings import TrainingSettings
 
-LessonEvent = tuple[int, "TrainingEvent"]
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """The maps of all snapshots of a lesson.
+
+    Attributes:
+        maps: [snapshot, text, 2] in one frame.
+    """
+
+    maps: np.ndarray
+
+
+LessonEvent = tuple[int, "TrainingEvent | Mapped"]
 """Number of the lesson, and what has happened in it."""
 
 
@@ -57,6 +72,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return tuple(Lesson(one) for one in self.settings)
 
     def events(self, should_stop: ShouldStop) -> Generator[LessonEvent, None, None]:
+        from neuralviz.maps.frames import one_frame
         from neuralviz.training.loop import train
         from neuralviz.training.snapshots import Watch
 
@@ -79,27 +95,39 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             )
             for number, settings in enumerate(self.settings)
         }
+        seen: dict[int, list[np.ndarray]] = {number: [] for number in runs}
         while runs:
             for number, run in list(runs.items()):
                 event = next(run, None)
                 if event is None:
                     del runs[number]
                 else:
+                    if event.snapshot is not None:
+                        seen[number].append(event.snapshot.vectors)
                     yield number, event
         if should_stop():
             raise Stopped
+        for number, vectors in seen.items():
+            if len(set(map(bytes, vectors[0]))) >= FEWEST_TEXTS:
+                yield number, Mapped(one_frame(vectors, should_stop=should_stop))
 
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
-        return tuple(
-            lesson.having([event for of, event in events if of == number])
-            for number, lesson in enumerate(result)
-        )
+        grown = []
+        for number, lesson in enumerate(result):
+            mine = [event for of, event in events if of == number]
+            lesson = lesson.having([event for event in mine if not isinstance(event, Mapped)])
+            maps = [event.maps for event in mine if isinstance(event, Mapped)]
+            grown.append(replace(lesson, maps=maps[-1]) if maps else lesson)
+        return tuple(grown)
 
     def progress(self, result: tuple[Lesson, ...]) -> Progress:
         done, steps = sum(one.step for one in result), sum(one.steps for one in result)
         if not steps:
             return Progress(doing="Reading the corpus …")
-        return Progress(done, steps, "steps", f"Step {result[0].step:,} of {result[0].steps:,}")
+        doing = f"Step {result[0].step:,} of {result[0].steps:,}"
+        if all(one.is_over for one in result):
+            doing = "Drawing the maps …"
+        return Progress(done, steps, doing=doing)
 
     def folder(self, number: int) -> Path:
         """Of the checkpoints of one of the encoders, with its weights."""

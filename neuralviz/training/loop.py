@@ -63,7 +63,7 @@ class TrainingStarted:
         loss: [step] of those made before.
         n_pairs: texts that a pair is made of in every epoch.
         skipped: what to know of all others, in words; empty where there are none.
-        snapshot: of the encoder; None unless asked for.
+        snapshot: of the encoder before any step; None unless asked for.
     """
 
     step: int
@@ -154,6 +154,7 @@ def train(
     trained = [one for one in learner.parameters() if one.requires_grad]
     adam = torch.optim.Adam(trained, lr=settings.peak_rate)
     best = Best(learner)
+    before = watch.look(learner, 0) if watch else None
     checkpoints = Checkpoints(folder, identity(model, texts, settings)) if folder else None
     loss = checkpoints.restore(learner, adam, best) if checkpoints else []  # of every step
     schedule = Schedule.of(settings, len(source))
@@ -163,7 +164,7 @@ def train(
         loss=np.array(loss),
         n_pairs=len(source),
         skipped=source.skipped_in_words(),
-        snapshot=watch.look(learner, len(loss)) if watch else None,
+        snapshot=before,
     )
 
     kept_at = time.monotonic()

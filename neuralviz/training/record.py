@@ -38,6 +38,7 @@ class Lesson:
         snapshots: in the order of their steps.
         diverged: whether the loss did.
         is_over: whether the last step was made, or the training stopped.
+        maps: [snapshot, text, 2] in one frame; None before the end.
     """
 
     settings: TrainingSettings
@@ -52,6 +53,7 @@ class Lesson:
     snapshots: tuple[Snapshot, ...] = ()
     diverged: bool = False
     is_over: bool = False
+    maps: np.ndarray | None = None
 
     @property
     def step(self) -> int:
@@ -107,8 +109,11 @@ def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
         arrays |= {f"{place}_{name}": getattr(lesson, name) for name in _CURVES}
         for number, snapshot in enumerate(lesson.snapshots):
             arrays[f"{place}_{number}_vectors"] = snapshot.vectors.astype(np.float16)
-            if snapshot.accuracy is not None:
+            if snapshot.accuracy is not None and snapshot.right is not None:
                 arrays[f"{place}_{number}_accuracy"] = snapshot.accuracy
+                arrays[f"{place}_{number}_right"] = snapshot.right
+        if lesson.maps is not None:
+            arrays[f"{place}_maps"] = lesson.maps
     return npz_bytes({"format": FORMAT, "lessons": about}, arrays)
 
 
@@ -134,10 +139,14 @@ def _lesson(about: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarra
         Snapshot(
             int(step),
             arrays.get(f"{place}_{number}_accuracy"),
+            arrays.get(f"{place}_{number}_right"),
             arrays[f"{place}_{number}_vectors"].astype(np.float32),
         )
         for number, step in enumerate(about["snapshots"])
     )
     values: dict[str, Any] = {name: about[name] for name in _PLAIN}
     values |= {name: arrays[f"{place}_{name}"] for name in _CURVES}
-    return Lesson(TrainingSettings(pairs=pairs, **settings), snapshots=snapshots, **values)
+    maps = arrays.get(f"{place}_maps")
+    return Lesson(
+        TrainingSettings(pairs=pairs, **settings), snapshots=snapshots, maps=maps, **values
+    )

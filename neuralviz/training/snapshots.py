@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import never
-from neuralviz.maps.neighbourhoods import K, knn_accuracy
+from neuralviz.maps.neighbourhoods import K, knn_right
 from neuralviz.maps.neighbours import find_neighbours
 
 if TYPE_CHECKING:
@@ -27,11 +27,14 @@ class Snapshot:
         step: how many; 0 is before.
         accuracy: [layer] 0 … 1 share of the labelled texts whose 10 nearest vote for their label;
             None without labels. Layer 0 is the embedding output.
+        right: [labelled text] whether its neighbours vote for its label at the last layer; None
+            without labels.
         vectors: [text, dim] float32 of the last layer, of the texts that are watched.
     """
 
     step: int
     accuracy: np.ndarray | None
+    right: np.ndarray | None
     vectors: np.ndarray
 
 
@@ -76,11 +79,12 @@ class Watch:
             Stopped: ``should_stop`` said so.
         """
         layers = learner.of_layers(self._texts, should_stop)
-        accuracy = None
+        accuracy = right = None
         if self._labels is not None and len(set(self._labels)) > 1:
-            accuracy = np.array([self._accuracy(vectors, should_stop) for vectors in layers])
-        return Snapshot(step, accuracy, layers[-1])
+            right_at = [self._right(vectors, should_stop) for vectors in layers]
+            accuracy, right = np.array([one.mean() for one in right_at]), right_at[-1]
+        return Snapshot(step, accuracy, right, layers[-1])
 
-    def _accuracy(self, vectors: np.ndarray, should_stop: ShouldStop) -> float:
+    def _right(self, vectors: np.ndarray, should_stop: ShouldStop) -> np.ndarray:
         neighbours = find_neighbours(vectors, self._k, should_stop=should_stop)
-        return knn_accuracy(neighbours, self._labels or (), self._k).accuracy
+        return knn_right(neighbours, self._labels or (), self._k)

@@ -56,7 +56,9 @@ def test_a_training_that_goes_on_knows_the_loss_before(tiny: LanguageModel, tmp_
 
 def test_lessons_come_back_from_a_file_as_they_were(events: list) -> None:
     lesson = Lesson(FEW).having(events)
-    unlabelled = replace(lesson, snapshots=(replace(lesson.snapshots[0], accuracy=None),))
+    unlabelled = replace(
+        lesson, snapshots=(replace(lesson.snapshots[0], accuracy=None, right=None),)
+    )
     back = read_lessons(lessons_bytes([lesson, unlabelled, Lesson(FEW)]))
     assert same(back[0], lesson)
     assert back[0].settings == FEW
@@ -87,6 +89,8 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     assert [lesson.step for lesson in ended] == [6, 6]
     assert [lesson.first for lesson in ended] == [3, 2]
     assert task.progress(ended).share == 1
+    assert [one.maps.shape for one in ended if one.maps is not None] == [(2, 10, 2), (3, 10, 2)]
+    assert [[one.step for one in lesson.snapshots] for lesson in ended] == [[0, 6], [0, 3, 6]]
     assert task.progress(task.start()).total == 0
     back = task.unpack(task.pack(ended))
     assert all(map(same, back, ended))
