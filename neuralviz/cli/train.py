@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import neuralviz.models
+from neuralviz import training
 from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
 from neuralviz.cli.kept import CorpusArgument, find_corpus
 from neuralviz.cli.vectors import progress_bars
@@ -18,8 +19,7 @@ from neuralviz.models.names import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.loop import TrainingEnded, TrainingStarted, TrainingStep, train
-from neuralviz.training.saving import check_can_be_saved, save_encoder
+from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.settings import TrainingSettings, with_options
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from neuralviz.store.corpora import Corpus
-    from neuralviz.training.loop import TrainingEvent
+    from neuralviz.training.events import TrainingEvent
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
 
@@ -128,7 +128,7 @@ def _train(
     as_json: bool,
 ) -> None:
     name = check_free_name(output)
-    check_can_be_saved(settings.pooling)
+    training.check_can_be_saved(settings.pooling)
     store = CorpusStore()
     found = find_corpus(store, corpus)
     texts = store.texts(found)
@@ -137,7 +137,7 @@ def _train(
         model = neuralviz.models.load_text_model(model_id)
     checkpoints = home() / "trainings" / name
     with stop_on_interrupt() as should_stop, status_of_training(as_json) as show:
-        events = train(
+        events = training.train(
             model,
             texts,
             settings,
@@ -157,7 +157,7 @@ def _train(
             "again to resume."
         )
         raise typer.Exit(INTERRUPTED)
-    save_encoder(result, model, encoders_folder() / name)
+    training.save_encoder(result, model, encoders_folder() / name)
     shutil.rmtree(checkpoints, ignore_errors=True)
     if result.diverged:
         say("The loss diverged: the learning rate was too high. Saved the best weights of the run.")

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from neuralviz import training
 from neuralviz.errors import Stopped
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
+from neuralviz.maps.frames import one_frame
 from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.models.shared import shared_text_model
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.record import FORMAT, Lesson, lessons_bytes, read_lessons
+from neuralviz.training.snapshots import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models.shared import ModelRef
-    from neuralviz.training.loop import TrainingEvent
+    from neuralviz.training.events import TrainingEvent
     from neuralviz.training.settings import TrainingSettings
 
 
@@ -72,10 +75,6 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return tuple(Lesson(one) for one in self.settings)
 
     def events(self, should_stop: ShouldStop) -> Generator[LessonEvent, None, None]:
-        from neuralviz.maps.frames import one_frame
-        from neuralviz.training.loop import train
-        from neuralviz.training.snapshots import Watch
-
         store = CorpusStore()
         corpus = store.corpus(self.corpus)
         texts = store.texts(corpus)
@@ -84,7 +83,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             labels = [str(one).strip() for one in store.labels(corpus, self.labels)]
         model = shared_text_model(self.model.id)
         runs = {
-            number: train(
+            number: training.train(
                 model,
                 texts,
                 settings,

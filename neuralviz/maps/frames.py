@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.linalg import orthogonal_procrustes
+import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, never
 from neuralviz.maps.distances import check_vectors
@@ -63,7 +63,7 @@ def laid_upon(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     """
     middle, to = points.mean(axis=0), target.mean(axis=0)
     centred, aim = (points - middle).astype(np.float64), (target - to).astype(np.float64)
-    turn, overlap = orthogonal_procrustes(centred, aim)
+    turn, overlap = scipy.linalg.orthogonal_procrustes(centred, aim)
     size = float(np.square(centred).sum())
     scale = overlap / size if size else 1.0
     return (scale * centred @ turn + to).astype(np.float32)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import plotly.colors as pcolors
 import plotly.graph_objects as go
 
 from neuralviz.maps.frames import moved_most
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 SMOOTHED = 10  # steps
 TRAILS = 50  # texts that moved most
+_GROUPS = pcolors.qualitative.Dark24[:10]
 
 
 def about_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
@@ -154,6 +157,12 @@ def accuracy_map_figure(lesson: Lesson) -> go.Figure:
         },
     )
     return figure
+
+
+def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
+    """Colours of the largest groups, by name; all others are grey."""
+    largest = [name for name, _ in Counter(one for one in groups if one).most_common(len(_GROUPS))]
+    return dict(zip(sorted(largest), _GROUPS, strict=False))
 
 
 def moving_map_figure(

@@ -14,6 +14,7 @@ from torch.nn import functional
 from neuralviz.errors import never
 from neuralviz.training.best import Best, has_diverged
 from neuralviz.training.checkpoints import Checkpoints, identity
+from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import Learner, make_learner, seeded
 from neuralviz.training.pairs import PairSource
 from neuralviz.training.settings import TrainingSettings, with_options
@@ -25,94 +26,13 @@ if TYPE_CHECKING:
 
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
+    from neuralviz.training.events import TrainingEvent
     from neuralviz.training.pairs import Pair
     from neuralviz.training.settings import TrainingOptions
-    from neuralviz.training.snapshots import Snapshot, Watch
+    from neuralviz.training.snapshots import Watch
 
 WARM_UP = 0.1  # of an epoch's steps
 CHECKPOINT_SECONDS = 60.0
-
-
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What a training leaves behind.
-
-    Attributes:
-        learner: with the trained weights.
-        settings: how.
-        step, steps: steps that were made, and those that were asked for.
-        loss: [step] of all steps made.
-        diverged: whether the loss ended above where it began, or was infinite or NaN: the learning
-            rate was too high. The weights are then the best that there were.
-    """
-
-    learner: Learner
-    settings: TrainingSettings
-    step: int
-    steps: int
-    loss: np.ndarray
-    diverged: bool
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingStarted:
-    """Before the first step, or where a training goes on.
-
-    Attributes:
-        step, steps: steps made before, and how many there are in all.
-        loss: [step] of those made before.
-        n_pairs: texts that a pair is made of in every epoch.
-        skipped: what to know of all others, in words; empty where there are none.
-        snapshot: of the encoder before any step; None unless asked for.
-    """
-
-    step: int
-    steps: int
-    loss: np.ndarray
-    n_pairs: int
-    skipped: str
-    snapshot: Snapshot | None
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingStep:
-    """One step.
-
-    Attributes:
-        step, steps: this step and how many there are in all, counted from 1.
-        epoch, epochs: likewise.
-        loss: of the batch before the step, in nats; the logarithm of the batch size is guessing.
-        learning_rate: of the step.
-        alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
-        uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
-        snapshot: of the encoder after the step; None but every so many steps.
-    """
-
-    step: int
-    steps: int
-    epoch: int
-    epochs: int
-    loss: float
-    learning_rate: float
-    alignment: float
-    uniformity: float
-    snapshot: Snapshot | None
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingEnded:
-    """After the last step, also where the training was stopped or had ended before.
-
-    Attributes:
-        result: what is left behind.
-        snapshot: of the encoder that is left behind; None unless asked for.
-    """
-
-    result: Trained
-    snapshot: Snapshot | None
-
-
-TrainingEvent = TrainingStarted | TrainingStep | TrainingEnded
 
 
 def train(
@@ -198,12 +118,38 @@ def train(
         if is_last:
             break
 
+    result = _left_behind(learner, settings, schedule, loss, best)
+    yield TrainingEnded(result, watch.look(learner, len(loss)) if watch else None)
+
+
+def restored(
+    model: TextModel, texts: Sequence[str], settings: TrainingSettings, folder: Path
+) -> Trained | None:
+    """What a training has left in its folder, as far as it came; None where there is nothing.
+
+    Raises:
+        NeuralvizError: as of `train`.
+    """
+    learner = make_learner(model, settings)
+    adam = torch.optim.Adam([one for one in learner.parameters() if one.requires_grad])
+    best = Best(learner)
+    loss = Checkpoints(folder, identity(model, texts, settings)).restore(learner, adam, best)
+    if not loss:
+        return None
+    n_pairs = len(PairSource(texts, settings.pairs, settings.seed))
+    return _left_behind(learner, settings, Schedule.of(settings, n_pairs), loss, best)
+
+
+def _left_behind(
+    learner: Learner,
+    settings: TrainingSettings,
+    schedule: Schedule,
+    loss: list[float],
+    best: Best,
+) -> Trained:
     if diverged := has_diverged(loss):
         learner.load_state_dict(best.weights, strict=False)
-    yield TrainingEnded(
-        Trained(learner.eval(), settings, len(loss), schedule.steps, np.array(loss), diverged),
-        snapshot=watch.look(learner, len(loss)) if watch else None,
-    )
+    return Trained(learner.eval(), settings, len(loss), schedule.steps, np.array(loss), diverged)
 
 
 @dataclass(frozen=True)

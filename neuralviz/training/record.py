@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.errors import SettingsError
-from neuralviz.training.loop import TrainingEnded, TrainingEvent, TrainingStarted
+from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStarted
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from neuralviz.models import TextModel
-    from neuralviz.training.loop import Trained
+    from neuralviz.training.events import Trained
 
 _POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
 

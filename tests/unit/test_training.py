@@ -16,16 +16,9 @@ from hypothesis import strategies as st
 from neuralviz.errors import ModelError, NeuralvizError, SettingsError, StoreError
 from neuralviz.models import LanguageModel
 from neuralviz.models.trained import ABOUT
+from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import Learner, TransformerLearner, make_learner, pooled, seeded
-from neuralviz.training.loop import (
-    Schedule,
-    Trained,
-    TrainingEnded,
-    TrainingStarted,
-    TrainingStep,
-    contrastive_loss,
-    train,
-)
+from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
 from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Watch
@@ -323,6 +316,18 @@ def test_a_training_that_has_ended_is_not_made_again(tiny: LanguageModel, tmp_pa
     assert started.step == started.steps == 6
     assert isinstance(ended, TrainingEnded)
     assert same(weights_of(whole.learner), weights_of(ended.result.learner))
+
+
+def test_what_a_stopped_training_left_can_be_had_without_going_on(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    assert restored(tiny, CORPUS, FEW, tmp_path) is None
+    stopped = result_of(tiny, folder=tmp_path, should_stop=lambda: True)
+    found = restored(tiny, CORPUS, FEW, tmp_path)
+    assert found is not None
+    assert (found.step, found.steps) == (1, 6)
+    assert same(weights_of(stopped.learner), weights_of(found.learner))
+    assert not found.learner.training
 
 
 def test_a_folder_of_another_training_is_refused(tiny: LanguageModel, tmp_path: Path) -> None:

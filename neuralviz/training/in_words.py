@@ -1,0 +1,176 @@
+"""What a training shows, as the sentences above its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.training.record import Lesson
+
+K = 10
+NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
+LEVEL = 0.005  # shares that differ by less are written alike
+
+
+def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None = None) -> str:
+    """What is learnt so far, in one or two sentences of markdown.
+
+    Args:
+        lessons: one or two.
+        label: what texts are told apart by, as markdown; empty without labels.
+        decided: whether two lessons that are over differ beyond chance; None where nobody asked.
+
+    Returns:
+        Empty before the first step.
+    """
+    known = [lesson for lesson in lessons if lesson.step]
+    if not known:
+        return ""
+    bad = [one for one in known if one.diverged]
+    if bad:
+        return (
+            f"The loss of **{' and '.join(map(_kind, bad))}** diverged: the learning rate is too "
+            "high. The encoder has the best weights of the run. Try a tenth of the rate."
+        )
+    if not label or any(not len(one.accuracy) for one in known):
+        return " ".join(map(_without_labels, known))
+    before = known[0].accuracy[0, -1]
+    now = [float(one.accuracy[-1, -1]) for one in known]
+    if all(len(one.accuracy) == 1 for one in known):
+        return (
+            f"Before: for **{before:.0%}** of texts, most of the ten nearest have the right "
+            f"{label}. Each step pulls the halves of a text together."
+        )
+    if len(known) == 1:
+        return _one(known[0], label, before, now[0])
+    return _two(known, label, before, now, decided)
+
+
+def _one(lesson: Lesson, label: str, before: float, now: float) -> str:
+    when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
+    verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
+    was = "before" if verb == "as" else f"{before:.0%}"
+    return (
+        f"{when}, the ten nearest texts point to the right {label} for **{now:.0%}** of texts, "
+        f"{verb} {was}."
+    )
+
+
+def _two(
+    lessons: Sequence[Lesson],
+    label: str,
+    before: float,
+    now: Sequence[float],
+    decided: bool | None,
+) -> str:
+    better, worse = (0, 1) if now[0] >= now[1] else (1, 0)
+    shares = (
+        f"the ten nearest texts point to the right {label} for **{now[better]:.0%}** of texts "
+        f"after **{_kind(lessons[better])}**, for {now[worse]:.0%} after "
+        f"**{_kind(lessons[worse])}** and for {before:.0%} before"
+    )
+    if decided is False:
+        return f"{shares[0].upper()}{shares[1:]}: these texts do not decide between the two."
+    over = all(one.is_over for one in lessons)
+    ahead = "teaches more" if over else "is ahead so far"
+    if now[better] - now[worse] < LEVEL:
+        return f"{shares[0].upper()}{shares[1:]}."
+    kind = _kind(lessons[better])
+    return f"**{kind[0].upper()}{kind[1:]}** {ahead}: {shares}."
+
+
+def _without_labels(lesson: Lesson) -> str:
+    first, last = float(lesson.loss[0]), float(np.mean(lesson.loss[-10:]))
+    batch = lesson.settings.batch_size
+    kind = _kind(lesson)
+    if last > first * NOTICED:
+        return (
+            f"{kind[0].upper()}{kind[1:]}: the loss went from {first:.2f} to {last:.2f} nats in "
+            f"{many(lesson.step, 'step')}."
+        )
+    return (
+        f"{kind[0].upper()}{kind[1:]}: the encoder finds the other half of a text among "
+        f"{batch:,} far better than at first: the loss fell from {first:.2f} to {last:.2f} nats."
+    )
+
+
+@dataclass(frozen=True)
+class NewNeighbours:
+    """A text that has other neighbours than before.
+
+    Attributes:
+        text: number among those that are watched.
+        kept: of its ten nearest, how many it had before.
+        before, after: its nearest text before and after.
+    """
+
+    text: int
+    kept: int
+    before: int
+    after: int
+
+
+def kept_neighbours(lesson: Lesson) -> np.ndarray:
+    """[watched text] how many of a text's ten nearest at the end were so before, too."""
+    first, last = (
+        find_neighbours(one.vectors, K).indices
+        for one in (lesson.snapshots[0], lesson.snapshots[-1])
+    )
+    same = (first[:, :, None] == last[:, None, :]).any(axis=2)
+    return same.sum(axis=1)
+
+
+def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
+    """The texts whose ten nearest changed most from the first snapshot to the last."""
+    if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].vectors) < 3:
+        return []
+    kept = kept_neighbours(lesson)
+    first, last = (
+        find_neighbours(one.vectors, 1).indices[:, 0]
+        for one in (lesson.snapshots[0], lesson.snapshots[-1])
+    )
+    most = min(K, len(kept) - 1)
+    return [
+        NewNeighbours(int(i), int(kept[i]), int(first[i]), int(last[i]))
+        for i in np.argsort(kept, kind="stable")[:n]
+        if kept[i] < most
+    ]
+
+
+def moves_point(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
+    """How much the neighbourhoods have changed, in a sentence of markdown."""
+    if not changed:
+        return "No text has a new neighbour: the training has changed nothing that the map shows."
+    kept = kept_neighbours(lesson)
+    return (
+        f"Training on {_kind(lesson)} gave a text **{K - kept.mean():.0f} of {K}** new neighbours "
+        "on average. The lines follow the texts that moved most."
+    )
+
+
+def what_next(lessons: Sequence[Lesson]) -> str:
+    """What to try next, from how the training went."""
+    over = [one for one in lessons if one.is_over and not one.diverged]
+    if not over:
+        return ""
+    first = over[0]
+    tips = []
+    if first.settings.part == "model":
+        tips.append("train **the embedding table alone**: it takes seconds")
+    if len(lessons) == 1 and first.settings.pairs.kind == "crops":
+        tips.append("compare with **dropout**")
+    accuracy = first.accuracy
+    if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[len(accuracy) // 2, -1] + LEVEL:
+        tips.append("add **epochs**: it was still learning at the end")
+    return f"Try next: {'; '.join(tips)}." if tips else ""
+
+
+def _kind(lesson: Lesson) -> str:
+    return lesson.settings.pairs.kind
