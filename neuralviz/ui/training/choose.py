@@ -12,6 +12,7 @@ from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import ModelRef
 from neuralviz.models.trained import trained_encoders
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.pairs import PairSource
 from neuralviz.training.settings import (
     LEARNING_RATE,
@@ -27,7 +28,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.corpora import Corpus
     from neuralviz.training.settings import PairKind
 
 WATCHED = 400  # texts
@@ -159,7 +160,7 @@ def _choose_settings() -> dict[str, Any]:
     with st.expander("Settings"):
         whole = choose_one(
             st.segmented_control,
-            "Train",
+            "What is trained",
             ["Whole model", "Embedding table"],
             key="training-part",
             help="The table of token embeddings alone, without a transformer, trains in seconds.",
@@ -205,7 +206,9 @@ def _texts(corpus_id: str) -> tuple[str, ...]:
     return tuple(store.texts(store.corpus(corpus_id)))
 
 
-@st.cache_resource(max_entries=4, show_spinner="Making pairs …")
+@st.cache_resource(
+    max_entries=4, show_spinner="Making pairs …", hash_funcs={TrainingSettings: repr}
+)
 def _pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
     return PairSource(_texts(corpus_id), settings.pairs, settings.seed)
 

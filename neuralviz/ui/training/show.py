@@ -185,7 +185,7 @@ def _show_moving_map(
                 )
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
+@st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
 def _watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
     """Texts and labels of the points."""
     store = CorpusStore()
