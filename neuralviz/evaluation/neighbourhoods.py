@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.shares import wilson_interval
 from neuralviz.maps.neighbours import Neighbours
 
 K = 10
 ROWS = 8192  # texts that are counted at once
-_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -74,17 +72,6 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     codes, k = _codes(neighbours, labels, k)
     baseline = np.bincount(codes[codes >= 0]).max() / n
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
-
-
-def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Bounds at 95% of the share of which ``right`` of ``n`` were drawn (Wilson 1927).
-
-    scipy has it, too; but pages show it at once, and scipy.stats takes a second to load.
-    """
-    share, spread = right / n, _Z**2 / n
-    middle = (share + spread / 2) / (1 + spread)
-    half = _Z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
-    return (0.0 if right == 0 else middle - half), (1.0 if right == n else middle + half)
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:

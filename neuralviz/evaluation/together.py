@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
 
 from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.similarity import Similarity, pair_indices, rank_correlations
 from neuralviz.words import many, number
 
 MOST_LABELS = 40
-CHANCE = 0.05  # a difference that is likelier than this by chance decides nothing
 FEWEST_PAIRS = 3
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
@@ -55,8 +54,8 @@ def kept_together(
     Empty where nothing was measured.
 
     With labels: how often the nearest text has the same one, and whether the best method differs
-    from every other in that beyond chance (exact sign test over the texts on which two methods
-    differ; McNemar 1947). Texts without a label are left out.
+    from every other in that beyond chance (`paired_share_interval`). Texts without a label are left
+    out.
     Without: how far the methods' rankings of the pairs agree.
 
     Args:
@@ -109,19 +108,12 @@ def _best(name: str, done: Sequence[Similarity], shares: Sequence[np.ndarray]) -
         return ""
     best, *others = sorted(range(len(shares)), key=lambda place: -shares[place].mean())
     for other in others:
-        if not _is_decided(shares[best], shares[other]):
+        if paired_share_interval(shares[best], shares[other])[0] <= 0:
             return (
                 f"On the {name}, {many(len(shares[best]), 'text')} do not decide between "
                 f"{done[best].method} and {done[other].method}."
             )
     return f"{done[best].method} keeps the {name} together best."
-
-
-def _is_decided(best: np.ndarray, other: np.ndarray) -> bool:
-    """Whether one method is right on more texts than another beyond chance (exact sign test)."""
-    only_best, only_other = int((best & ~other).sum()), int((other & ~best).sum())
-    n_differ = only_best + only_other
-    return n_differ > 0 and bool(scipy.stats.binomtest(only_best, n_differ).pvalue < CHANCE)
 
 
 def agreement(first: Similarity, second: Similarity) -> str:

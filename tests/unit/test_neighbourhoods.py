@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 import pytest
-import scipy
 from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.bootstrap import paired_share_interval
 from neuralviz.evaluation.maps_in_words import (
     agreement_point,
     clusters_point,
@@ -22,7 +20,6 @@ from neuralviz.evaluation.neighbourhoods import (
     knn_accuracy,
     label_agreement,
     outvoted,
-    wilson_interval,
 )
 from neuralviz.maps.neighbours import Neighbours, find_neighbours
 
@@ -231,22 +228,6 @@ def test_the_point_of_two_maps_is_made_from_their_numbers(methods, hits, sentenc
     assert neighbours_point(methods, hits, dict.fromkeys(hits, 0.2), 10) == sentence
 
 
-def test_the_difference_of_two_methods_is_paired() -> None:
-    draw = np.random.default_rng(1)
-    first = draw.random(400) < 0.6
-    second = first & (draw.random(400) < 0.95)  # the same texts, a few of them wrong
-    low, high = paired_share_interval(first, second)
-    assert 0 < low < first.mean() - second.mean() < high
-    shuffled = draw.permutation(second)
-    assert low > paired_share_interval(first, shuffled)[0]
-    resampled = [
-        np.mean((first.astype(int) - second)[draw.integers(400, size=400)]) for _ in range(4000)
-    ]
-    np.testing.assert_allclose([low, high], np.percentile(resampled, [2.5, 97.5]), atol=0.006)
-    with pytest.raises(NeuralvizError, match="same texts"):
-        paired_share_interval(first, second[1:])
-
-
 def test_methods_that_agree_and_themes_are_said() -> None:
     assert agreement_point(["mean", "neural"], 0.17, 10) == (
         "**mean** and **neural** group these texts differently: they share **17%** of a text's "
@@ -262,12 +243,6 @@ def test_methods_that_agree_and_themes_are_said() -> None:
         "**2 bread** (5), **3** (4) and **4 a** (3)."
     )
     assert clusters_point("mean", [], [], 30) == "By **mean**, these 30 texts form no clusters."
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 2), (447, 480), (99_999, 100_000)])
-def test_intervals_are_those_of_scipy(right: int, n: int) -> None:
-    expected = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
-    assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-14)
 
 
 def test_where_a_sentence_lands_is_said_by_the_labels_near_it() -> None:
