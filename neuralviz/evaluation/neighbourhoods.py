@@ -12,6 +12,7 @@ from neuralviz.evaluation.shares import wilson_interval
 from neuralviz.maps.neighbours import Neighbours
 
 K = 10
+CLOSE = 0.2  # share of a map around a point
 ROWS = 8192  # texts that are counted at once
 
 
@@ -159,6 +160,22 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
         same = first.indices[at, :k, None] == second.indices[at, None, :k]
         shares[at] = same.sum(axis=(1, 2)) / k
     return shares
+
+
+def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:
+    """Whether a point lies far from the texts that are nearest to it by their vectors.
+
+    It does where most of them are not among the `CLOSE` share of the texts that are closest to it
+    on the map, and not among the 2 · `K` closest.
+
+    Args:
+        place: [2 or 3] of the point.
+        points: [text, 2 or 3] the map.
+        near: [neighbour] the rows of these texts.
+    """
+    distances = np.linalg.norm(points - place, axis=1)
+    n_closer = np.searchsorted(np.sort(distances), distances[near])
+    return bool(np.median(n_closer) >= max(CLOSE * len(points), 2 * K))
 
 
 def _check_k(k: int) -> None:

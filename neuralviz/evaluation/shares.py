@@ -11,7 +11,7 @@ import scipy  # its parts are loaded when they are first used
 from neuralviz.errors import NeuralvizError
 
 _BEYOND = 0.025  # of 95%, on either side
-_Z = NormalDist().inv_cdf(1 - _BEYOND)
+_Z = NormalDist().inv_cdf(0.975)
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:

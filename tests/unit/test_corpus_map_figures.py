@@ -203,6 +203,16 @@ def test_lines_go_from_the_chosen_text_to_its_neighbours_as_one_trace(dimensions
     assert lines.customdata is None  # never part of a lasso's rows
 
 
+def test_lines_go_from_a_new_sentence_to_its_nearest_texts() -> None:
+    coordinates = points(9, 2)
+    near = coordinates[[1, 4]]
+    standout = Standout(placed=[("new", np.array([5.0, 6.0]))], near_placed=[near])
+    figure = map_figure(coordinates, np.arange(9), title="map", standout=standout)
+    (line,) = (trace for trace in figure.data if trace.mode == "lines")
+    np.testing.assert_array_equal(line.x[0::3], [5, 5])
+    np.testing.assert_array_equal(line.y[1::3], near[:, 1])
+
+
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int) -> None:
     coordinates, rows = points(10, dimensions), np.arange(10) * 3
