@@ -58,7 +58,7 @@ def neighbours_point(
         right = _rights([(name, f"**{of[0].mean():.0%}**", "") for name, of in hits.items()], texts)
         return (
             f"Guessed from {_nearest(k)} by **{methods[0]}**, a text's {right}. "
-            f"{_always(baselines, hits, texts)}"
+            f"{_always(baselines, hits)}"
         )
     compared = [_compare(name, first, second) for name, (first, second) in hits.items()]
     decided = [one for one in compared if one.better is not None]
@@ -110,16 +110,16 @@ def accuracy_point(
     for name, of in hits.items():
         best, *others = sorted(range(len(of)), key=lambda place: -of[place].mean())
         doubtful = [
-            f"**{methods[other]}** ({of[other].mean():.0%})"
+            f"{methods[other]}, {of[other].mean():.0%}"
             for other in others
             if paired_share_interval(of[best], of[other])[0] <= 0
         ]
-        by = f"**{methods[best]}** ({of[best].mean():.0%}{'' if parts else ' of texts'})"
-        if doubtful:
-            by += f", though not clearly more often than by {_and(doubtful)}"
-        parts.append(f"{name} is right most often by {by}")
-    said = "; ".join([parts[0], *(f"its {part}" for part in parts[1:])])
-    return f"Guessed from {_nearest(k)}, a text's {said}. {_always(baselines, hits, 'texts')}"
+        share = f"{of[best].mean():.0%}{'' if parts else ' of texts'}"
+        beside = f"; not clearly more than {_and(doubtful)}" if doubtful else ""
+        how = "" if parts else " is right most often"
+        parts.append(f"{name}{how} by **{methods[best]}** ({share}{beside})")
+    said = _and([parts[0], *(f"its {part}" for part in parts[1:])])
+    return f"Guessed from {_nearest(k)}, a text's {said}. {_always(baselines, hits)}"
 
 
 def agreement_point(
@@ -228,10 +228,10 @@ def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:
     return _and([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
 
 
-def _always(baselines: Mapping[str, float], names: Iterable[str], texts: str) -> str:
+def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
     """What always guessing the most frequent label would reach."""
     first, *others = names
-    said = [f"the most frequent {first} would be right for {baselines[first]:.0%} of {texts}"]
+    said = [f"the most frequent {first} would be right for {baselines[first]:.0%}"]
     said += [f"the most frequent {name} for {baselines[name]:.0%}" for name in others]
     return f"Always guessing {_and(said)}."
 

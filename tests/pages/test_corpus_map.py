@@ -539,8 +539,8 @@ def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) 
     one = opened()
     assert "its ten nearest texts by **mean**, a text's topic is right for **93%**" in said(one)
     assert (
-        "Always guessing the most frequent topic would be right for 10% of texts and the most "
-        "frequent form for 17%."
+        "Always guessing the most frequent topic would be right for 10% and the most frequent "
+        "form for 17%."
     ) in said(one)
 
 

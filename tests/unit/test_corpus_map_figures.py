@@ -303,6 +303,7 @@ def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() 
     assert [bar.marker.color for bar in bars] == colours
     assert bars[1].marker.pattern.shape != bars[2].marker.pattern.shape
     np.testing.assert_allclose(bars[0].y, [80, 80])
+    assert {bar.insidetextanchor for bar in bars} == {"middle"}  # not on the baseline
     np.testing.assert_allclose(bars[0].error_y.arrayminus, [10, 10])
     np.testing.assert_allclose(bars[0].error_y.array, [5, 5])
     lines = [trace for trace in figure.data if trace.type == "scatter"]

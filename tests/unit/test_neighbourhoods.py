@@ -229,7 +229,7 @@ def right(*shares: float, n: int = 100) -> list[np.ndarray]:
             {"topic": right(0.93), "form": right(0.57)},
             "Guessed from its ten nearest texts by **mean**, a text's topic is right for **93%** "
             "of texts and its form for **57%**. Always guessing the most frequent topic would be "
-            "right for 20% of texts and the most frequent form for 20%.",
+            "right for 20% and the most frequent form for 20%.",
         ),
         (["mean", "neural"], {}, ""),
     ],
@@ -242,7 +242,7 @@ def test_the_point_says_how_many_neighbours_there_are_and_of_which_texts() -> No
     of_all = neighbours_point(["mean"], {"topic": right(0.5)}, {"topic": 0.2}, 1, "all 480 texts")
     assert of_all == (
         "Guessed from its nearest text by **mean**, a text's topic is right for **50%** of all 480 "
-        "texts. Always guessing the most frequent topic would be right for 20% of all 480 texts."
+        "texts. Always guessing the most frequent topic would be right for 20%."
     )
     two = neighbours_point(["a", "b"], {"x": right(0.1, 0.9)}, {"x": 0.2}, 3, "all 480 texts")
     assert two.startswith("**b** sorts all 480 texts better by x: guessed from its three nearest")
@@ -256,9 +256,9 @@ def test_the_best_of_several_methods_is_named_with_those_it_is_not_clearly_bette
     methods, baselines = ["mean", "neural", "sbert-wk"], {"topic": 0.1, "form": 0.25}
     assert accuracy_point(methods, hits, baselines, 10) == (
         "Guessed from its ten nearest texts, a text's topic is right most often by **mean** (90% "
-        "of texts); its form is right most often by **neural** (80%), though not clearly more "
-        "often than by **sbert-wk** (79%). Always guessing the most frequent topic would be right "
-        "for 10% of texts and the most frequent form for 25%."
+        "of texts) and its form by **neural** (80%; not clearly more than sbert-wk, 79%). Always "
+        "guessing the most frequent topic would be right for 10% and the most frequent form for "
+        "25%."
     )
     one = {"topic": right(0.9)}
     assert accuracy_point(["mean"], one, baselines, 10) == neighbours_point(
