@@ -178,7 +178,8 @@ def landing_point(
     Returns:
         Sentences of markdown; empty where no text near it has a label.
     """
-    near, between = [], []
+    near: dict[str, list[str]] = {}
+    between = []
     for method, of_near in zip(methods, labels, strict=True):
         counts = Counter(label for label in of_near if label)
         if not counts:
@@ -186,13 +187,14 @@ def landing_point(
         k = len(of_near)
         label, n = counts.most_common(1)[0]
         if n >= REAL * k:
-            near.append(f"**{label}** by {method} ({n} of {_nearest(k)})")
+            near.setdefault(label, []).append(f"{method} ({n} of {_nearest(k)})")
         elif counts.total() < REAL * k:
             have = "has" if counts.total() == 1 else "have"
             between.append((method, f"only {counts.total()} of {_nearest(k)} {have} one"))
         else:
             between.append((method, f"{_nearest(k)} have {len(counts)} different ones"))
-    said = [f"“{sentence}” lands near {name} {_and(near)}."] if near else []
+    parts = [f"**{label}** by {_and(methods)}" for label, methods in near.items()]
+    said = [f"“{sentence}” lands near {name} {_and(parts)}."] if parts else []
     for method, why in between:
         what = "it" if said else f"“{sentence}”"
         said.append(f"By {method}, {what} lands near no single {name}: {why}.")

@@ -190,6 +190,24 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     assert space.layout.scene.annotations[0].text == "<b>1 a</b>"
 
 
+def test_no_name_of_a_cluster_lies_on_the_label_of_a_new_sentence() -> None:
+    coordinates = points(50, 2)
+    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
+    star = (low + high) / 2
+    above = star + np.array([0, 30 / 280]) * (high - low)[1]  # where its second line is
+    standout = Standout(
+        placed=[("When does the last train leave?", star)],
+        names=[("1 train", above), ("2 far away", low)],
+    )
+    figure = map_figure(coordinates, np.arange(50), title="map", standout=standout)
+    texts = [label.text for label in figure.layout.annotations]
+    assert texts[-1].startswith("<b>When does the")
+    name, *_ = (label for label in figure.layout.annotations if label.text == "<b>2 far away</b>")
+    assert name.yshift == 0
+    moved = [label for label in figure.layout.annotations if label.text == "<b>1 train</b>"]
+    assert all(label.yshift for label in moved)  # or left out
+
+
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_lines_go_from_the_chosen_text_to_its_neighbours_as_one_trace(dimensions: int) -> None:
     coordinates = points(20, dimensions)

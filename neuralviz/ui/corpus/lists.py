@@ -47,6 +47,7 @@ CARD_HEIGHT = 260
 
 THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
+_LIST = "corpus-list-shown"  # where the session keeps it while another page is open
 _IN_ADDRESS = {
     THIS: "selection",
     CHOSEN: "text",
@@ -79,6 +80,7 @@ def show_lists(
     which = st.segmented_control(
         "List", options, required=True, key="corpus-list", label_visibility="collapsed"
     )
+    st.session_state[_LIST] = which
     row = st.session_state.get(ROW)
     address.put(address.TEXT, "" if row is None else str(row + 1))
     address.put(address.LIST, "" if which == _first(len(maps)) else _IN_ADDRESS[which])
@@ -104,7 +106,7 @@ def _follow(options: list[str], n_maps: int) -> None:
     }
     before = st.session_state.get("corpus-done")
     st.session_state["corpus-done"] = now
-    wanted = st.session_state.get("corpus-list")
+    wanted = st.session_state.get("corpus-list", st.session_state.get(_LIST))
     stays = st.session_state.pop("corpus-list-stays", False)
     if before is not None and not stays:
         changed = [name for name in now if now[name] != before[name] and name in options]
