@@ -55,19 +55,19 @@ def neighbours_point(
         return ""
     guessed = f"guessed from {_nearest(k)}, a text's"
     if len(methods) == 1:
-        right = _rights([(name, f"**{of[0].mean():.0%}**", "") for name, of in hits.items()], texts)
+        shares = [(name, f"**{of[0].mean():.0%}**", "") for name, of in hits.items()]
         return (
-            f"Guessed from {_nearest(k)} by **{methods[0]}**, a text's {right}. "
+            f"Guessed from {_nearest(k)} by **{methods[0]}**, a text's {_rights(shares, texts)}. "
             f"{_always(baselines, hits)}"
         )
     compared = [_compare(name, first, second) for name, (first, second) in hits.items()]
     decided = [one for one in compared if one.better is not None]
     undecided = [one for one in compared if one.better is None]
     if not decided:
-        right = _rights([_beside(one, 0, methods, named=True) for one in undecided], texts)
+        level = _rights([_beside(one, 0, methods, named=True) for one in undecided], texts)
         return (
             f"This corpus does not decide between **{methods[0]}** and **{methods[1]}**: "
-            f"{guessed} {right}, but {_doubt(len(undecided))}."
+            f"{guessed} {level}, but {_doubt(len(undecided))}."
         )
     winners = list(dict.fromkeys(one.better for one in decided if one.better is not None))
     claims = [
@@ -106,7 +106,7 @@ def accuracy_point(
     """
     if not hits or len(methods) == 1:
         return neighbours_point(methods, hits, baselines, k)
-    parts = []
+    parts: list[str] = []
     for name, of in hits.items():
         best, *others = sorted(range(len(of)), key=lambda place: -of[place].mean())
         doubtful = [

@@ -79,7 +79,7 @@ def show_lists(
     _follow(options, len(maps))
     which = st.segmented_control(
         "List", options, required=True, key="corpus-list", label_visibility="collapsed"
-    )
+    ) or _first(len(maps))
     st.session_state[_LIST] = which
     row = st.session_state.get(ROW)
     address.put(address.TEXT, "" if row is None else str(row + 1))

@@ -92,16 +92,18 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     """
     how, query = st.session_state.get(ASKED, (WORDS, ""))
     if linked := address.opened(address.SEARCHED):
-        how, query = WORDS, " ".join(linked.split())
-        if address.opened(address.BY) == _BY_MEANING:
-            how = MEANING
+        by_meaning = st.query_params.get(address.BY) == _BY_MEANING
+        how, query = MEANING if by_meaning else WORDS, " ".join(linked.split())
         st.session_state[HOW], st.session_state[SEARCH] = how, query
     st.session_state.setdefault(HOW, how)
     st.session_state.setdefault(SEARCH, query)
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch")
-    how = row.segmented_control(
-        "Search mode", [WORDS, MEANING], required=True, key=HOW, label_visibility="collapsed"
+    how = (
+        row.segmented_control(
+            "Search mode", [WORDS, MEANING], required=True, key=HOW, label_visibility="collapsed"
+        )
+        or WORDS
     )
     query = box.text_input(
         "Search",
