@@ -187,7 +187,9 @@ def landing_point(
         k = len(of_near)
         label, n = counts.most_common(1)[0]
         if n >= REAL * k:
-            near.setdefault(label, []).append(f"{method} ({n} of {_nearest(k)})")
+            near.setdefault(label, []).append(
+                f"{method} ({n if n < k else 'all'} of {_nearest(k)})"
+            )
         elif counts.total() < REAL * k:
             have = "has" if counts.total() == 1 else "have"
             between.append((method, f"only {counts.total()} of {_nearest(k)} {have} one"))

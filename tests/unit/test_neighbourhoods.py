@@ -305,7 +305,7 @@ def test_where_a_sentence_lands_is_said_by_the_labels_near_it() -> None:
     )
     same = [["sea", "sea", "sea"], ["sea", "sea", "moon"]]
     assert landing_point("Tonight …", ["mean", "neural"], same, "topic") == (
-        "“Tonight …” lands near topic **sea** by mean (3 of its three nearest texts) and neural "
+        "“Tonight …” lands near topic **sea** by mean (all of its three nearest texts) and neural "
         "(2 of its three nearest texts)."
     )
     assert landing_point("Tonight …", ["mean"], [["", ""]], "topic") == ""
