@@ -347,14 +347,23 @@ def test_a_word_search_is_in_the_address_unless_it_is_long(mapped: AppTest):
     assert "texts containing “garden garden" in said(page)
 
 
-def test_a_map_without_clusters_says_so_once(kept: CorpusStore, bundled):
-    corpus = kept.add("few", ReadTexts(TEXTS[:5]))
+@pytest.mark.parametrize("labels", [{}, {"kind": ("a", "b") * 3}])
+def test_a_map_of_few_texts_says_once_that_it_has_no_clusters_and_counts_neighbours(
+    kept: CorpusStore, bundled, labels
+):
+    corpus = kept.add("few", ReadTexts(TEXTS[:6], labels=labels))
     for event in embed_corpus(kept, corpus, MEAN):
         embedder = event.embedder
     make_map(kept, corpus, embedder, ProjectionSettings("pca"))
-    text = said(with_pca(opened()))
-    assert text.count("form no clusters") == 1
-    assert text.count("no group") == 1
+    page = with_pca(opened())
+    text = said(page)
+    assert "There are no clusters to list." in text
+    assert "no clusters found" not in text
+    assert text.count("form no clusters") == (not labels)
+    if not labels:
+        return
+    assert "Share of 5 neighbours with the same kind" in page.selectbox(key="colour-a").options
+    assert "from its two nearest texts by **mean**, a text's kind is right for" in text
     assert "Dense groups" not in text
 
 
