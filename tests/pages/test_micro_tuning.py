@@ -85,7 +85,8 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
     assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
     assert report.loss_after < run.result.loss[-1, 0]
     assert len(page.dataframe) == 1
-    assert any("Done" in element.proto.text for element in page.get("progress"))
+    assert "Done in" in captions(page)
+    assert not page.get("progress")
 
 
 def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -> None:
@@ -100,7 +101,8 @@ def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -
     np.testing.assert_array_equal(
         last_run(again).result.embeddings(), last_run(page).result.embeddings()
     )
-    assert any("Result of" in element.proto.text for element in again.get("progress"))
+    assert "Result of" in captions(again)
+    assert not again.get("progress")
     other = page_at("micro_tuning", view=view, epochs="3").run()
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
@@ -279,10 +281,11 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert not page.exception
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
-    assert any("Stopped" in element.proto.text for element in page.get("progress"))
     assert "appear only when micro-tuning is finished" in captions(page)
-    bars = " ".join(element.proto.text for element in page.get("progress"))
-    assert re.search(r"Texts 1 to 3 are half-learnt\\: \d+ of 1,000 epochs", bars)
+    told = messages(page).replace("\\", "")
+    half = re.search(r"Stopped. Texts 1 to 3 are half-learnt: they reached epoch (\d+) of", told)
+    assert half
+    assert f"In epoch {half[1]} of 1,000 the losses of 3 texts are" in said(page)
 
 
 def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
@@ -295,7 +298,7 @@ def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
     assert not page.exception
     assert "belong to other texts or settings" not in captions(page)
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 2"]
-    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (dashed)." in said(page)
+    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (pale)." in said(page)
     page.pills(key="shown-runs").set_value([1]).run()
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 1"]
     assert "compared with run" not in said(page)
@@ -313,23 +316,22 @@ def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
 
 
 def test_the_point_changes_with_the_text_that_is_looked_at(page: AppTest) -> None:
-    assert "In text 1, “watched” and “bank” wrote 43% of the embedding." in said(page)
+    assert "In text 1, two words, “watched” and “bank”, caused 43% of the change" in said(page)
     labelled(page.selectbox, "Look at text").set_value(2).run()
     assert not page.exception
-    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+    assert "In text 3, two words, “raised” and “its”, caused 54% of the change" in said(page)
     tune(page)  # of another run on the same texts, the same text is looked at
-    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+    assert "In text 3, two words, “raised” and “its”, caused 54% of the change" in said(page)
 
 
 def test_the_recorded_run_says_what_it_is_and_is_tuned_live(page: AppTest) -> None:
-    assert "is the text's neural embedding" in captions(page)
+    assert "is the text's neural embedding. Press **Tune** to see it live." in captions(page)
+    assert [one.label for one in page.button if "Tune" in one.label] == ["Tune"]
     paste(page, "Another text.")
     assert "belong to other texts or settings" in captions(page)
-    press(page, "Tune it live")
-    wait_until(lambda: last_run(page).is_over, 60)
-    page.run()
+    page.segmented_control(key="micro-tuning-source").set_value("Example").run()
+    tune(page)
     assert not page.exception
-    assert page.segmented_control(key="micro-tuning-source").value == "Example"
     assert last_run(page).result.texts == recorded_run().texts
     assert last_run(page).result.settings == recorded_run().settings
     assert "belong to other texts or settings" not in captions(page)
@@ -343,26 +345,41 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
-    assert "Before: “climbed” 2%. After micro-tuning on text 1: “watched” 68%" in said(page)
+    assert (
+        "Before, the model’s best guess was “climbed” (2%); after micro-tuning on text 1 it is "
+        "“watched” (68%)."
+    ) in said(page)
     sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)
-    assert "“side” 53%. After micro-tuning on text 1: “bank” 19%" in said(page)
+    assert "“side” (53%); after micro-tuning on text 1 it is “bank” (19%)." in said(page)
     page.slider(key="delta-scale").set_value(0.0).run()
     tried(page)
-    assert "After adding 0 × the delta of text 1: still “side” 53%." in said(page)
+    assert "after adding 0 × the delta of text 1 it is still “side” (53%)." in said(page)
     labelled(page.selectbox, "Add the delta of").set_value(2).run()
     page.slider(key="other-delta-scale").set_value(-1.5).run()
     tried(page)
     assert not page.exception
-    assert "After adding −1.5 × the delta of text 3" in said(page)
+    assert "after adding −1.5 × the delta of text 3" in said(page)
     tune(page)  # the question stays
     tried(page)
     assert sentence().value == "She sat on the ___ of the river."
-    assert "After adding −1.5 × the delta of text 3" in said(page)
+    assert "after adding −1.5 × the delta of text 3" in said(page)
     sentence().set_value("No blank.").run()
     tried(page)
     assert not page.exception
     assert "The sentence has no blank. Write ___ for the word" in messages(page).replace("\\", "")
+
+
+def test_a_delta_is_not_added_to_a_model_that_has_changed_since(
+    bundled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = pasted("The dog barks.", epochs="1")
+    tune(page)
+    monkeypatch.setattr(shared, "files_stamp", lambda _: ((1, 1),))
+    press(page, "Predict")
+    tried(page)
+    assert not page.exception
+    assert "The files of the model “bundled” have changed since this run" in messages(page)
 
 
 def test_an_address_brings_the_scale_of_a_delta_back(bundled) -> None:

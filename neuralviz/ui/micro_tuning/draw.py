@@ -11,6 +11,7 @@ import streamlit as st
 from neuralviz.micro_tuning.in_words import against_earlier, neurons_point, run_point
 from neuralviz.plots.micro_tuning import (
     EXTREME,
+    MAX_LINES,
     Norms,
     about_run,
     delta_norm_figure,
@@ -35,7 +36,7 @@ NAMED_TEXTS = 5  # in a warning
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """A run on the same texts that is drawn dashed, and the numbers of both runs."""
+    """A run on the same texts that is drawn pale below, and the numbers of both runs."""
 
     record: RunRecord
     numbers: tuple[int, int]
@@ -59,6 +60,7 @@ def show_record(
         above: draws what stands between the point and its figures.
     """
     line = about_run(record).line
+    runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
         if earlier is not None:
@@ -69,17 +71,20 @@ def show_record(
             left, right = st.columns(2)
         with left:
             figure = loss_figure(
-                record.loss_curves(),
+                _curves(record, text),
                 record.texts,
                 text,
-                None if earlier is None else earlier.record.loss_curves(),
+                None if earlier is None else _curves(earlier.record, text),
+                runs,
             )
             live_figure(
                 figure, key=f"{key}-loss", height=HEIGHT, name="micro-tuning loss", footer=line
             )
         with right:
             figure = delta_norm_figure(
-                _norms(record, text), None if earlier is None else _norms(earlier.record, text)
+                _norms(record, text),
+                None if earlier is None else _norms(earlier.record, text),
+                runs,
             )
             live_figure(
                 figure,
@@ -91,6 +96,14 @@ def show_record(
     if record.epochs_done(text):
         with slide(f"{key}-neurons"):
             _neurons(record, key, text)
+
+
+def _curves(record: RunRecord, text: int) -> np.ndarray:
+    """[text, epoch + 1] losses; of many texts, of those that are as far as the one looked at."""
+    curves = record.loss_curves()
+    if len(curves) > MAX_LINES:
+        curves[np.setdiff1d(np.arange(len(curves)), record.alike(text))] = np.nan
+    return curves
 
 
 def _norms(record: RunRecord, text: int) -> Norms:

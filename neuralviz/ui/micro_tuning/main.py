@@ -9,6 +9,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import ModelRef
 from neuralviz.ui.links import COMMON_VIEW, GIVEN, kept_under
 from neuralviz.ui.micro_tuning.after import show_after
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
@@ -92,7 +93,7 @@ def show() -> None:
                     with column:
                         show_run(one, text)
             else:
-                show_recorded(picked[0], _tune_the_recorded)
+                show_recorded(picked[0])
     with dimmed("tune-after", is_other):
         _show_after(shown, picked)
 
@@ -128,15 +129,6 @@ def _runs_by_itself() -> bool:
     return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
 
 
-def _tune_the_recorded() -> None:
-    """Do live what was recorded; called before the page runs."""
-    record = recorded_run()
-    st.session_state[f"{KEY}-source"] = "Example"
-    st.session_state.pop(f"{KEY}-example", None)  # the first one is chosen by default
-    st.query_params.pop(f"{KEY}-example", None)
-    start_run(BUNDLED, record.texts, record.settings, COMMON_VIEW)
-
-
 def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:
     """Whether a run is of other texts, settings or another model than are asked for now."""
     if asked is None or asked.settings is None or not texts:
@@ -150,14 +142,14 @@ def _show_after(shown: Sequence[Shown], picked: Sequence[int]) -> None:
     if not shown:
         record, text = recorded_run(), picked[0]
         _let_the_browser_draw()
-        try_deltas(record, RECORDED, text)
+        try_deltas(record, ModelRef.now(record.model_id), RECORDED, text)
         show_after(record, RECORDED, text)
         return
     over = [(one, text) for one, text in zip(shown, picked, strict=True) if one.run.is_over]
     if not over:
         return
     newest, text = over[-1]
-    try_deltas(newest.record, newest.key, text)
+    try_deltas(newest.record, newest.run.task.model, newest.key, text)
     for column, (one, its_text) in zip(st.columns(len(over)), over, strict=True):
         with column:
             show_after(one.record, one.key, its_text)

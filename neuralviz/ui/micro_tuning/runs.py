@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.in_words import half_learnt
+from neuralviz.micro_tuning.in_words import how_far
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
@@ -21,7 +21,7 @@ from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning import TuningSettings
@@ -114,13 +114,12 @@ def show_run(shown: Shown, text: int) -> None:
     run, earlier = shown.run, shown.earlier
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_stopped), bar_stays=True)
+        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_stopped))
     run_panel(
         RUNS,
         run,
         partial(_show, shown, text),
         words=Words(stopped=_stopped),
-        bar_stays=True,
         every=LIVE_SECONDS,
     )
     st.caption(plain(_about(run.result)))
@@ -139,27 +138,22 @@ def _show(shown: Shown, text: int, record: RunRecord, _live: bool) -> None:
 def _stopped(record: RunRecord) -> str:
     if not record.steps:
         return "Stopped before the first step."
-    half = f" {half_learnt(record)}".rstrip()
-    return f"Stopped after {record.progress:.0%}. The result so far is shown.{half}"
+    return f"Stopped. {how_far(record)}".rstrip()
 
 
-def show_recorded(text: int, tune: Callable[[], None]) -> None:
+def show_recorded(text: int) -> None:
     """The recorded run, for those who have not tuned anything, and how to see it live."""
     record = recorded_run()
-    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record, tune))
+    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record))
 
 
-def _say_what_it_is(record: RunRecord, tune: Callable[[], None]) -> None:
+def _say_what_it_is(record: RunRecord) -> None:
     values = sum(len(last[0]) for last in record.last)
-    said, button = st.columns([7, 3], vertical_alignment="center")
-    said.caption(
-        f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding."
+    st.caption(
+        "**Recorded run.** The model was trained on each text alone. What changed in its "
+        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
+        "live."
     )
-    button.button(
-        "Tune it live", icon=":material/play_arrow:", key="tune-it-live", on_click=tune,
-        width="stretch",
-    )  # fmt: skip
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)

@@ -15,7 +15,7 @@ from neuralviz.micro_tuning.blanks import (
     deltas_in_words,
     sentence_with_blank,
 )
-from neuralviz.models.shared import ModelRef, is_held
+from neuralviz.models.shared import is_held
 from neuralviz.plots.filling import blank_figure, blank_height
 from neuralviz.plots.micro_tuning import about_run
 from neuralviz.plots.standalone import About
@@ -30,6 +30,7 @@ from neuralviz.ui.stage import slide
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.blanks import FilledBlank
     from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.models.shared import ModelRef
 
 RUNS = SessionRuns("try-delta")
 ASKED = "try-delta-asked"
@@ -37,13 +38,14 @@ PATIENCE = 0.6  # seconds: most sentences are read by then
 NO_OTHER = -1
 
 
-def try_deltas(record: RunRecord, key: str, text: int) -> None:
+def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     """A sentence with blanks, filled before and after micro-tuning on a text.
 
     The model is loaded when somebody first asks for it.
 
     Args:
         record: of a run that is over.
+        model: that it was run on, as its files were then.
         key: begins the keys of the widgets.
         text: the one that is looked at.
     """
@@ -68,9 +70,7 @@ def try_deltas(record: RunRecord, key: str, text: int) -> None:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
         deltas = [(scale, record.text_delta(one)) for scale, one in scaled]
-        run = RUNS.start(
-            FillBlanks.of(ModelRef.now(record.model_id), sentence or "", deltas), again=pressed
-        )
+        run = RUNS.start(FillBlanks.of(model, sentence or "", deltas), again=pressed)
         run_panel(
             RUNS,
             run,
