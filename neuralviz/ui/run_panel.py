@@ -61,6 +61,10 @@ class SessionRuns:
         """The last run of this very task, if it is remembered."""
         return next((run for run in reversed(self.all()) if run.task == task), None)
 
+    def view_of(self, run: Run[Any]) -> str:
+        """The id under which the result of a run is kept; empty where it has none."""
+        return self._views.get(run.id, "")
+
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
         """The run of this very task as the last one: remembered, or kept under a view's id."""
         runs = self.all()

@@ -304,6 +304,55 @@ def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
     assert "compared with run" not in said(page)
 
 
+@pytest.mark.parametrize("source", ["Paste", "Example"])
+def test_a_link_brings_the_earlier_run_back_with_the_newer_one(
+    bundled, tmp_path: Path, source: str
+) -> None:
+    page = page_at("micro_tuning", epochs="1").run()
+    if source == "Paste":
+        paste(page, "The dog barks.")
+    tune(page)
+    assert "earlier" not in page.query_params
+    page.number_input(key="epochs").set_value(2).run()
+    tune(page)
+    wait_until(lambda: len(list((tmp_path / "results").iterdir())) == 2, 10)
+    views = sorted((tmp_path / "views").iterdir())
+    again = page_at("micro_tuning")
+    for name, value in page.query_params.items():
+        again.query_params[name] = value
+    again.query_params["epochs"] = "2"  # as a browser does
+    again.run()
+    assert not again.exception
+    assert "Run 2 has 2 epochs instead of 1, compared with run 1 (pale)." in said(again)
+    assert again.query_params["earlier"] == page.query_params["earlier"]
+    assert sorted((tmp_path / "views").iterdir()) == views  # no new one is made
+    again.pills(key="shown-runs").set_value([2]).run()
+    assert "earlier" not in again.query_params
+    again.pills(key="shown-runs").set_value([1, 2]).run()
+    assert again.query_params["earlier"] == page.query_params["earlier"]
+
+
+@pytest.mark.parametrize("foul", ["AAAAAAAAAAAA", "../../x", ""])
+def test_a_link_to_an_earlier_run_that_is_not_here_shows_what_there_is(foul: str, bundled) -> None:
+    page = pasted("The dog barks.", epochs="1", earlier=foul)
+    assert not page.exception
+    assert bool(page.toast) == bool(foul)
+    tune(page)
+    assert not page.exception
+    assert "earlier" not in page.query_params
+
+
+def test_an_earlier_run_on_other_texts_is_left_out(bundled) -> None:
+    page = pasted("The dog barks.", epochs="1")
+    tune(page)
+    page.number_input(key="epochs").set_value(2).run()
+    tune(page)
+    other = pasted("A cat sleeps.", epochs="2", earlier=page.query_params["earlier"][0])
+    assert not other.exception
+    assert "not on this machine" in other.toast[0].value
+    assert "micro-tuning-runs" not in other.session_state
+
+
 def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
     page = pasted("The dog barks.", epochs="2")
     tune(page)

@@ -16,6 +16,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.micro_tuning.draw import Earlier, show_record
+from neuralviz.ui.micro_tuning.earlier import bring_earlier_back, put_earlier_in_address
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.words import many
@@ -67,6 +68,7 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, vie
 
 def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
     """Have the run of these texts and settings come last; whether there was one, or is recorded."""
+    bring_earlier_back(RUNS, texts)
     recorded, now = recorded_run(), (model_id, tuple(texts), settings)
     runs: list[Run[RunRecord]] = RUNS.all()
     is_recorded = now == (recorded.model_id, recorded.texts, recorded.settings)
@@ -97,7 +99,9 @@ def choose_runs() -> list[Shown]:
             help="Two runs on the same texts are drawn in one figure, others side by side.",
         )
     shown = [run for run in runs if run.number in st.session_state.get(SHOWN, [])][-2:]
-    if len(shown) == 2 and _can_be_overlaid(*shown):
+    is_over_another = len(shown) == 2 and _can_be_overlaid(*shown)
+    put_earlier_in_address(RUNS, shown[0] if is_over_another else None)
+    if is_over_another:
         return [Shown(shown[1], earlier=shown[0])]
     return [Shown(run) for run in shown] or [Shown(runs[-1])]
 
