@@ -75,8 +75,10 @@ def kept_together(
     }
     if shared:
         return _by_labels(done, dict(list(shared.items())[:2]))
+    if len(done) > 2:
+        return closest(done)
     if len(done) > 1:
-        return agreement(*done[:2])
+        return agreement(*done)
     return _by_extremes(done[0])
 
 
@@ -122,6 +124,27 @@ def _is_decided(best: np.ndarray, other: np.ndarray) -> bool:
     only_best, only_other = int((best & ~other).sum()), int((other & ~best).sum())
     n_differ = only_best + only_other
     return n_differ > 0 and bool(scipy.stats.binomtest(only_best, n_differ).pvalue < CHANCE)
+
+
+def closest(similarities: Sequence[Similarity]) -> str:
+    """Which two of three or more methods rank the pairs most alike, and which two least."""
+    done = _spoken(similarities)
+    products = np.stack([one.of_pairs for one in done])
+    n_pairs = int(np.isfinite(products).all(axis=0).sum())
+    correlations = rank_correlations(done)
+    couples = [
+        (float(correlations[i, j]), f"{done[i].method} and {done[j].method}")
+        for i, j in zip(*pair_indices(len(done)), strict=True)
+        if np.isfinite(correlations[i, j])
+    ]
+    if len(couples) < 2 or n_pairs < FEWEST_PAIRS:
+        return f"{len(done)} methods cannot be compared on so few different pairs."
+    (least, apart), (most, near) = min(couples), max(couples)
+    low, high = number(least, ".2f"), number(most, ".2f")
+    pairs = many(n_pairs, "pair")
+    if low == high:
+        return f"All {len(done)} methods rank the {pairs} equally alike (correlation {high})."
+    return f"{near} rank the {pairs} most alike (correlation {high}), {apart} least ({low})."
 
 
 def agreement(first: Similarity, second: Similarity) -> str:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
@@ -375,12 +376,10 @@ def test_the_point_changes_with_the_text_that_is_looked_at(page: AppTest) -> Non
 
 def test_the_recorded_run_says_what_it_is_and_is_tuned_live(page: AppTest) -> None:
     assert "is the text's neural embedding. Press **Tune** to see it live." in captions(page)
-    assert [one.label for one in page.button if "Tune" in one.label] == ["Tune"]
-    paste(page, "Another text.")
-    assert "belong to other texts or settings" in captions(page)
-    page.segmented_control(key="micro-tuning-source").set_value("Example").run()
+    assert [one.label for one in page.button if "Tune" in one.label] == ["Tune"]  # by no other name
     tune(page)
     assert not page.exception
+    assert page.segmented_control(key="micro-tuning-source").value == "Example"
     assert last_run(page).result.texts == recorded_run().texts
     assert last_run(page).result.settings == recorded_run().settings
     assert "belong to other texts or settings" not in captions(page)
@@ -476,6 +475,34 @@ def test_a_link_to_compare_has_the_gradient_one_epoch_and_the_whole_run(bundled,
     assert dict(one.options) == {**shared, "learning_rate": 0.02, "epochs": 1}
     assert dict(whole.options) == {**shared, "learning_rate": 0.02, "epochs": 7}
     assert run.wait(60)
+
+
+def test_a_comparison_with_one_step_is_started_and_shown(
+    bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[dict[str, str]] = []
+    monkeypatch.setattr(
+        st, "switch_page", lambda _, query_params: opened.append(dict(query_params))
+    )
+    page = page_at("micro_tuning").run()
+    for _ in range(2):
+        press(page, "Compare with one step")
+        assert not page.exception
+    assert opened[0] == opened[1]
+    assert len(list((tmp_path / "views").iterdir())) == 1
+    (run,) = page.session_state["compare-runs"]
+    assert run.wait(60)
+
+    compare = page_at("compare")
+    for name, value in opened[0].items():
+        compare.query_params[name] = value
+    wait_until(lambda: list((tmp_path / "results").glob("*")), 10)
+    compare.run()  # a second browser
+    assert not compare.exception
+    assert compare.session_state["compare-runs"][-1].task == run.task
+    assert compare.session_state["compare-runs"][-1].is_reopened
+    assert "rank the 3 pairs" in said(compare)
+    assert "of other texts or settings" not in captions(compare)
 
 
 def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:

@@ -115,6 +115,22 @@ def test_without_labels_rankings_are_compared() -> None:
     assert "mean and sep see different things: " in agreement(first, other)
 
 
+def test_of_three_methods_the_most_and_the_least_alike_are_named() -> None:
+    vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
+    first, again, other = (
+        similarity(method, "abcd", of)
+        for method, of in (("mean", vectors), ("cls", vectors * 3), ("sep", vectors[::-1]))
+    )
+    assert kept_together([first, other, again]) == (
+        "mean and cls rank the 6 pairs most alike (correlation 1.00), mean and sep least (−0.31)."
+    )
+    assert kept_together([first, again, similarity("avg", "abcd", vectors)]) == (
+        "All 3 methods rank the 6 pairs equally alike (correlation 1.00)."
+    )
+    two = [similarity(method, "ab", np.eye(2)) for method in ("mean", "cls", "sep")]
+    assert kept_together(two) == "3 methods cannot be compared on so few different pairs."
+
+
 def test_one_pair_is_named_once() -> None:
     one = similarity("mean", "ab", np.eye(2))
     assert kept_together([one]) == "By mean, texts 1 and 2 are most similar (0.00)."

@@ -154,7 +154,7 @@ def show_recorded(text: int) -> None:
 def _say_what_it_is(record: RunRecord) -> None:
     values = sum(len(last[0]) for last in record.last)
     st.caption(
-        "**Recorded run.** The model was trained on each text alone. What changed in its "
+        f"**Recorded run.** The model was trained on each text alone. What changed in its "
         f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
         "live."
     )
