@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import (
     AFTER,
     BEFORE,
@@ -19,10 +18,6 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning.record import RunRecord
 
 MAX_LINES = 8
 PALE, PALE_WIDTH = 0.35, 11  # of the lines of an earlier run: seen also where both runs agree
@@ -44,26 +39,6 @@ def short_layer_names(names: Sequence[str]) -> list[str]:
         else:
             out.append(f"block {parts[number]} · {'.'.join(parts[number + 1 :])}")
     return out
-
-
-def about_run(record: RunRecord) -> About:
-    """What figures and tables of a run say of it."""
-    settings = record.settings
-    masking = "none: every token is predicted"
-    if not settings.predict_unmasked:
-        masking = ", ".join(map(str, settings.blueprints))
-    return About(
-        f"Micro-tuning on {many(len(record.texts), 'text')}",
-        {
-            "model": record.model_id,
-            "texts": f"{len(record.texts):,}",
-            "layers": ", ".join(short_layer_names(settings.layers)),
-            "blueprints": masking,
-            "epochs": f"{settings.epochs:,}",
-            "learning rate": f"{settings.learning_rate:g}",
-            "precision": settings.precision_in_words,
-        },
-    )
 
 
 def loss_figure(

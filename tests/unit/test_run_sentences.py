@@ -20,6 +20,7 @@ from neuralviz.micro_tuning.in_words import (
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.paths import sample_data
+from neuralviz.plots.about_run import about_run
 
 
 @pytest.fixture
@@ -144,6 +145,15 @@ def test_a_stopped_run_speaks_of_the_text_that_is_looked_at(three: RunRecord) ->
     stopped.reports = {i: three.reports[i] for i in (0, 1)}
     assert "of 2 of 3 texts;" in run_point(stopped, 0)
     assert run_point(stopped, 2) == "In epoch 4 of 10 the loss is 2.92; it started at 4.20."
+
+
+def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecord) -> None:
+    whole = about_run(three)
+    assert whole.files == (three.texts[0], "10 epochs")
+    assert "so far" not in whole.settings
+    alone = of_one(three, epochs=1, learning_rate=0.02, precision="fast", predict_unmasked=True)
+    assert about_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
+    assert about_run(unfinished(three, 4)).settings["so far"].startswith("Texts 1 to 3 are half-")
 
 
 @pytest.mark.parametrize(

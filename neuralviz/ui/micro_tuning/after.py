@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import similar_point, words_point
+from neuralviz.plots.about_run import about_run
 from neuralviz.plots.micro_tuning import (
-    about_run,
     products_figure,
     shares_figure,
     shares_width,

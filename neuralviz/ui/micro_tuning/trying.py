@@ -16,8 +16,8 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.models.shared import is_held
+from neuralviz.plots.about_run import about_run
 from neuralviz.plots.filling import blank_figure, blank_height
-from neuralviz.plots.micro_tuning import about_run
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
@@ -120,7 +120,9 @@ def _show(
     show_point(plain(blanks_in_words(blanks, whose)), key=f"{key}-try")
     of_run = about_run(record)
     about = About(
-        "What does it know now?", {"sentence": sentence, "after": whose, **of_run.settings}
+        "What does it know now?",
+        {"sentence": sentence, "after": whose, **of_run.settings},
+        files=(sentence, *of_run.files[1:]),
     )
     for number, blank in enumerate(blanks, 1):
         title = "What the model puts into the blank"
