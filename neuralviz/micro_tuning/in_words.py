@@ -111,7 +111,7 @@ def _two_authors(record: RunRecord, text: int) -> str:
         return ""
     named = " and ".join(f"“{word}”" for word, _ in most)
     share = percent(sum(share for _, share in most))
-    return f"two words, {named}, caused {share} of the change in the weights."
+    return f"{named} caused {share} of the change in its weights."
 
 
 def _cancels(record: RunRecord, text: int) -> bool:
@@ -200,7 +200,7 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
         numbers: theirs.
     """
     differs = what_differs(record.settings, earlier.settings) or "the same settings"
-    how = "pale" if earlier.progress == 1 else "pale, unfinished"
+    how = "wide line" if earlier.progress == 1 else "wide line, unfinished"
     said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({how})."
     ends = [
         (a[-1], b[-1])

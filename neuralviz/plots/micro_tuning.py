@@ -20,9 +20,10 @@ from neuralviz.plots.theme import (
 )
 
 MAX_LINES = 8
-PALE, PALE_WIDTH = 0.35, 11  # of the lines of an earlier run: seen also where both runs agree
+PALE, PALE_WIDTH = 0.4, 11  # of the lines of an earlier run: seen also where both runs agree
 EXTREME = 15  # neurons of either end
 MAX_CELLS = 100_000  # of a heatmap that moves
+MAX_WRITTEN = 12  # texts whose similarities are written into the cells
 FEW_EPOCHS = 12
 UPRIGHT_WORDS = 14  # more are written upwards
 FLAT_CHARACTERS = 36  # of words beside each other in half a page
@@ -89,7 +90,7 @@ def loss_figure(
 
 
 def _pale_name(runs: tuple[int, int]) -> str:
-    return f"run {runs[1]} (pale)"
+    return f"run {runs[1]} (wide line)"
 
 
 def _add_curve(figure: go.Figure, curve: np.ndarray, **settings: Any) -> None:
@@ -340,6 +341,7 @@ def shares_width(words: Sequence[str]) -> int:
 def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
     """[text, text] cosine similarities of the embeddings, -1 … 1."""
     names = [f"{i + 1}" for i in range(len(labels))]
+    are_written = len(labels) <= MAX_WRITTEN
     hover = [
         [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in labels] for a in labels
     ]
@@ -353,7 +355,8 @@ def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
             colorscale="Cividis",
             autocolorscale=False,
             customdata=hover,
-            texttemplate="%{z:.2f}" if len(labels) <= 12 else None,
+            texttemplate="%{z:.2f}" if are_written else None,
+            showscale=not are_written,  # else the bar would stand far from the square
             hovertemplate="%{customdata}<br>cosine similarity %{z:.3f}<extra></extra>",
         )
     )

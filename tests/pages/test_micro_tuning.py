@@ -299,7 +299,7 @@ def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
     assert not page.exception
     assert "belong to other texts or settings" not in captions(page)
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 2"]
-    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (pale)." in said(page)
+    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (wide line)." in said(page)
     page.pills(key="shown-runs").set_value([1]).run()
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 1"]
     assert "compared with run" not in said(page)
@@ -324,7 +324,7 @@ def test_a_link_brings_the_earlier_run_back_with_the_newer_one(
     again.query_params["epochs"] = "2"  # as a browser does
     again.run()
     assert not again.exception
-    assert "Run 2 has 2 epochs instead of 1, compared with run 1 (pale)." in said(again)
+    assert "Run 2 has 2 epochs instead of 1, compared with run 1 (wide line)." in said(again)
     assert again.query_params["earlier"] == page.query_params["earlier"]
     assert sorted((tmp_path / "views").iterdir()) == views  # no new one is made
     again.pills(key="shown-runs").set_value([2]).run()
@@ -366,12 +366,12 @@ def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
 
 
 def test_the_point_changes_with_the_text_that_is_looked_at(page: AppTest) -> None:
-    assert "In text 1, two words, “watched” and “bank”, caused 43% of the change" in said(page)
+    assert "In text 1, “watched” and “bank” caused 43% of the change" in said(page)
     labelled(page.selectbox, "Look at text").set_value(2).run()
     assert not page.exception
-    assert "In text 3, two words, “raised” and “its”, caused 54% of the change" in said(page)
+    assert "In text 3, “raised” and “its” caused 54% of the change" in said(page)
     tune(page)  # of another run on the same texts, the same text is looked at
-    assert "In text 3, two words, “raised” and “its”, caused 54% of the change" in said(page)
+    assert "In text 3, “raised” and “its” caused 54% of the change" in said(page)
 
 
 def test_the_recorded_run_says_what_it_is_and_is_tuned_live(page: AppTest) -> None:

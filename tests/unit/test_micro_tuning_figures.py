@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
-from neuralviz.plots.filling import blank_figure
+from neuralviz.plots.filling import ON_STAGE, blank_figure
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_CELLS,
@@ -15,6 +15,7 @@ from neuralviz.plots.micro_tuning import (
     delta_norm_figure,
     loss_figure,
     neurons_figure,
+    products_figure,
     shares_figure,
 )
 from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS
@@ -81,7 +82,7 @@ def test_an_earlier_run_is_wide_and_pale_below_the_newer_one(n_texts: int) -> No
     pale = [line for line in figure.data if line.opacity == PALE]
     assert figure.data[: len(pale)] == tuple(pale)
     assert {float(line.y[0]) for line in pale} == {2.0}
-    assert [line.name for line in pale if line.showlegend is not False] == ["run 1 (pale)"]
+    assert [line.name for line in pale if line.showlegend is not False] == ["run 1 (wide line)"]
     assert min(line.line.width for line in pale) > max(
         line.line.width for line in figure.data[len(pale) :]
     )
@@ -91,7 +92,7 @@ def test_an_earlier_run_is_wide_and_pale_below_the_newer_one(n_texts: int) -> No
     figure = delta_norm_figure(norms, before, runs=(3, 1))
     assert [line.opacity for line in figure.data] == [PALE, PALE, 1, PALE]
     named = [line.name for line in figure.data if line.showlegend is not False]
-    assert named == ["run 1 (pale)"]
+    assert named == ["run 1 (wide line)"]
     assert figure.layout.showlegend
     same = [line.line.color for line in figure.data if line.name == "dense.bias"]
     assert len(same) == 2
@@ -162,6 +163,16 @@ def test_blanks_are_two_bars_for_each_token() -> None:
     figure = blank_figure(blank, "Blank")
     assert list(figure.layout.yaxis.ticktext) == ["“a &lt;b&gt;”", "“b”"]
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
+    assert figure.layout.meta["stage"]["yaxis.range"] == [2 - 0.4, -0.6]
+    many = tuple(Candidate(f"{i}", 0.1, 0.2) for i in range(10))
+    on_stage = blank_figure(FilledBlank(many, many, many), "Blank").layout.meta["stage"]
+    assert on_stage["yaxis.range"] == [ON_STAGE - 0.4, -0.6]  # large letters stay apart
+
+
+@pytest.mark.parametrize(("n_texts", "has_bar"), [(3, False), (13, True)])
+def test_similarities_that_are_written_need_no_bar_of_colours(n_texts: int, has_bar: bool) -> None:
+    heatmap = products_figure(["A text."] * n_texts, np.eye(n_texts)).data[0]
+    assert (heatmap.showscale, bool(heatmap.texttemplate)) == (has_bar, not has_bar)
 
 
 @pytest.mark.parametrize(

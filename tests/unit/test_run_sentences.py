@@ -61,18 +61,18 @@ def unfinished(record: RunRecord, epochs: int) -> RunRecord:
 def test_the_point_of_three_texts(three: RunRecord) -> None:
     assert run_point(three, 0) == (
         "At first the model was 23% sure, on average, of the masked words of 3 texts; after 10 "
-        "epochs it is 39% sure. In text 1, two words, “watched” and “bank”, caused 43% of the "
-        "change in the weights."
+        "epochs it is 39% sure. In text 1, “watched” and “bank” caused 43% of the "
+        "change in its weights."
     )
     assert run_point(three, 2).endswith(
-        "In text 3, two words, “raised” and “its”, caused 54% of the change in the weights."
+        "In text 3, “raised” and “its” caused 54% of the change in its weights."
     )
 
 
 def test_the_point_of_one_text(three: RunRecord) -> None:
     assert run_point(of_one(three), 0) == (
         "At first the model was 26% sure of this text’s masked words; after 10 epochs it is 40% "
-        "sure. Two words, “watched” and “bank”, caused 43% of the change in the weights."
+        "sure. “watched” and “bank” caused 43% of the change in its weights."
     )
     unmasked = of_one(three, predict_unmasked=True, epochs=1)
     assert run_point(unmasked, 0).startswith(
@@ -85,7 +85,7 @@ def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
     assert (
         "was 30% sure of this text’s masked words; after 10 epochs it is 30% sure: it has" in said
     )
-    assert "it has not learnt it. Two words" in said
+    assert "it has not learnt it. “watched”" in said
     three.diverged = {1}
     assert run_point(three, 1) == "Micro-tuning on text 2 diverged at a learning rate of 0.01."
 
@@ -178,17 +178,17 @@ def test_what_differs(three: RunRecord, changes: dict, said: str) -> None:
 
 def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     assert against_earlier(three, three, (2, 1)) == (
-        "Run 2 has the same settings, compared with run 1 (pale). Its mean loss is 1.67 instead "
-        "of 1.67. A text’s two embeddings have a cosine similarity of 1.00."
+        "Run 2 has the same settings, compared with run 1 (wide line). Its mean loss is 1.67 "
+        "instead of 1.67. A text’s two embeddings have a cosine similarity of 1.00."
     )
     other = copy(three)
     other.settings = replace(three.settings, layers=("a", "b", "c"))
     assert against_earlier(three, other, (4, 2)).startswith(
-        "Run 4 has other layers, compared with run 2 (pale)."
+        "Run 4 has other layers, compared with run 2 (wide line)."
     )
     assert "cosine" not in against_earlier(three, other, (4, 2))
     stopped = unfinished(three, 4)
-    assert "compared with run 1 (pale, unfinished)." in against_earlier(three, stopped, (2, 1))
+    assert "compared with run 1 (wide line, unfinished)." in against_earlier(three, stopped, (2, 1))
 
 
 @pytest.mark.parametrize(

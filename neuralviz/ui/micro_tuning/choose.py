@@ -74,7 +74,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
                 "pattern gives one masked input. See the Masking blueprints page."
             ),
         )
-        epochs, learning_rate = ask_epochs_and_rate(st.columns(2), "epochs", "learning_rate")
+        epochs, learning_rate = ask_epochs_and_rate((folder, folder), "epochs", "learning_rate")
         precision = choose_precision("Precision", "precision", "exact")
         tolerance = DEFAULT_TOLERANCE
         if is_fast(precision):
