@@ -52,7 +52,9 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     started = record.started()
     if text not in started:
         return
-    with slide(f"{key}-try"):
+    is_asked = st.session_state.get(ASKED, False) or st.session_state.get(f"{key}-predict", False)
+    is_answered = is_asked or is_held("masked", record.model_id)
+    with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         row = st.container(horizontal=True, vertical_alignment="bottom")
         with row:
@@ -65,8 +67,8 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
         scaled = _ask_scales(record, text)
-        st.session_state[ASKED] = st.session_state.get(ASKED, False) or pressed
-        if not st.session_state[ASKED] and not is_held("masked", record.model_id):
+        st.session_state[ASKED] = is_asked
+        if not is_answered:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
         deltas = [(scale, record.text_delta(one)) for scale, one in scaled]
