@@ -23,7 +23,7 @@ from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.after import losses_table, norms_table
+from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from tests.support.pages import page_at
@@ -144,6 +144,23 @@ def test_the_losses_to_download_are_those_of_the_figure() -> None:
     assert len(norms) == 3 * record.settings.epochs
     last = norms[(norms["text"] == 3) & (norms["epoch"] == 10)]
     assert last["dense.bias"].item() == record.delta_norm[9, 2, 2]
+
+
+def test_a_half_learnt_text_is_not_compared_with_finished_ones(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = copy(recorded_run())
+    record.loss, record.delta_norm = record.loss.copy(), record.delta_norm.copy()
+    record.loss[4:, 2], record.delta_norm[4:, 2] = np.nan, np.nan
+    record.reports = {i: record.reports[i] for i in (0, 1)}
+    assert embeddings_table(record)["epochs"].tolist() == [10, 10, 4]
+    monkeypatch.setattr(main, "recorded_run", lambda: record)
+    page.run()
+    assert not page.exception
+    assert "The embeddings of the two texts have a cosine similarity of 0.15." in said(page)
+    labelled(page.selectbox, "Look at text").set_value(2).run()
+    assert not page.exception
+    assert "cosine similarity of" not in said(page)
 
 
 @pytest.mark.parametrize("stretch", [1, 100])

@@ -171,7 +171,9 @@ def test_blanks_are_two_bars_for_each_token() -> None:
 
 @pytest.mark.parametrize(("n_texts", "has_bar"), [(3, False), (13, True)])
 def test_similarities_that_are_written_need_no_bar_of_colours(n_texts: int, has_bar: bool) -> None:
-    heatmap = products_figure(["A text."] * n_texts, np.eye(n_texts)).data[0]
+    numbers = range(16, 16 + n_texts)
+    heatmap = products_figure(["A text."] * n_texts, np.eye(n_texts), numbers).data[0]
+    assert list(heatmap.x)[:2] == ["17", "18"]
     assert (heatmap.showscale, bool(heatmap.texttemplate)) == (has_bar, not has_bar)
 
 
