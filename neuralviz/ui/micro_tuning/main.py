@@ -54,10 +54,11 @@ EXAMPLES = {
     ],
 }
 # Inputs and live figures stand beside each other where both have room. The figures stay in place
-# while the sentences above them grow.
+# while the sentences above them grow, and when a line takes the place of the bar and *Stop*.
 _LAYOUT = """<style>
 [data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
 [data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
+[class*="st-key-micro-tuning-state-"] { min-height: 42.5px; justify-content: center; }
 [class*="st-key-point-"][class*="-learning"] { min-height: 5.6rem; }
 [class*="st-key-point-"][class*="-neurons"] { min-height: 3.7rem; }
 @media (max-width: 640px) {
