@@ -62,7 +62,7 @@ _LAYOUT = """<style>
 [class*="st-key-point-"][class*="-learning"] { min-height: 5.6rem; }
 [class*="st-key-point-"][class*="-neurons"] { min-height: 3.7rem; }
 @media (max-width: 640px) {
-    [class*="st-key-point-"][class*="-learning"] { min-height: 9.3rem; }
+    [class*="st-key-point-"][class*="-learning"] { min-height: 11.2rem; }
     [class*="st-key-point-"][class*="-neurons"] { min-height: 5.6rem; }
 }
 [class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
