@@ -338,20 +338,12 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * len(words) if len(words) <= 60 else 300
 
 
-def products_figure(
-    labels: Sequence[str], products: np.ndarray, numbers: Sequence[int]
-) -> go.Figure:
-    """[text, text] cosine similarities of the embeddings, -1 … 1.
-
-    Args:
-        labels: the texts.
-        products: see above.
-        numbers: of the texts in their run, counted from 0.
-    """
-    names = [f"{i + 1}" for i in numbers]
-    are_written = len(labels) <= MAX_WRITTEN
+def products_figure(texts: Sequence[str], products: np.ndarray, at: Sequence[int]) -> go.Figure:
+    """Cosine similarities [text, text] of embeddings, -1 … 1, of the texts ``at`` these numbers."""
+    names = [f"{i + 1}" for i in at]
+    are_written = len(texts) <= MAX_WRITTEN
     hover = [
-        [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in labels] for a in labels
+        [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in texts] for a in texts
     ]
     figure = go.Figure(
         go.Heatmap(
