@@ -196,7 +196,8 @@ def _panel(
 ) -> None:
     if live and run.is_over:
         st.rerun()
-    _state(runs, run, words, bar_stays)
+    with st.container(key=f"{runs.kind}-state-{run.id}"):
+        _state(runs, run, words, bar_stays)
     show(run.result, live)
 
 

@@ -2,6 +2,7 @@
 // Slides are the containers that Python's `slide` makes; no widget changes, and no script runs.
 
 const SLIDE = "[class*='st-key-slide-']"
+const ASKED_FOR = "[class*='st-key-on-stage-']" // controls; those of `on_stage`
 const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
 const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
 const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
@@ -32,6 +33,9 @@ class Stage {
     this.place.hidden = true
     this.place.addEventListener("click", () => this.leave())
     document.addEventListener("keydown", (event) => this.onKey(event), true)
+    document.addEventListener("click", (event) => {
+      if (this.isOn && event.target.closest?.("[role=option]")) this.leaveField()
+    })
     document.addEventListener("fullscreenchange", () => {
       if (!document.fullscreenElement) this.leave() // Escape went to the browser
     })
@@ -59,7 +63,6 @@ class Stage {
     document.documentElement.dataset.stage = ""
     sessionStorage.setItem(KEPT, "on")
     document.documentElement.requestFullscreen?.().catch(() => {}) // not without a key or a click
-    this.shown = undefined
     this.arrange()
     this.showPlace()
   }
@@ -81,10 +84,21 @@ class Stage {
     window.dispatchEvent(new Event("neuralviz-stage"))
   }
 
+  // Once the field has done with what was typed, the arrow keys change slides again.
+  leaveField() {
+    setTimeout(() => document.activeElement?.blur?.())
+  }
+
   onKey(event) {
+    if (this.isOn && (event.ctrlKey || event.metaKey) && event.key === "Enter") this.leaveField()
     if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (isTyping(event.target)) {
+      const isDone = event.key === "Enter" && event.target.tagName === "INPUT"
+      if (this.isOn && (isDone || event.key === "Escape")) this.leaveField()
+      return
+    }
     if (!this.isOn) {
-      if (event.key.toLowerCase() !== "s" || isTyping(event.target)) return
+      if (event.key.toLowerCase() !== "s") return
       this.enter()
     } else if (event.key === "Escape" || event.key.toLowerCase() === "s") {
       this.leave()
@@ -128,7 +142,13 @@ class Stage {
     this.shown = keyOf(slide)
     const app = document.querySelector("[data-testid=stApp]")
     const ground = getComputedStyle(app).backgroundColor
-    const rule = `.${this.shown} { ${ON_STAGE} background: ${ground}; }`
+    if (document.documentElement.dataset.stage !== this.shown) {
+      document.documentElement.dataset.stage = this.shown
+    }
+    const foot = this.footHeight()
+    const rule = `.${this.shown} { ${ON_STAGE} background: ${ground};
+      padding-bottom: max(2.5vh, ${foot}px); }
+      html[data-stage] ${ASKED_FOR} { background: ${ground}; }`
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
     const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
@@ -138,6 +158,15 @@ class Stage {
     if (isNew || differs.length) this.tell()
     const place = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
+  }
+
+  // Of the controls at the foot of the slides.
+  footHeight() {
+    const controls = [...document.querySelectorAll(ASKED_FOR)].filter((one) => !one.closest(SLIDE))
+    const heights = controls
+      .filter((one) => getComputedStyle(one).position === "fixed")
+      .map((one) => Math.ceil(one.getBoundingClientRect().height))
+    return Math.max(0, ...heights)
   }
 
   heightOf(slide, figures) {

@@ -88,8 +88,9 @@ def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
     """
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch")
+    st.session_state.setdefault("corpus-how", WORDS)
     how = row.segmented_control(
-        "Search mode", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
+        "Search mode", [WORDS, MEANING], required=True, key="corpus-how",
         label_visibility="collapsed",
     )  # fmt: skip
 

@@ -27,6 +27,7 @@ from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dimmed, show_error
 from neuralviz.ui.session import is_served
+from neuralviz.ui.stage import on_stage
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.ui.tour import is_at
 
@@ -92,7 +93,7 @@ def show() -> None:
                     with column:
                         show_run(one, text)
             else:
-                show_recorded(picked[0], _tune_the_recorded)
+                show_recorded(picked[0])
     with dimmed("tune-after", is_other):
         _show_after(shown, picked)
 
@@ -105,9 +106,8 @@ def _ask() -> tuple[Sequence[str], Asked | None]:
     asked = ask_settings(model_id, texts)
     if asked is None:
         return texts, None
-    pressed = asked.button.button(
-        "Tune", type="primary", icon=":material/play_arrow:", width="stretch"
-    )
+    with asked.button, on_stage("tune"):
+        pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
     if pressed and asked.settings is None:
         st.info("Not started. Correct the settings first.")
     elif pressed and not texts:
@@ -126,15 +126,6 @@ def _runs_by_itself() -> bool:
     """Whether nobody has to press *Tune*: on the tour, for an example by the bundled model."""
     is_example = st.session_state.get(f"{KEY}-source") == "Example"
     return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
-
-
-def _tune_the_recorded() -> None:
-    """Do live what was recorded; called before the page runs."""
-    record = recorded_run()
-    st.session_state[f"{KEY}-source"] = "Example"
-    st.session_state.pop(f"{KEY}-example", None)  # the first one is chosen by default
-    st.query_params.pop(f"{KEY}-example", None)
-    start_run(BUNDLED, record.texts, record.settings, COMMON_VIEW)
 
 
 def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:

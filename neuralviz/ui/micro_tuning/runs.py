@@ -21,7 +21,7 @@ from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning import TuningSettings
@@ -143,23 +143,19 @@ def _stopped(record: RunRecord) -> str:
     return f"Stopped after {record.progress:.0%}. The result so far is shown.{half}"
 
 
-def show_recorded(text: int, tune: Callable[[], None]) -> None:
+def show_recorded(text: int) -> None:
     """The recorded run, for those who have not tuned anything, and how to see it live."""
     record = recorded_run()
-    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record, tune))
+    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record))
 
 
-def _say_what_it_is(record: RunRecord, tune: Callable[[], None]) -> None:
+def _say_what_it_is(record: RunRecord) -> None:
     values = sum(len(last[0]) for last in record.last)
-    said, button = st.columns([7, 3], vertical_alignment="center")
-    said.caption(
+    st.caption(
         f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding."
+        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
+        "live."
     )
-    button.button(
-        "Tune it live", icon=":material/play_arrow:", key="tune-it-live", on_click=tune,
-        width="stretch",
-    )  # fmt: skip
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
