@@ -24,18 +24,26 @@ function press(name) {
   return Boolean(button)
 }
 
+// Whether a page gets more slides: a run goes on, or there is no more than what the tour says.
+function moreToCome(slides) {
+  const isSaid = slides.length === 1 && keyOf(slides[0]) === "st-key-slide-tour"
+  return isSaid || Boolean(document.querySelector("[class*='st-key-'][class*='-stop-'] button"))
+}
+
 class Stage {
   constructor() {
     this.shown = undefined // class of the slide
+    this.isAwaiting = false // the next slide
     this.style = document.head.appendChild(document.createElement("style"))
     this.place = document.body.appendChild(document.createElement("div"))
     this.place.className = "neuralviz-stage-place"
     this.place.hidden = true
     this.place.addEventListener("click", () => this.leave())
     document.addEventListener("keydown", (event) => this.onKey(event), true)
-    document.addEventListener("click", (event) => {
+    const choose = (event) => {
       if (this.isOn && event.target.closest?.("[role=option]")) this.leaveField()
-    })
+    }
+    document.addEventListener("click", choose, true)
     document.addEventListener("fullscreenchange", () => {
       if (!document.fullscreenElement) this.leave() // Escape went to the browser
     })
@@ -86,7 +94,7 @@ class Stage {
 
   // Once the field has done with what was typed, the arrow keys change slides again.
   leaveField() {
-    setTimeout(() => document.activeElement?.blur?.())
+    setTimeout(() => document.activeElement?.blur?.(), SETTLED) // a list gives it the focus back
   }
 
   onKey(event) {
@@ -113,15 +121,19 @@ class Stage {
     event.stopPropagation()
   }
 
-  // To the next slide; behind the last one, to the page's next step or the tour's next stop.
+  // To the next slide; behind the last one, to the page's next step or the tour's next stop. While
+  // the page is still being made its next slide is awaited, unless one presses again.
   go(by) {
     const slides = this.slides()
     const at = slides.findIndex((slide) => keyOf(slide) === this.shown) + by
     if (at >= 0 && at < slides.length) {
+      this.isAwaiting = false
       this.shown = keyOf(slides[at])
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"
+      this.isAwaiting = by > 0 && !this.isAwaiting && moreToCome(slides)
+      if (this.isAwaiting) return
       if (press(`stage-${way}`) || press(`tour-${way}`)) this.shown = undefined
     }
     this.showPlace()
@@ -137,7 +149,7 @@ class Stage {
   arrange() {
     if (!this.isOn) return
     const slides = this.slides()
-    const slide = slides.find((one) => keyOf(one) === this.shown) ?? slides[0]
+    const slide = this.nextOf(slides)
     if (!slide) return
     this.shown = keyOf(slide)
     const app = document.querySelector("[data-testid=stApp]")
@@ -158,6 +170,13 @@ class Stage {
     if (isNew || differs.length) this.tell()
     const place = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
+  }
+
+  nextOf(slides) {
+    const at = slides.findIndex((one) => keyOf(one) === this.shown)
+    if (!this.isAwaiting || !slides[at + 1]) return slides[at] ?? slides[0]
+    this.isAwaiting = false
+    return slides[at + 1]
   }
 
   // Of the controls at the foot of the slides.
