@@ -108,9 +108,9 @@ def of_settings(result: Sensitivity) -> str:
             f"window, the cosine similarity to your embedding stays above {HARDLY}."
         )
     return (
-        f"For this text, the settings matter, first layer {result.layer_starts[start]} with layer "
-        f"window {result.windows[window]} most.\n\nWith these two, the cosine similarity to your "
-        f"embedding is {number(lowest, '.2f')}."
+        f"For this text, the settings matter: first layer {result.layer_starts[start]} with layer "
+        f"window {result.windows[window]} changes the embedding most.\n\nIts cosine similarity to "
+        f"yours is then {number(lowest, '.2f')}."
     )
 
 
@@ -152,8 +152,9 @@ def of_groups(groups: Sequence[WordGroup]) -> str:
         for group in groups
     ]
     return (
-        "A third of the words changes most steadily, a third most in jumps.\n\nThe variance is "
-        f"{ranges[0]} in the first third, {ranges[1]} in the middle, {ranges[2]} in the last."
+        "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
+        f"variance is {ranges[0]} in the first third, {ranges[1]} in the middle, {ranges[2]} in "
+        "the last."
     )
 
 

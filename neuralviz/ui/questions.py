@@ -140,8 +140,7 @@ def questions() -> None:
         for number, question in enumerate(QUESTIONS, 1):
             with st.container(gap=None):
                 if st.button(f"**{question.asked}**", type="tertiary", on_click=_close_list):
-                    address = {_ASKED: str(number), **question.address}
-                    st.switch_page(question.page[0], query_params=address)
+                    _open(number, question)
                 st.caption(question.answer)
 
 
@@ -167,12 +166,23 @@ def question_card(title: str) -> bool:
         st.markdown(f"**{question.asked}** {question.answer}")
         if st.button("All questions", type="tertiary", key="asked-list"):
             st.session_state[_LIST] = True
-            st.switch_page(_HOW[0])
+            if title != _HOW[1]:
+                st.switch_page(_HOW[0])
+            del st.query_params[_ASKED]
+            st.rerun()
         if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
             del st.query_params[_ASKED]
             st.rerun()
     _pointer(key="pointer", data={"at": list(question.at)})
     return True
+
+
+def _open(number: int, question: Question) -> None:
+    """Ask a question on the page that answers it, from the one with the list."""
+    if question.page == _HOW:  # no switch to where one is: its widgets are in the address
+        st.query_params[_ASKED] = str(number)
+        st.rerun()
+    st.switch_page(question.page[0], query_params={_ASKED: str(number), **question.address})
 
 
 def _close_list() -> None:

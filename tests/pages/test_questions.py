@@ -70,6 +70,13 @@ def test_the_first_one_opens_the_step_and_is_closed(bundled: object) -> None:
     page.button(key="stage-next").click().run()  # the visitor goes on: the card stays
     assert page.subheader[0].value == "10. Cosine similarity"
     assert page.query_params["asked"] == "1"
+    page.button(key="asked-list").click().run()  # the list is on this very page
+    assert not page.exception
+    assert "asked" not in page.query_params
+    next(one for one in page.button if QUESTIONS[0].asked in one.label).click().run()
+    assert not page.exception
+    assert page.subheader[0].value == "9. Embedding"
+    page.button(key="stage-next").click().run()
     page.button(key="asked-close").click().run()
     assert "asked" not in page.query_params
     assert QUESTIONS[0].answer not in " ".join(one.value for one in page.markdown)

@@ -146,8 +146,8 @@ def test_settings_that_matter_and_that_do_not() -> None:
         "the cosine similarity to your embedding stays above 0.95."
     )
     assert said(-0.001) == (
-        "For this text, the settings matter, first layer 1 with layer window 2 most.\n\nWith these "
-        "two, the cosine similarity to your embedding is 0.00."
+        "For this text, the settings matter: first layer 1 with layer window 2 changes the "
+        "embedding most.\n\nIts cosine similarity to yours is then 0.00."
     )
 
 
@@ -170,9 +170,9 @@ def test_the_most_and_least_uneven_words() -> None:
         "words that change in jumps."
     )
     assert of_groups(six) == (
-        "A third of the words changes most steadily, a third most in jumps.\n\nThe variance is "
-        "0.0010 to 0.0020 in the first third, 0.0030 to 0.0040 in the middle, 0.0050 to 0.010 in "
-        "the last."
+        "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
+        "variance is 0.0010 to 0.0020 in the first third, 0.0030 to 0.0040 in the middle, 0.0050 "
+        "to 0.010 in the last."
     )
 
 

@@ -82,7 +82,7 @@ def _show_step(
     live: bool,
 ) -> None:
     """A step: its words at once, its numbers when the model has them."""
-    walk = result or last
+    walk = last if live else result or last  # drawn once
     step = STEPS[number - 1]
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
