@@ -158,7 +158,7 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     page.keyboard.press("ArrowLeft")  # in the field
     assert shown() == "st-key-slide-layers-text"
     page.keyboard.press("Control+Enter")
-    expect(point).to_contain_text("rates")
+    expect(point).to_contain_text("“Interest”")
     expect(field).not_to_be_focused()
     page.keyboard.press("s")
     expect(page.get_by_test_id("stSidebar")).to_be_visible()
@@ -181,7 +181,6 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
 
 def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str) -> None:
     """Three clicks from the first page; what comes later is scrolled to and framed, too."""
-    outline = "one => getComputedStyle(one).outlineStyle"
     page.goto(address)
     page.get_by_role("link", name="How it works", exact=True).click()
     page.get_by_role("button", name="Ten questions").click()
@@ -202,15 +201,15 @@ def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str
             return card.top >= 0 && card.bottom <= answer.top && answer.bottom <= 900
         }"""
     )
-    assert answer.evaluate(outline) == "solid"
-    page.mouse.move(700, 500)
+    expect(answer).to_have_css("outline-style", "solid")
+    card.hover()
     page.mouse.wheel(0, -5000)  # from here on the page stays where it is scrolled to
     expect(page.get_by_role("heading", name="Micro-tuning")).to_be_in_viewport()
     page.wait_for_timeout(600)
     expect(page.get_by_role("heading", name="Micro-tuning")).to_be_in_viewport()
     card.get_by_role("button", name="Close").click()
     expect(card).to_be_hidden()
-    assert answer.evaluate(outline) == "none"
+    expect(answer).to_have_css("outline-style", "none")
 
 
 def test_the_example_is_there_and_tuning_a_text_keeps_zoom_and_places(

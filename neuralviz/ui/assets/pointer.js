@@ -4,6 +4,7 @@
 
 const LOOK = 200 // ms between two looks
 const ACTS = ["wheel", "touchmove", "pointerdown", "keydown"]
+const HEARD = { passive: true, capture: true } // also what a figure keeps to itself
 const ROOM = 24 // px between the card and the target
 
 class Pointer {
@@ -11,7 +12,7 @@ class Pointer {
     this.place = place
     this.style = document.head.appendChild(document.createElement("style"))
     this.release = () => (this.isFree = true)
-    for (const act of ACTS) window.addEventListener(act, this.release, { passive: true })
+    for (const act of ACTS) window.addEventListener(act, this.release, HEARD)
     this.timer = setInterval(() => this.look(), LOOK)
   }
 
@@ -55,7 +56,7 @@ class Pointer {
 
   end() {
     clearInterval(this.timer)
-    for (const act of ACTS) window.removeEventListener(act, this.release)
+    for (const act of ACTS) window.removeEventListener(act, this.release, HEARD)
     this.style.remove()
   }
 }
