@@ -129,7 +129,7 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page.keyboard.press("Escape")
     expect(sidebar).to_be_visible()
     page.wait_for_function(
-        "document.querySelector('.main-svg').getBoundingClientRect().width < 1200"
+        "document.querySelector('.main-svg')?.getBoundingClientRect().width < 1200"
     )
     assert page.locator("[data-stale='true']").count() == 0
     page.get_by_role("button", name="Stage", exact=True).click()
