@@ -37,7 +37,7 @@ from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import off_stage, on_stage, slide
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.words import many
 
@@ -91,7 +91,8 @@ def show() -> None:
         specs = choose_methods()
         with st.container(horizontal=True, vertical_alignment="bottom"):
             pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
-            order = choose_order(dict(read.labels))
+            with on_stage("order", width="content"):
+                order = choose_order(dict(read.labels))
             one_scale = st.toggle(
                 "One scale",
                 key="one-scale",

@@ -30,7 +30,7 @@ from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import on_stage, slide
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             choose_row(row)
         with slide("maps"):
             point, above = st.container(), st.container()
-        within, named = search_bar(corpus)
+        with on_stage("search"):
+            within, named = search_bar(corpus)
         with point:
             show_point(point_of(corpus, maps, is_filtered=within is not None), key="maps")
         with above:

@@ -28,6 +28,7 @@ from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dimmed, show_error
 from neuralviz.ui.session import is_served
+from neuralviz.ui.stage import on_stage
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.ui.tour import is_at
 
@@ -107,9 +108,8 @@ def _ask() -> tuple[Sequence[str], Asked | None]:
     asked = ask_settings(model_id, texts)
     if asked is None:
         return texts, None
-    pressed = asked.button.button(
-        "Tune", type="primary", icon=":material/play_arrow:", width="stretch"
-    )
+    with asked.button, on_stage("tune"):
+        pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
     if pressed and asked.settings is None:
         st.info("Not started. Correct the settings first.")
     elif pressed and not texts:

@@ -25,7 +25,7 @@ from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import on_stage, slide
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.blanks import FilledBlank
@@ -56,8 +56,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     is_answered = is_asked or is_held("masked", record.model_id)
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
-        row = st.container(horizontal=True, vertical_alignment="bottom")
-        with row:
+        with on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
