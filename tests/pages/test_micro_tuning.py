@@ -518,7 +518,7 @@ def test_a_comparison_with_one_step_is_started_and_shown(
     assert not compare.exception
     assert compare.session_state["compare-runs"][-1].task == run.task
     assert compare.session_state["compare-runs"][-1].is_reopened
-    assert "rank the 3 pairs" in said(compare)
+    assert "their rankings of 3 pairs" in said(compare)
     assert "of other texts or settings" not in captions(compare)
 
 
