@@ -72,7 +72,7 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
 
     Args:
         event: the latest.
-        losses: [epoch] nats before the epoch's steps, so far.
+        losses: [epoch] nats after 0, 1, … epochs, so far.
         layers: names of the tuned layers.
     """
     progress = Table.grid(padding=(0, 1))
@@ -92,8 +92,13 @@ def describe_loss(losses: Sequence[float]) -> str:
     return f"loss {losses[0]:.3f} → {losses[-1]:.3f} nats"
 
 
+def loss_line(losses: Sequence[float], epochs: int) -> str:
+    """``epoch  2/10  loss 3.1416``: the last of the losses, after 0, 1, … epochs."""
+    return f"epoch {len(losses) - 1:>{len(str(epochs))}}/{epochs}  loss {losses[-1]:.4f}"
+
+
 def draw_curve(losses: Sequence[float], epochs: int) -> RenderableType:
-    """The loss after 0, 1, … ``epochs`` epochs; after the last one it is not measured."""
+    """The loss after 0, 1, … ``epochs`` epochs, as far as it is known."""
     width = 56
     finite = [loss for loss in losses if np.isfinite(loss)]
     top = f"{max(finite, default=1.0):.2f}"

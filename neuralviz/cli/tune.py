@@ -21,6 +21,7 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.models import tokenize
 from neuralviz.models.bfloat16 import warn_of_imitated_bf16
+from neuralviz.models.tokens import check_texts
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ def tune(
 ) -> None:
     """Micro-tune on a text: watch the loss fall and see which words shaped the embedding."""
 
+    check_texts([text])  # before a model is loaded
     pairs = parse_blueprints(blueprints)
-    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)  # before a download
+    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
     check_precision(precision)
     check_tolerance(tolerance)
     language_model = load(model)
@@ -93,6 +95,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
     """Show a run while it goes on and what came of it."""
 
     from neuralviz.micro_tuning.loop import tune
+    from neuralviz.micro_tuning.predictions import predict_masked
+    from neuralviz.micro_tuning.watching import MAX_PREDICTED, loss_of
     from neuralviz.micro_tuning.workload import MAX_FOLLOWED_VALUES, count_masked, followed_values
 
     console = Console(highlight=False)
@@ -115,8 +119,7 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
                 if console.is_terminal:
                     live.update(terminal.draw_run(event, losses, settings.layers), refresh=True)
                 elif event.step * event.epochs == event.epoch * event.steps:
-                    width, before = len(str(event.epochs)), event.epoch - 1
-                    console.print(f"epoch {before:>{width}}/{event.epochs}  loss {losses[-1]:.4f}")
+                    console.print(terminal.loss_line(losses, settings.epochs))
     except KeyboardInterrupt:
         if event is None:
             raise
@@ -124,8 +127,15 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         say(f"Stopped after step {event.step:,} of {event.steps:,}.")
         raise typer.Exit(INTERRUPTED) from None
     assert event is not None and event.result is not None  # a run ends with its result
-    when = ", before the first and before the last epoch" if len(losses) > 1 else ""
-    console.print(f"{terminal.describe_loss(losses)}{when}")
+    deltas = [delta[0] for delta in event.result.deltas]
+    after = predict_masked(model, tokens, settings, deltas, at_most=MAX_PREDICTED)
+    loss = loss_of(after, tokens, settings)
+    if loss is not None:
+        losses.append(loss)
+        if not console.is_terminal:
+            console.print(terminal.loss_line(losses, settings.epochs))
+    over = f", before and after {many(len(losses) - 1, 'epoch')}" if len(losses) > 1 else ""
+    console.print(f"{terminal.describe_loss(losses)}{over}")
     console.print(terminal.draw_curve(losses, settings.epochs))
     console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))
     _conclude(console, event.result)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.layer_pairs import Measured
 
 FEWEST_PAIRS = 10  # for an interval
+AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def best_layer_in_words(
     n_pairs: int,
     bounds: tuple[float, float] | None,
 ) -> str:
-    """Which layer follows the scores best, and in a paragraph below whether that is decided.
+    """Which layer follows the scores best, and whether that is decided; then its pooling.
 
     Args:
         best: of `best_layer`.
@@ -97,23 +98,21 @@ def best_layer_in_words(
         return f"{name} is undefined for every layer on {many(n_pairs, 'pair')}."
     value, rival = number(best.value, ".2f"), number(best.rival_value, ".2f")
     which = f"The last layer, {best.layer}," if best.is_last else f"Layer {best.layer}"
-    said = (
-        f"{which} agrees best with the human scores ({POOLING_NAMES[best.pooling]}: {name} {value}"
-    )
+    said = f"{which} agrees best with the human scores: {name} {value}"
+    below = f"The pooling is {POOLING_NAMES[best.pooling]}."
     if best.rival is None:
-        return f"{said})."
+        return f"{said}.\n\n{below}"
     behind = f"layer {best.rival}" if best.is_last else "the last layer"
-    said += f"; {behind}: {rival})."
+    said += f", against {rival} for {behind}."
     if bounds is None:
-        return said
+        return f"{said}\n\n{below}"
     low, high = (number(bound, "+.2f") for bound in bounds)
-    where = f"The 95% interval of the difference is {low} to {high}"
-    verdict = (
-        f"{where}: {many(n_pairs, 'pair')} do not decide between the two."
+    said += (
+        f" But {many(n_pairs, 'pair')} do not decide between the two."
         if bounds[0] <= 0 <= bounds[1]
-        else f"{where}, above 0: these {n_pairs:,} pairs decide."
+        else f" These {n_pairs:,} pairs decide it."
     )
-    return f"{said}\n\n{verdict}"
+    return f"{said}\n\n{below} The 95% interval of the difference is {low} to {high}."
 
 
 def parts_in_words(
@@ -128,23 +127,23 @@ def parts_in_words(
     """
     if not np.isfinite([whole, plain]).all() or bounds is None:
         return ""
-    values = f"({name} {number(whole, '.2f')} and {number(plain, '.2f')})"
+    values = f"{name} {number(whole, '.2f')} against {number(plain, '.2f')}"
     low, high = (number(bound, "+.2f") for bound in bounds)
     where = f"The 95% interval of the difference is {low} to {high}."
     if bounds[0] <= 0 <= bounds[1]:
         return (
-            "These pairs do not decide between SBERT-WK and the mean of the last layer "
-            f"{values}.\n\n{where}"
+            "These pairs do not decide whether SBERT-WK is better than the plain mean of the last "
+            f"layer: {values}.\n\n{where}"
         )
     better = "better" if whole > plain else "less well"
     return (
-        f"SBERT-WK agrees with the human scores {better} than the mean of the last layer "
+        f"SBERT-WK agrees with the human scores {better} than the plain mean of the last layer: "
         f"{values}.\n\n{where}"
     )
 
 
 def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: str) -> str:
-    """How far SBERT-WK's agreement with the scores depends on its settings.
+    """Which of SBERT-WK's settings its agreement with the scores depends on; then how far.
 
     Args:
         windows, starts: its coefficients with other layer windows, and with other first layers.
@@ -156,7 +155,13 @@ def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: s
         f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
         for values in (windows, starts)
     )
+    more = np.ptp(starts) - np.ptp(windows)
+    said = "The first layer and the layer window matter about equally."
+    if abs(more) >= AS_MUCH:
+        first, second = "first layer", "layer window"
+        most, least = (first, second) if more > 0 else (second, first)
+        said = f"The {most} matters more than the {least}."
     return (
-        f"SBERT-WK's {name} is {by_window} with other layer windows, {by_start} with other first "
-        "layers."
+        f"{said}\n\nSBERT-WK's {name} is {by_start} with other first layers, {by_window} with "
+        "other layer windows."
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import (
     COEFFICIENTS,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
 
 RESAMPLES = 1000
-SHARE_RESAMPLES = 10_000  # of three numbers each
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
 FEWEST_DRAWN = 8  # texts, or groups: what is drawn from fewer says nothing of others
 MAX_RESAMPLED = 5 * 10**7  # pairs drawn in all: minutes of work
@@ -81,31 +80,6 @@ def paired_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float
         return None
     difference = first - second
     return interval(difference) if np.isfinite(difference).any() else None
-
-
-def paired_share_interval(
-    first: np.ndarray, second: np.ndarray, seed: int = 0
-) -> tuple[float, float]:
-    """The 95% interval of how much larger a share of texts one method has right than another.
-
-    Like `paired_interval`, of resamples that are drawn here (Efron 1979): a text counts 1, 0 or
-    -1, so that a resample is three numbers.
-
-    Args:
-        first, second: [text] whether a text was right, of the same texts.
-        seed: of what is drawn.
-
-    Raises:
-        NeuralvizError: they are not of the same texts, or there is none.
-    """
-    if len(first) != len(second) or not len(first):
-        raise NeuralvizError("The two methods must be compared on the same texts.")
-    n = len(first)
-    differences = np.asarray(first, dtype=int) - np.asarray(second, dtype=int)
-    shares = np.array([(differences == value).sum() for value in (1, 0, -1)]) / n
-    drawn = np.random.default_rng(seed).multinomial(n, shares, size=SHARE_RESAMPLES)
-    low, high = np.percentile((drawn[:, 0] - drawn[:, 2]) / n, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def draws(

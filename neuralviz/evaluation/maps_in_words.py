@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from neuralviz.evaluation.bootstrap import paired_share_interval
+from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.words import many
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
+REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-_DIGITS = {10: "ten"}
-_DOUBT = "the 95% interval of the difference includes 0"
+_WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """Two methods on one label, the better one first; ``better`` is None where it is not decided.
+    """Two methods on one label; ``better`` is None where it is not decided.
 
     Attributes:
         label: what it is called.
@@ -37,71 +37,107 @@ def neighbours_point(
     hits: Mapping[str, Sequence[np.ndarray]],
     baselines: Mapping[str, float],
     k: int,
+    texts: str = "texts",
 ) -> str:
-    """What the ``k`` nearest texts say of labels, by one method or two.
+    """How often the label of a text can be guessed from its ``k`` nearest, by one method or two.
 
     Args:
         methods: names of one or two, as markdown.
         hits: by label, as markdown, and by method: [text] whether its neighbours vote for it.
         baselines: by label, the accuracy of always saying the most frequent one.
         k: neighbours that vote.
+        texts: what is counted, such as ``all 480 texts`` where some are not shown.
 
     Returns:
         One or two sentences of markdown; empty where there is no label.
     """
     if not hits:
         return ""
-    nearest = f"{_DIGITS.get(k, str(k))} nearest texts"
+    guessed = f"guessed from {_nearest(k)}, a text's"
     if len(methods) == 1:
-        right = [(name, f"**{of[0].mean():.0%}**", "") for name, of in hits.items()]
-        guessed = _and([f"{baselines[name]:.0%}" for name in hits])
+        shares = [(name, f"**{of[0].mean():.0%}**", "") for name, of in hits.items()]
         return (
-            f"By **{methods[0]}**, the {nearest} {_point_to(right)}. "
-            f"Always saying the most frequent one would be right for {guessed}."
+            f"Guessed from {_nearest(k)} by **{methods[0]}**, a text's {_rights(shares, texts)}. "
+            f"{_always(baselines, hits)}"
         )
     compared = [_compare(name, first, second) for name, (first, second) in hits.items()]
     decided = [one for one in compared if one.better is not None]
     undecided = [one for one in compared if one.better is None]
     if not decided:
-        shares = [(one.label, _both(one.shares), "") for one in undecided]
+        level = _rights([_beside(one, 0, methods, named=True) for one in undecided], texts)
         return (
             f"This corpus does not decide between **{methods[0]}** and **{methods[1]}**: "
-            f"their {nearest} {_point_to(shares)}, and {_DOUBT}."
+            f"{guessed} {level}, but {_doubt(len(undecided))}."
         )
     winners = list(dict.fromkeys(one.better for one in decided if one.better is not None))
     claims = [
         f"**{methods[winner]}** "
-        + "sorts texts better " * (winner == winners[0])
+        + f"sorts {texts} better " * (winner == winners[0])
         + f"by {_and([one.label for one in decided if one.better == winner])}"
         for winner in winners
     ]
     right = [
-        (one.label, f"**{max(one.shares):.0%}**", f" against {min(one.shares):.0%}")
+        _beside(one, winner, methods, named=len(winners) > 1, mark="**")
         for winner in winners
         for one in decided
         if one.better == winner
     ]
-    whose = "the" if len(winners) > 1 else "its"
-    said = f"{_and(claims, ', ')}: {whose} {nearest} {_point_to(right)}."
+    said = f"{_and(claims, ', ')}: {guessed} {_rights(right, 'texts')}."
     if undecided:
-        open_ones = _and([f"{one.label} ({_both(one.shares)})" for one in undecided])
-        said += f" This corpus does not decide on {open_ones}: {_DOUBT}."
+        doubtful = [
+            f"{one.label} ({methods[0]}: {one.shares[0]:.0%}, {methods[1]}: {one.shares[1]:.0%})"
+            for one in undecided
+        ]
+        said += f" This corpus does not decide on {_and(doubtful)}: {_doubt(len(undecided))}."
     return said
 
 
-def agreement_point(methods: Sequence[str], share: float, k: int) -> str:
+def accuracy_point(
+    methods: Sequence[str],
+    hits: Mapping[str, Sequence[np.ndarray]],
+    baselines: Mapping[str, float],
+    k: int,
+) -> str:
+    """By which of several methods the labels of texts are guessed best, and what guessing reaches.
+
+    Args:
+        methods: names, as markdown.
+        hits, baselines, k: as of `neighbours_point`.
+    """
+    if not hits or len(methods) == 1:
+        return neighbours_point(methods, hits, baselines, k)
+    parts: list[str] = []
+    for name, of in hits.items():
+        best, *others = sorted(range(len(of)), key=lambda place: -of[place].mean())
+        doubtful = [
+            f"{methods[other]}, {of[other].mean():.0%}"
+            for other in others
+            if paired_share_interval(of[best], of[other])[0] <= 0
+        ]
+        share = f"{of[best].mean():.0%}{'' if parts else ' of texts'}"
+        beside = f"; not clearly more than {_and(doubtful)}" if doubtful else ""
+        how = "" if parts else " is right most often"
+        parts.append(f"{name}{how} by **{methods[best]}** ({share}{beside})")
+    said = _and([parts[0], *(f"its {part}" for part in parts[1:])])
+    return f"Guessed from {_nearest(k)}, a text's {said}. {_always(baselines, hits)}"
+
+
+def agreement_point(
+    methods: Sequence[str], share: float, k: int, texts: str = "these texts"
+) -> str:
     """How far two methods agree on what is near, for a corpus without labels.
 
     Args:
         methods: names of two, as markdown.
         share: 0 … 1 of the ``k`` nearest texts that both have, on average.
         k: neighbours that are compared.
+        texts: that are grouped, such as ``all 480 texts`` where some are not shown.
     """
     first, second = methods
     how = "in much the same way" if share >= ALIKE else "differently"
     return (
-        f"**{first}** and **{second}** group these texts {how}: they share "
-        f"**{share:.0%}** of a text's {_DIGITS.get(k, str(k))} nearest texts."
+        f"**{first}** and **{second}** group {texts} {how}: they share **{share:.0%}** of a text's "
+        f"{_nearest(k).removeprefix('its ')}."
     )
 
 
@@ -115,7 +151,8 @@ def clusters_point(method: str, names: Sequence[str], sizes: Sequence[int], n_te
         n_texts: on the map.
     """
     if not names:
-        return f"By **{method}**, these {many(n_texts, 'text')} form no clusters."
+        these = f"these {many(n_texts, 'text')}"
+        return f"By **{method}**, {these} form no clusters: no group is dense enough."
     largest = [
         f"**{name}** ({size:,})" for name, size in zip(names[:NAMED], sizes[:NAMED], strict=True)
     ]
@@ -129,7 +166,7 @@ def clusters_point(method: str, names: Sequence[str], sizes: Sequence[int], n_te
 def landing_point(
     sentence: str, methods: Sequence[str], labels: Sequence[Sequence[str]], name: str
 ) -> str:
-    """Among which texts a new sentence lands, by the label that most of those near it have.
+    """Among which texts a new sentence lands: the label that at least half of those near it have.
 
     Args:
         sentence: as markdown, shortened.
@@ -139,15 +176,31 @@ def landing_point(
         name: of the labels, as markdown.
 
     Returns:
-        A sentence of markdown; empty where no text near it has a label.
+        Sentences of markdown; empty where no text near it has a label.
     """
-    parts = []
+    near: dict[str, list[str]] = {}
+    between = []
     for method, of_near in zip(methods, labels, strict=True):
         counts = Counter(label for label in of_near if label)
-        if counts:
-            label, n = counts.most_common(1)[0]
-            parts.append(f"**{label}** by {method} ({n} of its {len(of_near)} nearest texts)")
-    return f"“{sentence}” lands near {name} {_and(parts)}." if parts else ""
+        if not counts:
+            continue
+        k = len(of_near)
+        label, n = counts.most_common(1)[0]
+        if n >= REAL * k:
+            near.setdefault(label, []).append(
+                f"{method} ({n if n < k else 'all'} of {_nearest(k)})"
+            )
+        elif counts.total() < REAL * k:
+            have = "has" if counts.total() == 1 else "have"
+            between.append((method, f"only {counts.total()} of {_nearest(k)} {have} one"))
+        else:
+            between.append((method, f"{_nearest(k)} have {len(counts)} different ones"))
+    parts = [f"**{label}** by {_and(methods)}" for label, methods in near.items()]
+    said = [f"“{sentence}” lands near {name} {_and(parts)}."] if parts else []
+    for method, why in between:
+        what = "it" if said else f"“{sentence}”"
+        said.append(f"By {method}, {what} lands near no single {name}: {why}.")
+    return " ".join(said)
 
 
 def _compare(name: str, first: np.ndarray, second: np.ndarray) -> _Compared:
@@ -156,15 +209,41 @@ def _compare(name: str, first: np.ndarray, second: np.ndarray) -> _Compared:
     return _Compared(name, better, (float(first.mean()), float(second.mean())))
 
 
-def _point_to(right: Sequence[tuple[str, str, str]]) -> str:
-    """``point to the right … for … of texts and …``, of labels, shares and what follows them."""
+def _beside(
+    one: _Compared, place: int, methods: Sequence[str], *, named: bool, mark: str = ""
+) -> tuple[str, str, str]:
+    """A label, the share of the method at a place, and behind it the other's, for `_rights`."""
+    by = f" by {methods[place]}" * named
+    other = f" ({methods[1 - place]}: {one.shares[1 - place]:.0%})"
+    return one.label, f"{mark}{one.shares[place]:.0%}{mark}", by + other
+
+
+def _nearest(k: int) -> str:
+    """``its nearest text``, ``its ten nearest texts``."""
+    if k == 1:
+        return "its nearest text"
+    return f"its {_WORDS[k] if k < len(_WORDS) else f'{k:,}'} nearest texts"
+
+
+def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:
+    """``topic is right for … of texts and its form for …``: labels, shares, what follows them."""
     (label, share, more), *others = right
-    parts = [f"point to the right {label} for {share} of texts{more}"]
-    return _and([*parts, *(f"to the right {name} for {one}{and_}" for name, one, and_ in others)])
+    parts = [f"{label} is right for {share} of {texts}{more}"]
+    return _and([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
 
 
-def _both(shares: Sequence[float]) -> str:
-    return " and ".join(f"{share:.0%}" for share in shares)
+def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
+    """What always guessing the most frequent label would reach."""
+    first, *others = names
+    said = [f"the most frequent {first} would be right for {baselines[first]:.0%}"]
+    said += [f"the most frequent {name} for {baselines[name]:.0%}" for name in others]
+    return f"Always guessing {_and(said)}."
+
+
+def _doubt(n: int) -> str:
+    if n == 1:
+        return "the 95% interval of the difference includes 0"
+    return "the 95% intervals of the differences include 0"
 
 
 def _and(parts: Sequence[str], last: str = " and ") -> str:

@@ -31,14 +31,15 @@ class Measured:
         triplets: anchor, positive, negative (Eq. 2).
         worst_triplets: the most broken, their rows places in ``data.texts``.
         neighbours: accuracy of the nearest neighbours' labels.
+        hits: [text with a label] whether its nearest neighbours vote for its own label, the same
+            texts for all methods; empty where that was not measured.
         outvoted: texts with another label than their neighbours', by place in ``data.texts``.
         uniformity: alignment and uniformity.
         paraphrases: a map of tau-c for each quality.
         failed: measure to why there is none.
         notes: what is to be minded besides.
-        resampled: the coefficients by name, the errors of ``pairs`` and ``triplets`` and the
-            accuracy of ``neighbours``: [resample] each, in resamples that are the same for all
-            methods; what was not resampled is missing.
+        resampled: the coefficients by name, the errors of ``pairs`` and ``triplets``: [resample]
+            each, in resamples that are the same for all methods; what was not resampled is missing.
         products: [pair] or [phrase] of scored pairs and paraphrases; empty elsewhere.
         same, diff: products of what is alike and what is not, a sample where there are many.
     """
@@ -49,6 +50,7 @@ class Measured:
     triplets: BrokenCount | None = None
     worst_triplets: WorstTriplets | None = None
     neighbours: KnnAccuracy | None = None
+    hits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     outvoted: tuple[Outvoted, ...] = ()
     uniformity: Uniformity | None = None
     paraphrases: tuple[QualityMap, ...] = ()

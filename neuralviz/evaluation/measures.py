@@ -286,15 +286,13 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
             ),
         )
     missed = outvoted(near, data.labels, k, WORST)
-    is_right = knn_right(near, data.labels, k)
-    found = replace(
+    return replace(
         found,
         neighbours=knn_accuracy(near, data.labels, k),
+        hits=knn_right(near, data.labels, k),
         outvoted=tuple(replace(one, text=int(data.rows[one.text])) for one in missed),
         notes=notes,
     )
-    accuracies = bootstrap_share(is_right, np.ones(len(is_right)), **given.drawing)
-    return _resampled(found, {"neighbours": accuracies})
 
 
 def _uniformity(found: Measured, given: _Given) -> Measured:

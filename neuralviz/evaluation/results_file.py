@@ -28,7 +28,7 @@ from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.evaluation.uniformity import Uniformity
 from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 
-FORMAT = 1  # raise it where files of before cannot be read any more
+FORMAT = 2  # raise it where files of before lack what is shown, or cannot be read any more
 _CLASSES: dict[str, Any] = {
     one.__name__: one
     for one in (

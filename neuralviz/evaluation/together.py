@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import scipy  # its parts are loaded when they are first used
 
 from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.similarity import Similarity, pair_indices, rank_correlations
 from neuralviz.words import many, number
 
 MOST_LABELS = 40
-CHANCE = 0.05  # a difference that is likelier than this by chance decides nothing
 FEWEST_PAIRS = 3
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
@@ -55,8 +54,8 @@ def kept_together(
     Empty where nothing was measured.
 
     With labels: how often the nearest text has the same one, and whether the best method differs
-    from every other in that beyond chance (exact sign test over the texts on which two methods
-    differ; McNemar 1947). Texts without a label are left out.
+    from every other in that beyond chance (`paired_share_interval`). Texts without a label are left
+    out.
     Without: how far the methods' rankings of the pairs agree.
 
     Args:
@@ -76,7 +75,7 @@ def kept_together(
     if shared:
         return _by_labels(done, dict(list(shared.items())[:2]))
     if len(done) > 1:
-        return agreement(*done[:2])
+        return agreement(*done) if len(done) == 2 else _agreements(done)
     return _by_extremes(done[0])
 
 
@@ -86,21 +85,24 @@ def _spoken(similarities: Sequence[Similarity]) -> list[Similarity]:
 
 
 def _by_labels(done: Sequence[Similarity], labels: Mapping[str, Sequence[str]]) -> str:
-    shares = {
-        name: [nearest_shares(one, values) for one in done] for name, values in labels.items()
-    }
-    parts = []
-    for place, one in enumerate(done):
-        percent = [f"{of[place].mean():.0%}" for of in shares.values()]
-        if place:
-            parts.append(f"by {one.method}, {' and '.join(percent)}")
-            continue
-        first, *others = (f"the {name} for {p}" for name, p in zip(shares, percent, strict=True))
-        also = "".join(f" and {other}" for other in others)
-        parts.append(f"By {one.method}, the nearest text shares {first} of the texts{also}")
-    said = "; ".join(parts) + "."
-    verdicts = [_best(name, done, of) for name, of in shares.items()] if len(done) > 1 else []
-    return "\n\n".join(filter(None, [said, " ".join(filter(None, verdicts))]))
+    said, verdicts = [], []
+    for name, values in labels.items():
+        shares = [nearest_shares(one, values) for one in done]
+        best, *others = sorted(range(len(done)), key=lambda place: -shares[place].mean())
+        put = _how_many(float(shares[best].mean()))
+        beside = ", ".join(f"{done[one].method}: {shares[one].mean():.0%}" for one in others)
+        said.append(
+            f"{done[best].method} puts {put} next to one of the same {name}"
+            + f" ({beside})" * bool(others)
+        )
+        verdicts.append(_best(name, done, shares) if others else "")
+    return "\n\n".join(filter(None, [f"{'; '.join(said)}.", " ".join(filter(None, verdicts))]))
+
+
+def _how_many(share: float) -> str:
+    if share in (0, 1):
+        return "every text" if share else "no text"
+    return f"{share:.0%} of texts"
 
 
 def _best(name: str, done: Sequence[Similarity], shares: Sequence[np.ndarray]) -> str:
@@ -109,19 +111,12 @@ def _best(name: str, done: Sequence[Similarity], shares: Sequence[np.ndarray]) -
         return ""
     best, *others = sorted(range(len(shares)), key=lambda place: -shares[place].mean())
     for other in others:
-        if not _is_decided(shares[best], shares[other]):
+        if paired_share_interval(shares[best], shares[other])[0] <= 0:
             return (
                 f"On the {name}, {many(len(shares[best]), 'text')} do not decide between "
                 f"{done[best].method} and {done[other].method}."
             )
     return f"{done[best].method} keeps the {name} together best."
-
-
-def _is_decided(best: np.ndarray, other: np.ndarray) -> bool:
-    """Whether one method is right on more texts than another beyond chance (exact sign test)."""
-    only_best, only_other = int((best & ~other).sum()), int((other & ~best).sum())
-    n_differ = only_best + only_other
-    return n_differ > 0 and bool(scipy.stats.binomtest(only_best, n_differ).pvalue < CHANCE)
 
 
 def agreement(first: Similarity, second: Similarity) -> str:
@@ -132,14 +127,9 @@ def agreement(first: Similarity, second: Similarity) -> str:
     """
     first, second = _spoken([first, second])
     correlation = float(rank_correlations([first, second])[0, 1])
-    i, j = pair_indices(len(first.texts))
-    ranks = np.stack([one.ranks[i, j] for one in (first, second)])
-    both = np.isfinite(ranks).all(axis=0)
-    n_pairs = int(both.sum())
+    n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
         return f"{first.method} and {second.method} cannot be compared on so few different pairs."
-    apart = np.where(both, np.abs(np.diff(np.nan_to_num(ranks), axis=0)[0]), -1)
-    most = int(apart.argmax())
     how = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         how = "see different things"
@@ -147,13 +137,58 @@ def agreement(first: Similarity, second: Similarity) -> str:
         f"{first.method} and {second.method} {how}: their rankings of {many(n_pairs, 'pair')} "
         f"have a correlation of {number(correlation, '.2f')}."
     )
-    if not apart[most]:
-        return said
-    places = [f"{ranks[m, most]:,.0f} by {one.method}" for m, one in enumerate((first, second))]
+    return f"{said}{_where(first, second, ' They differ')}"
+
+
+def _agreements(done: Sequence[Similarity]) -> str:
+    """Which two of several methods agree most, and which least."""
+    correlations = rank_correlations(done)
+    pairs = _correlated(correlations)
+    if len(pairs) < 2:
+        return agreement(*(done[place] for place in least_alike(done)))
+    said = []
+    for place, how in ((pairs[-1], "agree most"), (pairs[0], "least")):
+        a, b = (done[one].method for one in place)
+        said.append(f"{a} and {b} {how} ({number(float(correlations[place]), '.2f')})")
+    n_pairs = int(np.isfinite(sum(one.of_pairs for one in done)).sum())
+    first, second = (done[one] for one in pairs[0])
+    where = _where(first, second, f" {first.method} and {second.method} differ")
     return (
-        f"{said} They differ most on texts {i[most] + 1} and {j[most] + 1}: rank {places[0]}, "
-        f"{places[1]}."
+        f"{' and '.join(said)}, by the correlation of their rankings of {many(n_pairs, 'pair')}."
+        f"{where}"
     )
+
+
+def _correlated(correlations: np.ndarray) -> list[tuple[int, int]]:
+    """Places of every two methods whose rankings have a correlation, the lowest first."""
+    pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
+    known = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
+    return sorted(known, key=lambda pair: correlations[pair])
+
+
+def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
+    """Places of the two methods that agree least; of the first two where that is not known."""
+    return next(iter(_correlated(rank_correlations(similarities))), (0, 1))
+
+
+def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | None:
+    """The two texts whose ranks by two methods differ most; None where no pair has both ranks."""
+    i, j = pair_indices(len(first.texts))
+    apart = np.abs(first.ranks[i, j] - second.ranks[i, j])
+    if not np.isfinite(apart).any():
+        return None
+    most = int(np.nanargmax(apart))
+    return int(i[most]), int(j[most])
+
+
+def _where(first: Similarity, second: Similarity, begin: str) -> str:
+    """On which texts two methods differ most; empty where they do on none."""
+    pair = furthest_apart(first, second)
+    ranks = [(one.method, one.ranks[pair]) for one in (first, second)] if pair else []
+    if pair is None or ranks[0][1] == ranks[1][1]:
+        return ""
+    places = ", ".join(f"{rank:,.0f} by {method}" for method, rank in ranks)
+    return f"{begin} most on texts {pair[0] + 1} and {pair[1] + 1}: rank {places}."
 
 
 def spread(similarities: Sequence[Similarity]) -> str:

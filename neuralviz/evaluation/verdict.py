@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.bootstrap import paired_interval
+from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
 from neuralviz.words import number
 
@@ -28,7 +29,8 @@ class Lead:
     Attributes:
         first, second: labels of the methods.
         value: by how much the first is better, 0 or more.
-        interval: of the value, at 95%, by paired bootstrap; None where nobody knows.
+        interval: of the value, at 95%, on the same data: of k-NN accuracy exact, else by paired
+            bootstrap; None where nobody knows.
     """
 
     first: str
@@ -157,9 +159,11 @@ def _ranked(results: Results, data: int, by: Yardstick) -> list[_Measured]:
 
 
 def _lead(by: Yardstick, first: _Measured, second: _Measured) -> Lead:
-    drawn = [one.measured.resampled.get(by.name) for one in (first, second)]
     bounds = None
-    if drawn[0] is not None and drawn[1] is not None:
+    drawn = [one.measured.resampled.get(by.name) for one in (first, second)]
+    if by.measure == "neighbours":
+        bounds = paired_share_interval(first.measured.hits, second.measured.hits)
+    elif drawn[0] is not None and drawn[1] is not None:
         bounds = paired_interval(by.sign * drawn[0], by.sign * drawn[1])
     return Lead(first.label, second.label, by.sign * (first.value - second.value), bounds)
 

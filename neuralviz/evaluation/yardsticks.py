@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.bootstrap import FEWEST_DRAWN, interval
-from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData
+from neuralviz.evaluation.data import GroupedData, ScoredData
 from neuralviz.evaluation.in_words import HIGHER, LOWER
 from neuralviz.words import many, number
 
@@ -27,7 +27,7 @@ class Yardstick:
     """One number of a method by which it can be compared with others.
 
     Attributes:
-        name: of it in `Measured.resampled`.
+        name: of it in `Measured.resampled`, where it is resampled.
         title: as it is called in a sentence.
         short: as it is called on a button.
         measure: the measure that it belongs to.
@@ -101,8 +101,6 @@ class Yardstick:
             n = int(data.is_similar.sum())
             if n < FEWEST_DRAWN:
                 return f"{many(n, 'similar pair')} are too few to say how sure that is"
-        if isinstance(data, LabelledData) and len(data.rows) < FEWEST_DRAWN:
-            return f"{many(len(data.rows), 'text')} are too few to say how sure that is"
         return "nothing says how sure that is"
 
 
@@ -199,7 +197,8 @@ EXPLAINED: dict[Measure, str] = {
 
 INTERVALS = (
     "A 95% interval says where a value would lie on other data of this kind, 95 times in 100. If "
-    "the interval of a lead includes 0, the data do not decide between the two methods."
+    "the interval of a lead includes 0, the data do not decide between the two methods. Intervals "
+    "are not corrected for picking the best: of many methods, one can have a small lead by luck."
 )
 
 

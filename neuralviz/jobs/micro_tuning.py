@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from neuralviz import micro_tuning
-from neuralviz.errors import Stopped
+from neuralviz.errors import SettingsError, Stopped
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import FORMAT, read_record, record_bytes
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
-from neuralviz.models.shared import is_held, shared_model
+from neuralviz.models.shared import ModelRef, is_held, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
-    from neuralviz.models.shared import ModelRef
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
     """Predict the blanks of a sentence, with the deltas of texts added to the weights and without.
 
     Attributes:
-        model: whose deltas they are.
+        model: whose deltas they are, with the files that it had then.
         sentence: with blanks, as of `fill_blanks`.
         layers: names of the layers.
         deltas: pairs of a scale and, per layer, a float32 delta as bytes.
@@ -112,6 +111,11 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         from neuralviz.micro_tuning.filling import fill_blanks
 
         split_at_blanks(self.sentence)  # looked at before a model is loaded
+        if ModelRef.now(self.model.id) != self.model:
+            raise SettingsError(
+                f"The files of the model “{self.model.id}” have changed since this run, so its "
+                "deltas no longer fit. Press Tune to run it again."
+            )
         model = shared_model(self.model.id)
         if should_stop():
             raise Stopped

@@ -26,7 +26,7 @@ HARDLY = 0.95  # cosine above which settings hardly matter
 
 
 def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
-    """Which words of a text SBERT-WK gives most weight, and where their vectors turn; then why.
+    """Which words an embedding comes from, and which layer changes them; then the numbers and why.
 
     Args:
         words: the most important first; without any, nothing is said.
@@ -35,43 +35,39 @@ def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     if not words:
         return ""
     if len(weights.layers) < 3:
-        return "With two layers, no vector can turn unevenly: all tokens count equally."
+        return "With two layers, no word can change in jumps: all words count equally."
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
-        return "All tokens count equally: no vector turns more unevenly than another."
+        return "All words count equally: from layer to layer, all change alike."
     first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
     of_named = np.array([word.turns[first:] for word in named])
     at = int(of_named.mean(axis=0).argmin())
-    turns = _turns(named, of_named[:, at], words[-1], first + at)
-    if len(words) == 1:
-        share = named[0].importance
-        return f"{_quoted(named[0].word)} is the only word: {share:.0%} of this embedding. {turns}"
+    layer, cosines = first + at + 1, of_named[:, at]
     share = sum(word.importance for word in named)
-    carry = "carry" if len(named) > 1 else "carries"
+    whose = "them" if len(named) > 1 else "it"
+    least, other = words[-1], float(words[-1].turns[first + at])
+    is_clear = cosines.max() <= other - CLEARLY
+    how = f"more than {_quoted(least.word)}" if is_clear else "most"
+    of_each = _listed([number(float(cosine), ".2f") for cosine in cosines])
+    beside = f"; for {_quoted(least.word)} it is {number(other, '.2f')}" if is_clear else ""
     return (
-        f"{_listed([_in_full(word) for word in named])} {carry} {share:.0%} of this embedding. "
-        f"{turns}\n\nSBERT-WK gives most weight to words whose vectors turn unevenly from layer to "
-        "layer, whatever they mean."
+        f"{share:.0%} of this text's embedding comes from {_listed([_in_full(w) for w in named])}: "
+        f"layer {layer} changes {whose} {how}.\n\nThe cosine between {_possessive(named)} before "
+        f"and after layer {layer} is {of_each}{beside} (1: no change). SBERT-WK gives most weight "
+        "to words that change in jumps from layer to layer, whatever they mean."
     )
 
 
-def _turns(named: Sequence[FollowedWord], cosines: np.ndarray, least: FollowedWord, at: int) -> str:
-    """How far the vectors of some words turn behind layer ``at``, by their cosines."""
-    whose = "their vectors turn" if len(named) > 1 else "its vector turns"
-    of_each = _listed([number(float(cosine), ".2f") for cosine in cosines])
-    said = f"From layer {at} to {at + 1}, {whose} {{}} (cosine {of_each})"
-    other = float(least.turns[at])
-    if cosines.max() > other - CLEARLY:
-        return said.format("furthest") + "."
-    return f"{said.format('further')} than that of {_quoted(least.word)} ({number(other, '.2f')})."
+def _possessive(named: Sequence[FollowedWord]) -> str:
+    return "a word's vectors" if len(named) > 1 else "its vectors"
 
 
 def of_map(cosines: np.ndarray, whose: str) -> str:
-    """Between which layers vectors turn most and least.
+    """Which layer changes a word most, and which least; then by how much.
 
     Args:
-        cosines: [layer, layer].
-        whose: the subject of the sentence, e.g. "The vector of “cat”".
+        cosines: [layer, layer] between the word's vectors.
+        whose: the word, e.g. "“cat”", or "the average word".
     """
     steps = np.diagonal(cosines, 1)
     if len(steps) == 0:
@@ -79,19 +75,27 @@ def of_map(cosines: np.ndarray, whose: str) -> str:
     most, least = int(steps.argmin()), int(steps.argmax())
     if steps[least] - steps[most] < CLEARLY:
         mean = number(float(steps.mean()), ".2f")
-        return f"{whose} turns about as far in every layer (cosine {mean})."
-    places = [
-        f"from layer {at} to {at + 1} (cosine {number(float(steps[at]), '.2f')})"
-        for at in (most, least)
-    ]
-    return f"{whose} turns furthest {places[0]}, least {places[1]}."
+        return (
+            f"All layers change {whose} about equally.\n\nThe cosine between its vectors before "
+            f"and after a layer is {mean} (1: no change)."
+        )
+    high, low = (number(float(steps[at]), ".2f") for at in (most, least))
+    return (
+        f"Layer {most + 1} changes {whose} most, layer {least + 1} least.\n\nThe cosine between "
+        f"its vectors before and after these layers is {high} and {low} (1: no change)."
+    )
 
 
 def of_layer_weights(weights: TokenWeights) -> str:
     """Which layer has the largest weight for most tokens."""
     counts = np.bincount(weights.combined.argmax(axis=1), minlength=len(weights.layers))
-    layer, most = weights.layers[counts.argmax()], int(counts.max())
-    return f"Layer {layer} weighs most for {most:,} of {many(int(counts.sum()), 'token')}."
+    layer, most, n_tokens = weights.layers[counts.argmax()], int(counts.max()), int(counts.sum())
+    whose = f"{most:,} of {many(n_tokens, 'token')}" if most < n_tokens else many(most, "token")
+    every = "all " if most == n_tokens > 1 else ""
+    return (
+        f"A word's final vector is a mix of the layers. For {every}{whose}, layer {layer} has the "
+        "largest part."
+    )
 
 
 def of_settings(result: Sensitivity) -> str:
@@ -100,18 +104,18 @@ def of_settings(result: Sensitivity) -> str:
     lowest = float(result.by_window[window, start])
     if lowest > HARDLY:
         return (
-            "The settings hardly matter for this text: the cosine similarity to your embedding "
-            f"stays above {HARDLY}."
+            "For this text, the settings hardly matter.\n\nWith every first layer and layer "
+            f"window, the cosine similarity to your embedding stays above {HARDLY}."
         )
     return (
-        f"First layer {result.layer_starts[start]} with layer window {result.windows[window]} "
-        "changes the embedding most: its cosine similarity to yours is "
-        f"{number(lowest, '.2f')}."
+        f"For this text, the settings matter: first layer {result.layer_starts[start]} with layer "
+        f"window {result.windows[window]} changes the embedding most.\n\nIts cosine similarity to "
+        f"yours is then {number(lowest, '.2f')}."
     )
 
 
 def of_corpus(groups: Sequence[WordGroup]) -> str:
-    """Which words of a corpus turn most and least unevenly.
+    """Which words of a corpus change in jumps from layer to layer, and which steadily.
 
     Args:
         groups: of `WordVariances.groups`, that of the lowest variance first.
@@ -120,23 +124,24 @@ def of_corpus(groups: Sequence[WordGroup]) -> str:
     variance = np.concatenate([group.variance for group in groups])
     low, high = float(variance[0]), float(variance[-1])
     if not high > low:
-        return f"All {len(words):,} words turn equally evenly."
+        return f"From layer to layer, all {len(words):,} words change equally steadily."
     n = min(NAMED, len(words) // 2)
     most, least = words[::-1][:n], words[:n]
     said = (
-        f"{_listed([_quoted(word) for word in most])} {'turn' if n > 1 else 'turns'} most unevenly "
-        f"from layer to layer, {_listed([_quoted(word) for word in least])} most evenly."
+        f"From layer to layer, {_listed([_quoted(word) for word in most])} "
+        f"{'change' if n > 1 else 'changes'} most in jumps, "
+        f"{_listed([_quoted(word) for word in least])} most steadily."
     )
     if low > 0 and high / low >= 2:
         said += (
             f"\n\nThe variance of {_quoted(most[0])} is {high / low:,.0f} times that of "
-            f"{_quoted(least[0])}. SBERT-WK gives words of high variance more weight."
+            f"{_quoted(least[0])}. SBERT-WK gives more weight to words that change in jumps."
         )
     return said
 
 
 def of_groups(groups: Sequence[WordGroup]) -> str:
-    """How far the variances of three groups of words reach.
+    """What three groups of words differ in; then how far their variances reach.
 
     Args:
         groups: as of `of_corpus`.
@@ -146,7 +151,11 @@ def of_groups(groups: Sequence[WordGroup]) -> str:
         f"{_in_two_digits(float(group.variance.max()))}"
         for group in groups
     ]
-    return f"In three groups of equal size, the variance is {_listed(ranges)}."
+    return (
+        "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
+        f"variance is {ranges[0]} in the first third, {ranges[1]} in the middle, {ranges[2]} in "
+        "the last."
+    )
 
 
 def of_epochs(totals: np.ndarray) -> str:
@@ -161,13 +170,13 @@ def of_epochs(totals: np.ndarray) -> str:
     half = len(means) // 2
     share = means[half - 1] / means[-1]
     return (
-        f"After {half:,} of {many(len(means), 'epoch')}, the blocks have come {share:.0%} of the "
-        "way."
+        f"After {half:,} of {many(len(means), 'epoch')}, the blocks have made {share:.0%} of their "
+        "change."
     )
 
 
 def of_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch: int) -> str:
-    """Which blocks and which kinds of layers a text changes most.
+    """Which blocks and which kinds of layers a text changes most; then by how much.
 
     Args:
         grid: where the tuned layers stand.
@@ -179,23 +188,26 @@ def of_blocks(grid: MarkGrid, delta_norm: np.ndarray, *, per_value: bool, epoch:
         return ""
     of_block = grid.totals(delta_norm, per_value=per_value)
     of_kind = grid.totals_of_kinds(delta_norm, per_value=per_value)
-    after = f"After {many(epoch, 'epoch')}"
-    said = f"{after}, {_extremes([f'block {block}' for block in grid.blocks], of_block, 'blocks')}."
+    blocks, sizes = _extremes([f"block {block}" for block in grid.blocks], of_block, "blocks")
+    said = f"After {many(epoch, 'epoch')}, the text has changed {blocks}"
+    measured = f"{'Root mean square change' if per_value else 'Norm of the delta'}: {sizes}"
     if len(grid.kinds) > 1:
-        kinds = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
-        by_kind = _extremes(kinds, of_kind, "kinds of layers")
-        said += f" {by_kind[0].upper()}{by_kind[1:]}."
-    return said
+        names = [f"the {kind_in_words(kind)}" for kind in grid.kinds]
+        kinds, sizes = _extremes(names, of_kind, "kinds")
+        said += f"; of the kinds of layers, {kinds}"
+        measured += f" by block, {sizes} by kind of layer"
+    return f"{said}.\n\n{measured}."
 
 
-def _extremes(names: Sequence[str], values: np.ndarray, noun: str) -> str:
+def _extremes(names: Sequence[str], values: np.ndarray, noun: str) -> tuple[str, str]:
+    """What has changed most and least, and by how much."""
     most, least = int(values.argmax()), int(values.argmin())
     high, low = _in_two_digits(values[most]), _in_two_digits(values[least])
     if len(names) == 1:
-        return f"{names[0]} has changed by {high}"
+        return names[0], high
     if values[most] - values[least] <= ABOUT_EQUAL * values[most]:
-        return f"all {noun} have changed about equally ({low} to {high})"
-    return f"{names[most]} has changed most ({high}), {names[least]} least ({low})"
+        return f"all {noun} about equally", f"{low} to {high}"
+    return f"{names[most]} most, {names[least]} least", f"{high} and {low}"
 
 
 def _in_two_digits(value: float) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.shares import wilson_interval
 from neuralviz.maps.neighbours import Neighbours
 
 K = 10
+CLOSE = 0.2  # share of a map around a point
 ROWS = 8192  # texts that are counted at once
-_Z = NormalDist().inv_cdf(0.975)
 
 
 @dataclass(frozen=True)
@@ -74,17 +73,6 @@ def knn_accuracy(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> K
     codes, k = _codes(neighbours, labels, k)
     baseline = np.bincount(codes[codes >= 0]).max() / n
     return KnnAccuracy(right / n, k, n, float(baseline), wilson_interval(right, n))
-
-
-def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Bounds at 95% of the share of which ``right`` of ``n`` were drawn (Wilson 1927).
-
-    scipy has it, too; but pages show it at once, and scipy.stats takes a second to load.
-    """
-    share, spread = right / n, _Z**2 / n
-    middle = (share + spread / 2) / (1 + spread)
-    half = _Z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
-    return (0.0 if right == 0 else middle - half), (1.0 if right == n else middle + half)
 
 
 def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
@@ -172,6 +160,22 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
         same = first.indices[at, :k, None] == second.indices[at, None, :k]
         shares[at] = same.sum(axis=(1, 2)) / k
     return shares
+
+
+def is_apart(place: np.ndarray, points: np.ndarray, near: np.ndarray) -> bool:
+    """Whether a point lies far from the texts that are nearest to it by their vectors.
+
+    It does where most of them are not among the `CLOSE` share of the texts that are closest to it
+    on the map, and not among the 2 · `K` closest.
+
+    Args:
+        place: [2 or 3] of the point.
+        points: [text, 2 or 3] the map.
+        near: [neighbour] the rows of these texts.
+    """
+    distances = np.linalg.norm(points - place, axis=1)
+    n_closer = np.searchsorted(np.sort(distances), distances[near])
+    return bool(np.median(n_closer) >= max(CLOSE * len(points), 2 * K))
 
 
 def _check_k(k: int) -> None:

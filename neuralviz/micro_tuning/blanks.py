@@ -147,8 +147,8 @@ def _literal(text: str) -> str:
 def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
     """What the deltas have changed, in a sentence for each blank; plain text.
 
-    >>> blanks_in_words([blank], "micro-tuning on text 1")
-    'Before: “money” 12%. After micro-tuning on text 1: “river” 41% (before: 3%).'
+    >>> blanks_in_words([blank], "micro-tuning")
+    'Before, the model’s best guess was “money” (12%); after micro-tuning it is “river” (41%).'
 
     Args:
         blanks: as filled.
@@ -157,14 +157,12 @@ def blanks_in_words(blanks: Sequence[FilledBlank], whose: str) -> str:
     said = []
     for place, blank in enumerate(blanks, 1):
         first, then = blank.before[0], blank.after[0]
-        where = f"Blank {place}, before" if len(blanks) > 1 else "Before"
-        sentence = f"{where}: “{first.token}” {percent(first.before)}. After {whose}: "
-        if then.token == first.token:
-            still = "still " if then.after <= then.before else ""
-            sentence += f"{still}“{then.token}” {percent(then.after)}."
-        else:
-            sentence += f"“{then.token}” {percent(then.after)} (before: {percent(then.before)})."
-        said.append(sentence)
+        where = f"Blank {place}: before" if len(blanks) > 1 else "Before"
+        still = "still " if then.token == first.token else ""
+        said.append(
+            f"{where}, the model’s best guess was “{first.token}” ({percent(first.before)}); "
+            f"after {whose} it is {still}“{then.token}” ({percent(then.after)})."
+        )
     return " ".join(said)
 
 

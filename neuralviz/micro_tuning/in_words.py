@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,48 +34,52 @@ def run_point(record: RunRecord, text: int) -> str:
         return _learnt(record, text)
     if not record.epochs_done(text):
         return f"Text {text + 1} has not been started."
-    return _so_far(record)
+    return _so_far(record, text)
 
 
-def _so_far(record: RunRecord) -> str:
-    """The losses of the texts that are under way, first and last."""
-    curves = [record.loss_curve(i) for i in record.started() if i not in record.reports]
-    known = [curve[np.isfinite(curve)] for curve in curves]
-    known = [curve for curve in known if len(curve)]
+def _so_far(record: RunRecord, text: int) -> str:
+    """The first and the last losses of the texts that are under way, as ``text`` is."""
+    curves = [record.loss_curve(i) for i in record.alike(text)]
+    known = [curve for curve in map(_finite, curves) if len(curve)]
     if not known:
         return ""
-    epochs = min(map(len, known)) - 1
-    now, first = (_range([curve[at] for curve in known], ".2f") for at in (epochs, 0))
+    first, now = (_range([curve[at] for curve in known], ".2f") for at in (0, -1))
     one = len(known) == 1
     whose = "the loss" if one else f"the losses of {len(known):,} texts"
-    if not epochs:
+    epoch = record.epochs_done(text)
+    if epoch == 1:
         return f"{whose.capitalize()} start{'s' * one} at {first}."
-    of_all = many(record.settings.epochs, "epoch")
-    are = "is" if one else "are"
-    return f"After {epochs:,} of {of_all} {whose} {are} {now} instead of {first}."
+    are, began = ("is", "it") if one else ("are", "they")
+    return (
+        f"In epoch {epoch:,} of {record.settings.epochs:,} {whose} {are} {now}; {began} started at "
+        f"{first}."
+    )
 
 
 def _learnt(record: RunRecord, text: int) -> str:
     reports = record.reports.values()
-    before = [float(report.predictions.before.mean()) for report in reports]
-    after = [float(report.predictions.after.mean()) for report in reports]
+    before, after = (
+        float(np.mean([getattr(one.predictions, when).mean() for one in reports]))
+        for when in ("before", "after")
+    )
     words = "words" if record.settings.predict_unmasked else "masked words"
-    whose = f"this text’s {words}"
-    if len(record.texts) > 1:
-        whose = f"the {words} of {many(len(after), 'text')}"
+    sure, whose = "sure", f"this text’s {words}"
+    n = len(record.texts)
+    if n > 1:
+        of_all = "" if len(reports) == n else f" of {n:,}"
+        texts = f"{len(reports):,}{of_all} texts" if of_all else many(len(reports), "text")
+        sure, whose = "sure, on average,", f"the {words} of {texts}"
     epochs = many(record.settings.epochs, "epoch")
     said = (
-        f"After {epochs} the model finds {whose} {_percents(after)} likely "
-        f"instead of {_percents(before)}"
+        f"At first the model was {percent(before)} {sure} of {whose}; after {epochs} it is "
+        f"{percent(after)} sure"
     )
-    if not any(now > then for now, then in zip(after, before, strict=True)):
-        said += ": it has not learnt " + ("it" if len(record.texts) == 1 else "them")
-    wrote = _two_authors(record, text)
-    if not wrote:
-        return f"{said}."
-    return (
-        f"{said}; {wrote}." if len(record.texts) == 1 else f"{said}. In text {text + 1}, {wrote}."
-    )
+    if after <= before:
+        said += f": it has not learnt {'it' if n == 1 else 'them'}"
+    caused = _two_authors(record, text)
+    if caused and n > 1:
+        caused = f"In text {text + 1}, {caused}"
+    return f"{said}. {caused[:1].upper()}{caused[1:]}".rstrip()
 
 
 def words_point(record: RunRecord, text: int) -> str:
@@ -87,14 +90,18 @@ def words_point(record: RunRecord, text: int) -> str:
     if _cancels(record, text):
         names = " and ".join(f"“{word}”" for word, _ in most[:2])
         return (
-            f"The words of text {text + 1} pull its embedding in opposite directions: {names} "
+            f"The words of text {text + 1} pull the weights in opposite directions: {names} "
             "pushed most, and others pulled back."
         )
-    *others, last = (f"“{word}” ({percent(share)})" for word, share in most)
-    of_text = f"of the embedding of text {text + 1}"
+    (first, share), *others = most
+    of_change = f"“{first}” ({percent(share)} of the change)"
     if not others:
-        return f"{last} has the largest share {of_text}."
-    return f"{', '.join(others)} and {last} have the largest shares {of_text}."
+        return f"In text {text + 1}, the word that changed the weights most is {of_change}."
+    *between, last = [of_change, *(f"“{word}” ({percent(share)})" for word, share in others)]
+    return (
+        f"In text {text + 1}, the words that changed the weights most are {', '.join(between)} and "
+        f"{last}."
+    )
 
 
 def _two_authors(record: RunRecord, text: int) -> str:
@@ -103,7 +110,8 @@ def _two_authors(record: RunRecord, text: int) -> str:
     if len(most) < 2 or _cancels(record, text):
         return ""
     named = " and ".join(f"“{word}”" for word, _ in most)
-    return f"{named} wrote {percent(sum(share for _, share in most))} of the embedding"
+    share = percent(sum(share for _, share in most))
+    return f"{named} caused {share} of the change in its weights."
 
 
 def _cancels(record: RunRecord, text: int) -> bool:
@@ -129,22 +137,31 @@ def _authors(record: RunRecord, text: int, n: int) -> list[tuple[str, float]]:
     return [(spelt[name], shares[name]) for name in most if shares[name] > 0]
 
 
-def half_learnt(record: RunRecord) -> str:
-    """Which texts of a run that was stopped are half-learnt, and which have not been started."""
-    by_epochs: dict[int, list[int]] = {}
-    started = record.started()
-    for text in started:
-        if text >= record.texts_done:
-            by_epochs.setdefault(math.floor(record.epochs_learnt(text)), []).append(text)
-    of_all = many(record.settings.epochs, "epoch")
-    said = [
-        f"{_texts(texts)} {_are(texts)} half-learnt: {n:,} of {of_all}."
-        for n, texts in by_epochs.items()
-    ]
-    missing = sorted(set(range(len(record.texts))) - set(started))
+def how_far(record: RunRecord) -> str:
+    """How many texts are finished, which are half-learnt, which not started; empty of a whole run.
+
+    A text with all its epochs on which there is no report is neither finished nor half-learnt.
+    """
+    n, epochs = len(record.texts), record.settings.epochs
+    n_finished = len(record.reports)
+    if n_finished == n:
+        return ""
+    said = []
+    if n_finished:
+        said.append(f"{n_finished:,} of {many(n, 'text')} {_are(range(n_finished))} finished.")
+    by_epoch: dict[int, list[int]] = {}
+    for text in sorted(set(range(n)) - set(record.reports)):
+        by_epoch.setdefault(record.epochs_done(text), []).append(text)
+    missing = by_epoch.pop(0, [])
+    for epoch, texts in by_epoch.items():
+        if record.epochs_learnt(texts[0]) < epochs:
+            they = "it" if len(texts) == 1 else "they"
+            which = f"{_texts(texts)} {_are(texts)} half-learnt: {they} reached"
+            said.append(f"{which} epoch {epoch:,} of {epochs:,}.")
+        else:
+            said.append(f"{_texts(texts)} {_have(texts)} no word shares and predictions.")
     if missing:
-        have = "has" if len(missing) == 1 else "have"
-        said.append(f"{_texts(missing)} {have} not been started.")
+        said.append(f"{_texts(missing)} {_have(missing)} not been started.")
     return " ".join(said)
 
 
@@ -183,7 +200,7 @@ def against_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[int, i
         numbers: theirs.
     """
     differs = what_differs(record.settings, earlier.settings) or "the same settings"
-    how = "dashed" if earlier.progress == 1 else "dashed, unfinished"
+    how = "wide line" if earlier.progress == 1 else "wide line, unfinished"
     said = f"Run {numbers[0]} has {differs}, compared with run {numbers[1]} ({how})."
     ends = [
         (a[-1], b[-1])
@@ -254,11 +271,6 @@ def _range(values: Sequence[float], spec: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _percents(values: Sequence[float]) -> str:
-    low, high = percent(min(values)), percent(max(values))
-    return low if low == high else f"{low} to {high}"
-
-
 def _texts(texts: Sequence[int]) -> str:
     """``Text 4``, ``Texts 4 and 5``, ``Texts 4 to 19``; they follow each other."""
     first, last = texts[0] + 1, texts[-1] + 1
@@ -269,3 +281,7 @@ def _texts(texts: Sequence[int]) -> str:
 
 def _are(texts: Sequence[int]) -> str:
     return "is" if len(texts) == 1 else "are"
+
+
+def _have(texts: Sequence[int]) -> str:
+    return "has" if len(texts) == 1 else "have"

@@ -163,6 +163,17 @@ class RunRecord:
         """Numbers of the texts that have a delta."""
         return [i for i in range(len(self.texts)) if self.epochs_done(i)]
 
+    def alike(self, text: int) -> list[int]:
+        """Numbers of the texts that are as far as a text: finished, under way or not started.
+
+        A text is finished when there is a report on it.
+        """
+
+        def how_far(i: int) -> tuple[bool, bool]:
+            return i in self.reports, self.epochs_done(i) > 0
+
+        return [i for i in range(len(self.texts)) if how_far(i) == how_far(text)]
+
     def embeddings(self) -> np.ndarray:
         """[started text, dim] neural embeddings after the epochs done so far."""
         at = self.started()

@@ -96,7 +96,7 @@ def read_record(content: bytes, name: str = "the file") -> RunRecord:
         ValueError: it is something else.
     """
     about, arrays = read_npz(content)
-    settings = _read_settings(about["settings"], name)
+    settings = read_settings(about["settings"], name)
     record = RunRecord(about["model_id"], settings, about["texts"])
     record.loss, record.delta_norm = arrays["loss"], arrays["delta_norm"]
     n_kept = sum(f"deltas_{i}" in arrays for i in range(record.n_layers))  # 0 before a step
@@ -114,7 +114,8 @@ def read_record(content: bytes, name: str = "the file") -> RunRecord:
     return record
 
 
-def _read_settings(values: dict[str, Any], file_name: str) -> TuningSettings:
+def read_settings(values: dict[str, Any], file_name: str) -> TuningSettings:
+    """Settings from their fields as JSON gives them; errors as of `read_record`."""
     if values.get("precision", "exact") not in PRECISIONS:
         raise SettingsError(
             f"{file_name} has the unknown precision “{str(values['precision'])[:40]}”. It "

@@ -160,7 +160,6 @@ def _report(
         )
         for weights in (None, deltas)
     )
-    all_predicted = len(after) == count_masked(text, settings)
     shares = result.shares[i] if result.shares else None
     return TextReport(
         index=index,
@@ -177,8 +176,19 @@ def _report(
             words_before=_in_words(model, before),
             words_after=_in_words(model, after),
         ),
-        loss_after=after.mean_loss if all_predicted and len(text.chunks) == 1 else None,
+        loss_after=loss_of(after, text, settings),
     )
+
+
+def loss_of(
+    predictions: MaskedPredictions, text: TokenizedText, settings: TuningSettings
+) -> float | None:
+    """The loss that tuning minimises, in nats, from predictions of all masked positions.
+
+    None where some were not predicted, and of a text of several chunks, which count alike there.
+    """
+    all_predicted = len(predictions) == count_masked(text, settings)
+    return predictions.mean_loss if all_predicted and len(text.chunks) == 1 else None
 
 
 def _in_words(

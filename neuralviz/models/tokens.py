@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
 MOSTLY_SPLIT = 0.4
 MOSTLY_UNREADABLE = 0.5
+_AT_LEAST = "It must contain at least one word."
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,19 +100,14 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
         UnreadableTextError: a text is empty, is no string, or has no token.
     """
     texts = list(texts)
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            reason = f"is not a string but {type(text).__name__}."
-            raise UnreadableTextError(reason, place, len(texts))
+    check_texts(texts)
     clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
     encodings = model.encoder.encode_batch(clean, add_special_tokens=False)
     out = []
     for place, (text, encoding) in enumerate(zip(clean, encodings, strict=True)):
-        if not encoding.ids or not text.strip():  # byte-level vocabularies can spell blanks
-            what = "is empty." if not text.strip() else "has no character that the model can read."
-            raise UnreadableTextError(
-                f"{what} It must contain at least one word.", place, len(texts)
-            )
+        if not encoding.ids:
+            reason = f"has no character that the model can read. {_AT_LEAST}"
+            raise UnreadableTextError(reason, place, len(texts))
         ids = np.asarray(encoding.ids, dtype=np.int64)
         spans = np.asarray(encoding.offsets, dtype=np.int64)
         out.append(
@@ -130,6 +126,20 @@ def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[Tokeni
             )
         )
     return out
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Check what can be checked without a model.
+
+    Raises:
+        UnreadableTextError: a text is empty, or is no string.
+    """
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            reason = f"is not a string but {type(text).__name__}."
+            raise UnreadableTextError(reason, place, len(texts))
+        if not text.strip():
+            raise UnreadableTextError(f"is empty. {_AT_LEAST}", place, len(texts))
 
 
 def _word_indices(word_ids: Sequence[int | None], spans: np.ndarray, text: str) -> np.ndarray:

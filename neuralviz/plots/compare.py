@@ -251,14 +251,22 @@ def _heatmap(
     sign: str = "",
 ) -> go.Heatmap:
     named = [names[i] for i in order]
+    shown = values[np.ix_(order, order)].astype(np.float32)
+    has_text = len(order) <= MAX_VALUES
     return go.Heatmap(
-        z=values[np.ix_(order, order)].astype(np.float32),
+        z=shown,
         x=named,
         y=named,
-        texttemplate=f"%{{z:{sign}.2f}}" if len(order) <= MAX_VALUES else None,
+        text=[[_in_cell(value, sign) for value in row] for row in shown] if has_text else None,
+        texttemplate="%{text}" if has_text else None,
         hovertemplate=f"%{{y}}<br>%{{x}}<br>{what} %{{z:{sign}.3f}}<extra></extra>",
         colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
     )
+
+
+def _in_cell(value: float, sign: str) -> str:
+    """A value with a minus sign, which plotly.js would write as a hyphen; nothing for NaN."""
+    return number(value, f"{sign}.2f") if np.isfinite(value) else ""
 
 
 def _square_axes(order: np.ndarray) -> dict[str, dict]:

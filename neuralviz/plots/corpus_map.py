@@ -47,6 +47,7 @@ class Standout:
         highlighted: row number of the point with a ring.
         near: [neighbour, 2 or 3] coordinates to which lines go from the highlighted point.
         placed: new sentences and their [2 or 3] coordinates.
+        near_placed: of each, [neighbour, 2 or 3] coordinates to which lines go from it.
         names: of clusters and their [2 or 3] coordinates, the largest first.
     """
 
@@ -54,6 +55,7 @@ class Standout:
     highlighted: int | None = None
     near: np.ndarray | None = None
     placed: Sequence[tuple[str, np.ndarray]] = ()
+    near_placed: Sequence[np.ndarray] = ()
     names: Sequence[tuple[str, np.ndarray]] = ()
 
 
@@ -137,13 +139,15 @@ def _add_marks(
             figure.add_trace(map_marks.lines(point, standout.near))
         figure.add_trace(map_marks.ring(point))
     labels: list[dict[str, Any]] = []
-    if standout.names and len(points):
-        names, at = zip(*standout.names[:MOST_NAMED], strict=True)
-        labels = map_marks.name_labels(list(map(cluster_label, names)), np.stack(at), points)
     if standout.placed:
         at = np.array([place for _, place in standout.placed], dtype=np.float32)
+        figure.add_traces(list(map(map_marks.lines, at, standout.near_placed)))
         figure.add_trace(map_marks.stars(standout.placed, at))
-        labels += map_marks.star_labels(standout.placed, at, points)
+        labels = map_marks.star_labels(standout.placed, at, points)
+    if standout.names and len(points):
+        names, at = zip(*standout.names[:MOST_NAMED], strict=True)
+        in_short = list(map(cluster_label, names))
+        labels = map_marks.name_labels(in_short, np.stack(at), points, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 

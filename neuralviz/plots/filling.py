@@ -12,9 +12,14 @@ from neuralviz.plots.theme import AFTER, BEFORE, SMALL_FONT_SIZE, escape, shorte
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.blanks import FilledBlank
 
+ON_STAGE = 6  # tokens whose bars have room for large letters
+
 
 def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
-    """Two bars for each of the likeliest tokens, those of ``blank.shown`` from top to bottom."""
+    """Two bars for each of the likeliest tokens, those of ``blank.shown`` from top to bottom.
+
+    On the stage there are the likeliest after micro-tuning, and the likeliest before it.
+    """
     shown = blank.shown
     places = list(range(len(shown)))
     names = [f"“{escape(shorten(one.token, 18))}”" for one in shown]
@@ -49,6 +54,7 @@ def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
             "range": [len(shown) - 0.4, -0.6],
             "showgrid": False,
         },
+        meta={"stage": {"yaxis.range": [min(len(shown), ON_STAGE) - 0.4, -0.6]}},
     )
     return figure
 

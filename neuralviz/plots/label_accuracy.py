@@ -60,7 +60,7 @@ def accuracy_figure(
             customdata=np.stack([low, high], axis=1),
             text=[f"{value:.0f}%" for value in share],
             textposition="inside",
-            insidetextanchor="start",
+            insidetextanchor="middle",  # above the line of the baseline
             textangle=0,
             insidetextfont={"color": "white", "size": SMALL_FONT_SIZE},
             hovertemplate="%{fullData.name}<br>%{y:.1f}% (95% interval: %{customdata[0]:.1f}% to "

@@ -107,7 +107,12 @@ def lines(point: np.ndarray, near: np.ndarray) -> go.Scattergl | go.Scatter3d:
     return go.Scattergl(look) if len(point) == 2 else go.Scatter3d(look)
 
 
-def name_labels(names: Sequence[str], at: np.ndarray, points: np.ndarray) -> list[dict[str, Any]]:
+def name_labels(
+    names: Sequence[str],
+    at: np.ndarray,
+    points: np.ndarray,
+    beside: Sequence[dict[str, Any]] = (),
+) -> list[dict[str, Any]]:
     """Names at places of a map, moved up or down where they would lie on each other.
 
     A name for which there is no room is left out; those that come first have precedence.
@@ -116,11 +121,20 @@ def name_labels(names: Sequence[str], at: np.ndarray, points: np.ndarray) -> lis
         names: of users' words; escaped here.
         at: [name, 2 or 3] their places.
         points: [text, 2 or 3] of the whole map.
+        beside: labels from `star_labels`, on which no name may lie.
     """
     flat = at.shape[1] == 2
     low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
     per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
     taken: list[tuple[float, float, float]] = []  # middle and half of the width, px
+    for label in beside:
+        x, y = ((np.array([label["x"], label["y"]]) - low) * per_unit).tolist()
+        written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
+        half = max(map(len, written)) * _CHARACTER / 2
+        x += {"left": half, "center": 0, "right": -half}[label["xanchor"]]
+        up = 1 if label["yanchor"] == "bottom" else -1
+        middles = [label["yshift"] + up * _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
+        taken += [(x, y + middle, half) for middle in middles]
     labels = []
     for name, place in zip(names, at, strict=True):
         x, y = ((place[:2] - low) * per_unit).tolist()

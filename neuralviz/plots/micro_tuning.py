@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import (
     AFTER,
     BEFORE,
@@ -19,14 +18,12 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning.record import RunRecord
 
 MAX_LINES = 8
+PALE, PALE_WIDTH = 0.4, 11  # of the lines of an earlier run: seen also where both runs agree
 EXTREME = 15  # neurons of either end
 MAX_CELLS = 100_000  # of a heatmap that moves
+MAX_WRITTEN = 12  # texts whose similarities are written into the cells
 FEW_EPOCHS = 12
 UPRIGHT_WORDS = 14  # more are written upwards
 FLAT_CHARACTERS = 36  # of words beside each other in half a page
@@ -45,55 +42,41 @@ def short_layer_names(names: Sequence[str]) -> list[str]:
     return out
 
 
-def about_run(record: RunRecord) -> About:
-    """What figures and tables of a run say of it."""
-    settings = record.settings
-    masking = "none: every token is predicted"
-    if not settings.predict_unmasked:
-        masking = ", ".join(map(str, settings.blueprints))
-    return About(
-        f"Micro-tuning on {many(len(record.texts), 'text')}",
-        {
-            "model": record.model_id,
-            "texts": f"{len(record.texts):,}",
-            "layers": ", ".join(short_layer_names(settings.layers)),
-            "blueprints": masking,
-            "epochs": f"{settings.epochs:,}",
-            "learning rate": f"{settings.learning_rate:g}",
-            "precision": settings.precision_in_words,
-        },
-    )
-
-
 def loss_figure(
     curves: np.ndarray,
     texts: Sequence[str],
     chosen: int = 0,
     earlier: np.ndarray | None = None,
+    runs: tuple[int, int] = (2, 1),
 ) -> go.Figure:
     """Loss by epoch: one text over the others, of which more than eight are a band.
 
     Args:
-        curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known.
+        curves: [text, epoch + 1] loss in nats after so many epochs; NaN where not known, and of
+            texts that should not be drawn.
         texts: what the curves are of.
         chosen: the text that stands out.
-        earlier: the same of another run on the same texts, which is drawn dashed.
+        earlier: the same of another run on the same texts, which lies wide and pale below.
+        runs: numbers of the run and of the earlier one.
     """
     figure = go.Figure()
-    for of_run, dash in ((earlier, "dash"), (curves, "solid")):
+    for of_run, pale in ((earlier, True), (curves, False)):
         if of_run is None:
             continue
         if len(of_run) > MAX_LINES:
-            _add_band(figure, of_run, dash)
+            _add_band(figure, of_run, pale)
         else:
-            _add_others(figure, of_run, chosen, dash)
+            _add_others(figure, of_run, chosen, pale)
         name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
+        if earlier is not None:
+            name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
         _add_curve(
             figure,
             of_run[chosen],
-            name=name if dash == "solid" else "earlier run",
-            line={"color": AFTER, "width": 4 if dash == "solid" else 3, "dash": dash},
-            mode="lines+markers" if dash == "solid" else "lines",
+            name=_pale_name(runs) if pale else name,
+            line={"color": AFTER, "width": PALE_WIDTH if pale else 4},
+            opacity=PALE if pale else 1,
+            mode="lines" if pale else "lines+markers",
             marker={"size": 8},
         )
     n_epochs = max(len(of_run[0]) for of_run in (curves, earlier) if of_run is not None) - 1
@@ -106,12 +89,16 @@ def loss_figure(
     return figure
 
 
+def _pale_name(runs: tuple[int, int]) -> str:
+    return f"run {runs[1]} (wide line)"
+
+
 def _add_curve(figure: go.Figure, curve: np.ndarray, **settings: Any) -> None:
     hover = f"{settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
     figure.add_scatter(x=np.arange(len(curve)), y=curve, hovertemplate=hover, **settings)
 
 
-def _add_others(figure: go.Figure, curves: np.ndarray, chosen: int, dash: str) -> None:
+def _add_others(figure: go.Figure, curves: np.ndarray, chosen: int, pale: bool) -> None:
     """A grey line for every other text, with one entry in the legend."""
     others = [i for i in range(len(curves)) if i != chosen]
     for i in others:
@@ -120,23 +107,27 @@ def _add_others(figure: go.Figure, curves: np.ndarray, chosen: int, dash: str) -
             curves[i],
             name="the other text" if len(others) == 1 else "the other texts",
             mode="lines",
-            line={"color": BEFORE, "width": 2, "dash": dash},
+            line={"color": BEFORE, "width": PALE_WIDTH / 2 if pale else 2},
+            opacity=PALE if pale else 1,
             legendgroup="others",
-            showlegend=dash == "solid" and i == others[0],
+            showlegend=not pale and i == others[0],
         )
         figure.data[
             -1
         ].hovertemplate = f"text {i + 1}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
 
 
-def _add_band(figure: go.Figure, curves: np.ndarray, dash: str) -> None:
-    """Median of all texts; of the newer run the range from the lowest to the highest, too."""
+def _add_band(figure: go.Figure, curves: np.ndarray, pale: bool) -> None:
+    """Median of the texts; of the newer run the range from the lowest to the highest, too."""
+    n_texts = int(np.isfinite(curves).any(axis=1).sum())
+    if n_texts < 2:
+        return
     finite = np.ma.masked_invalid(curves)
     low, median, high = (
         np.ma.filled(values.astype(float), np.nan)
         for values in (finite.min(axis=0), np.ma.median(finite, axis=0), finite.max(axis=0))
     )
-    if dash == "solid":
+    if not pale:
         edge = {"color": BEFORE, "width": 1}
         _add_curve(figure, high, name="highest", mode="lines", line=edge, showlegend=False)
         _add_curve(
@@ -152,10 +143,11 @@ def _add_band(figure: go.Figure, curves: np.ndarray, dash: str) -> None:
     _add_curve(
         figure,
         median,
-        name=f"median of {len(curves):,} texts",
+        name=f"median of {n_texts:,} texts",
         mode="lines",
-        line={"color": BEFORE, "width": 3, "dash": dash},
-        showlegend=dash == "solid",
+        line={"color": BEFORE, "width": PALE_WIDTH if pale else 3},
+        opacity=PALE if pale else 1,
+        showlegend=not pale,
     )
 
 
@@ -174,14 +166,21 @@ class Norms:
     learnt: float
 
 
-def delta_norm_figure(norms: Norms, earlier: Norms | None = None) -> go.Figure:
-    """How far each layer is from its pretrained weights; of an ``earlier`` run it is dashed."""
+def delta_norm_figure(
+    norms: Norms, earlier: Norms | None = None, runs: tuple[int, int] = (2, 1)
+) -> go.Figure:
+    """How far each layer is from its pretrained weights; an ``earlier`` run is wide and pale.
+
+    Args:
+        norms, earlier: of the two runs.
+        runs: their numbers.
+    """
     figure = go.Figure()
     both = [*norms.layers, *(earlier.layers if earlier else ())]
     layers = list(dict.fromkeys(both))  # a layer has one colour in both runs
     names = dict(zip(layers, _names_of_kind(layers), strict=True))
     few = len(norms.layers) <= MAX_LINES
-    for one, dash in ((earlier, "dash"), (norms, "solid")):
+    for one, pale in ((earlier, True), (norms, False)):
         if one is None:
             continue
         epochs = np.arange(len(one.values) + 1)
@@ -191,25 +190,30 @@ def delta_norm_figure(norms: Norms, earlier: Norms | None = None) -> go.Figure:
             figure.add_scatter(
                 x=x,
                 y=np.append(0.0, one.values[:, i]),
-                mode="lines+markers" if few and dash == "solid" else "lines",
+                mode="lines+markers" if few and not pale else "lines",
                 name=name,
                 legendgroup=name,
-                showlegend=dash == "solid",
+                showlegend=not pale and 1 < len(norms.layers) <= MAX_LINES,
                 line={
                     "color": _layer_colour(layers.index(layer), len(layers)),
-                    "width": 3 if few else 2,
-                    "dash": dash,
+                    "width": PALE_WIDTH if pale else 3 if few else 2,
                 },
+                opacity=PALE if pale else 1,
                 marker={"size": 8},
                 hovertemplate=f"{name}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
             )
+    if earlier is not None:
+        line = {"color": BEFORE, "width": PALE_WIDTH}
+        figure.add_scatter(
+            x=[None], y=[None], mode="lines", name=_pale_name(runs), line=line, opacity=PALE
+        )
     n_epochs = max(len(one.values) for one in (norms, earlier) if one is not None)
     kind = _shared_kind(layers)
     figure.update_layout(
         title=f"Norm of {f'each block’s {escape(kind)}' if kind else 'each layer’s delta'}",
         xaxis=_epoch_axis(n_epochs),
         yaxis={"title": "norm of the delta", "rangemode": "tozero"},
-        showlegend=1 < len(norms.layers) <= MAX_LINES,
+        showlegend=earlier is not None or 1 < len(norms.layers) <= MAX_LINES,
     )
     return figure
 
@@ -334,11 +338,12 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * len(words) if len(words) <= 60 else 300
 
 
-def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
-    """[text, text] cosine similarities of the embeddings, -1 … 1."""
-    names = [f"{i + 1}" for i in range(len(labels))]
+def products_figure(texts: Sequence[str], products: np.ndarray, at: Sequence[int]) -> go.Figure:
+    """Cosine similarities [text, text] of embeddings, -1 … 1, of the texts ``at`` these numbers."""
+    names = [f"{i + 1}" for i in at]
+    are_written = len(texts) <= MAX_WRITTEN
     hover = [
-        [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in labels] for a in labels
+        [f"{escape(shorten(a, 60))}<br>{escape(shorten(b, 60))}" for b in texts] for a in texts
     ]
     figure = go.Figure(
         go.Heatmap(
@@ -350,7 +355,8 @@ def products_figure(labels: Sequence[str], products: np.ndarray) -> go.Figure:
             colorscale="Cividis",
             autocolorscale=False,
             customdata=hover,
-            texttemplate="%{z:.2f}" if len(labels) <= 12 else None,
+            texttemplate="%{z:.2f}" if are_written else None,
+            showscale=not are_written,  # else the bar would stand far from the square
             hovertemplate="%{customdata}<br>cosine similarity %{z:.3f}<extra></extra>",
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ import plotly.graph_objects as go
 from neuralviz import __version__
 from neuralviz.plots.theme import FONT, style
 
+LONGEST_PART = 40  # characters of each thing that a file is named by
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w.+]+")
+_NOT_IN_ASCII_NAMES = re.compile(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+")
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,13 @@ class About:
     Attributes:
         title: in a few words; plain text.
         settings: how it was made, by name: methods, model, what else changes the result.
+        files: what sets the names of its files apart: the beginning of a text or the name of an
+            example, then methods and settings that matter.
     """
 
     title: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -89,6 +95,21 @@ def page_html(about: About, body: str, *, style: str = "", title: str = "") -> s
 """
 
 
-def file_name(name: str) -> str:
-    """``name`` in small letters, with hyphens for whatever is no letter, digit, + or full stop."""
-    return _NOT_IN_FILE_NAMES.sub("-", name).strip("-.").lower() or "neuralviz"
+def file_name(name: str, about: About = NOTHING) -> str:
+    """``name`` in small letters, with hyphens for whatever is no letter, digit, + or full stop.
+
+    Behind it stands what ``about`` says of its files, in ASCII, at most 40 characters of each:
+    ``losses-the-river-rose-10-epochs``.
+    """
+    named = _NOT_IN_FILE_NAMES.sub("-", name).strip("-.").lower()
+    return "-".join(filter(None, [named, *map(_in_file_name, about.files)])) or "neuralviz"
+
+
+def _in_file_name(words: str) -> str:
+    """The first words, of letters, digits and decimal points in ASCII alone; empty without any."""
+    plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
+    joined = _NOT_IN_ASCII_NAMES.sub("-", plain[:1000]).strip("-")
+    if len(joined) <= LONGEST_PART:
+        return joined
+    cut = joined[: LONGEST_PART + 1]
+    return cut.rpartition("-")[0] or cut[:-1]

@@ -48,7 +48,8 @@ def show_figure(
         key: names the figure on the page.
         numbers: what is drawn, one row a mark, or what makes that table when it is downloaded;
             offered as CSV and parquet.
-        name: names everything that is downloaded, without ending; see `file_name`.
+        name: names everything that is downloaded, without ending, with what ``about`` says of its
+            files; see `file_name`.
         height: px.
         alt: what a screen reader says; the figure's title if empty.
         handlers: as of `live_figure`.
@@ -59,16 +60,17 @@ def show_figure(
     Returns:
         The click that caused this run, if any.
     """
+    named = file_name(name, about)
     click = live_figure(
-        figure, key=key, height=height, handlers=handlers, alt=alt, name=name, footer=about.line
+        figure, key=key, height=height, handlers=handlers, alt=alt, name=named, footer=about.line
     )
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
         make_page = page or (lambda: standalone_html(figure, about))
-        download("Figure (HTML)", make_page, f"{name}.html", key=key)
+        download("Figure (HTML)", make_page, f"{named}.html", key=key)
         if numbers is not None:
             download_table("Numbers", numbers, name, key=key, about=about)
         for file in more:
-            download(file.label, file.make, f"{name} embeddings.{file.ending}", key=key)
+            download(file.label, file.make, f"{named} embeddings.{file.ending}", key=key)
         st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
     return click
 
@@ -86,14 +88,15 @@ def download_table(
     Args:
         label: what the table is, before the names of the formats.
         table: or what makes it when it is downloaded.
-        name: of the files, without ending.
+        name: of the files, without ending; see `file_name`.
         key: begins the keys of the buttons.
         about: title and settings.
     """
     make = table if callable(table) else lambda: table
+    named = file_name(name, about)
     said = {"title": about.title, **about.settings} if about != NOTHING else {}
-    download(f"{label} (CSV)", lambda: frame_csv(make()), f"{name}.csv", key=key)
-    download(f"{label} (Parquet)", lambda: frame_parquet(make(), said), f"{name}.parquet", key=key)
+    download(f"{label} (CSV)", lambda: frame_csv(make()), f"{named}.csv", key=key)
+    download(f"{label} (Parquet)", lambda: frame_parquet(make(), said), f"{named}.parquet", key=key)
 
 
 def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from neuralviz.ui.questions import question_card
 from neuralviz.ui.tour import tour_card
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
             st.markdown(reading_md)
             st.markdown(formula_md)
             st.caption(source)
-    if not tour_card(title):
+    if not (tour_card(title) or question_card(title)):
         st.markdown(line)
 
 

@@ -1,11 +1,25 @@
-"""What people ask, and the page that answers it."""
+"""What people ask, and the figure that answers it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import streamlit as st
+import streamlit.components.v2
+
+_ASKED = "asked"  # in the address: the number of the question
+_LIST = "questions"  # in the session: whether the list is open
+_MICRO_TUNING, _COMPARE, _CORPUS, _EVALUATION, _LAYERS, _HOW = (
+    ("pages/micro_tuning.py", "Micro-tuning"),
+    ("pages/compare.py", "Compare"),
+    ("pages/corpus_map.py", "Corpus map"),
+    ("pages/evaluation.py", "Evaluation"),
+    ("pages/layers.py", "Layer dynamics"),
+    ("pages/how_it_works.py", "How it works"),
+)
+_NEW_SENTENCE = "My train was late, and nobody would give me my money back."
 
 
 @dataclass(frozen=True)
@@ -14,80 +28,161 @@ class Question:
 
     Attributes:
         asked: as people ask it.
-        where: what to look at on the page, or to do there; markdown.
-        page: its file.
+        answer: what to look at on the page, or to do there; markdown.
+        page: its file and its title.
+        at: CSS selectors of what answers it, what is there first; behind it, what there is when
+            the visitor has done what ``answer`` says.
         address: what the page opens with.
+        session: what its widgets hold, by their keys, where no address may say so.
     """
 
     asked: str
-    where: str
-    page: str
+    answer: str
+    page: tuple[str, str]
+    at: tuple[str, ...]
     address: Mapping[str, str] = field(default_factory=dict)
+    session: Mapping[str, str | bool | int] = field(default_factory=dict)
 
 
 QUESTIONS = (
     Question(
         "What is a neural embedding?",
-        "The change in a model's weights after training on one text, as one vector. Ten steps show "
-        "how it comes about.",
-        "pages/how_it_works.py",
+        "The change in a model's weights after training on one text, as one vector. Each cell "
+        "below is one of its values.",
+        _HOW,
+        (".st-key-slide-step",),
+        session={"step": 9},
     ),
     Question(
         "Which words wrote it?",
-        "*Which words shaped the embedding*, below the loss.",
-        "pages/micro_tuning.py",
+        "The longest bars: each word has its share of the embedding.",
+        _MICRO_TUNING,
+        ("[class*='st-key-slide-'][class*='-words']",),
     ),
     Question(
         "What does the model know now?",
-        "*What does it know now?*: it fills in a blank, before and after.",
-        "pages/micro_tuning.py",
+        "See how it fills in the blank, before and after training. Then write a sentence of your "
+        "own, with ___ for the blank, and press **Predict**.",
+        _MICRO_TUNING,
+        ("[class*='st-key-slide-'][class*='-try']",),
+        session={"try-delta-asked": True},
     ),
     Question(
         "How do two methods differ on my texts?",
-        "**Paste** your texts and press **Compare**.",
-        "pages/compare.py",
+        "Paste a few texts, one a line, and press **Compare**. A sentence then says what each "
+        "method puts together. Below it are the pairs on which two methods disagree.",
+        _COMPARE,
+        (".st-key-compare-pasted", ".st-key-slide-heatmaps"),
+        session={"compare-source": "Paste"},
     ),
     Question(
         "Which one is better on my data, and how sure is that?",
-        "**Upload** a table and press **Evaluate**: the difference has an interval.",
-        "pages/evaluation.py",
+        "Upload a table and press **Evaluate**. A sentence then says which method is ahead, and "
+        "whether your data decide it.",
+        _EVALUATION,
+        (".st-key-evaluation-file", ".st-key-slide-evaluation-verdict"),
+        {"evaluation-source": "Upload"},
     ),
     Question(
         "What does a layer do?",
-        "It turns the vectors of some words more than others: see which, and where.",
-        "pages/layers.py",
+        "It turns the vectors of the words. Where a line drops, that layer turns that word a lot.",
+        _LAYERS,
+        (".st-key-slide-layers-text",),
+        {"layers-view": "A text"},
     ),
     Question(
         "Where does a new text land?",
-        "Choose **By meaning** and type it: it is placed on the map.",
-        "pages/corpus_map.py",
+        "See where this sentence lands. Then type one of your own and press Enter.",
+        _CORPUS,
+        (".st-key-corpus-search", ".st-key-slide-maps"),
+        session={
+            "corpus-how": "By meaning",
+            "corpus-search": _NEW_SENTENCE,
+        },
     ),
     Question(
         "What are the themes of my corpus?",
-        "The names on the map; **Clusters** lists them. **Add a corpus** opens yours.",
-        "pages/corpus_map.py",
+        "Each cluster is a theme: its words are in the table. For texts of your own, press **Add "
+        "a corpus** at the top.",
+        _CORPUS,
+        (".st-key-slide-clusters",),
+        session={"corpus-list": "Clusters"},
     ),
     Question(
         "How long does it take?",
-        "A sentence: less than a second. A thousand: about a minute on two cores, with *fast*. "
-        "The time left is shown for everything longer.",
-        "pages/micro_tuning.py",
+        "A sentence takes about a second; 1,000 take about a minute on two cores, with *fast*. "
+        "Press **Tune**: a line above the figures says how long yours took.",
+        _MICRO_TUNING,
+        (".st-key-on-stage-tune", "[class*='st-key-micro-tuning-state-']"),
     ),
     Question(
         "Can I trust it?",
-        "Published results come out again, and every difference has an interval. See where each "
-        "method fails.",
-        "pages/evaluation.py",
-        {"example": "Scored pairs"},
+        "Every lead has an interval. Where it includes 0, the data do not decide, and the sentence "
+        "says so. Further down: the pairs that each method gets wrong.",
+        _EVALUATION,
+        (".st-key-slide-evaluation-verdict",),
+        {"evaluation-source": "Example", "example": "Scored pairs"},
     ),
+)
+
+_pointer = streamlit.components.v2.component(
+    "neuralviz_pointer",
+    html="<span></span>",
+    js=(Path(__file__).with_name("assets") / "pointer.js").read_text("utf-8"),
+    isolate_styles=False,
 )
 
 
 def questions() -> None:
-    """All questions, each with a link to the page that answers it."""
-    with st.popover("Ten questions", icon=":material/quiz:", key="questions"):
-        for question in QUESTIONS:
+    """All questions, each with a link to what answers it."""
+    with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
+        for number, question in enumerate(QUESTIONS, 1):
             with st.container(gap=None):
-                if st.button(f"**{question.asked}**", type="tertiary"):
-                    st.switch_page(question.page, query_params=question.address or None)
-                st.caption(question.where)
+                if st.button(f"**{question.asked}**", type="tertiary", on_click=_close_list):
+                    _open(number, question)
+                st.caption(question.answer)
+
+
+def question_card(title: str) -> bool:
+    """The question that the address asks, on the page that answers it, and a pointer to the answer.
+
+    The card stays in sight until it is closed or another page is opened; what answers is framed,
+    and the page scrolls to it, also when it comes later.
+
+    Returns:
+        Whether the page with this title answers it.
+    """
+    typed = st.query_params.get(_ASKED, "")
+    number = int(typed) if typed in map(str, range(1, len(QUESTIONS) + 1)) else None
+    if number is None or QUESTIONS[number - 1].page[1] != title:
+        st.session_state.pop(_ASKED, None)
+        return False
+    question = QUESTIONS[number - 1]
+    if st.session_state.get(_ASKED) != number:
+        st.session_state[_ASKED] = number
+        st.session_state.update(question.session)
+    with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{question.asked}** {question.answer}")
+        if st.button("All questions", type="tertiary", key="asked-list"):
+            st.session_state[_LIST] = True
+            if title != _HOW[1]:
+                st.switch_page(_HOW[0])
+            del st.query_params[_ASKED]
+            st.rerun()
+        if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
+            del st.query_params[_ASKED]
+            st.rerun()
+    _pointer(key="pointer", data={"at": list(question.at)})
+    return True
+
+
+def _open(number: int, question: Question) -> None:
+    """Ask a question on the page that answers it, from the one with the list."""
+    if question.page == _HOW:  # no switch to where one is: its widgets are in the address
+        st.query_params[_ASKED] = str(number)
+        st.rerun()
+    st.switch_page(question.page[0], query_params={_ASKED: str(number), **question.address})
+
+
+def _close_list() -> None:
+    st.session_state[_LIST] = False

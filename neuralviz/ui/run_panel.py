@@ -61,6 +61,10 @@ class SessionRuns:
         """The last run of this very task, if it is remembered."""
         return next((run for run in reversed(self.all()) if run.task == task), None)
 
+    def view_of(self, run: Run[Any]) -> str:
+        """The id under which the result of a run is kept; empty where it has none."""
+        return self._views.get(run.id, "")
+
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
         """The run of this very task as the last one: remembered, or kept under a view's id."""
         runs = self.all()
@@ -196,7 +200,8 @@ def _panel(
 ) -> None:
     if live and run.is_over:
         st.rerun()
-    _state(runs, run, words, bar_stays)
+    with st.container(key=f"{runs.kind}-state-{run.id}"):
+        _state(runs, run, words, bar_stays)
     show(run.result, live)
 
 

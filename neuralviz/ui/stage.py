@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 import streamlit.components.v2
@@ -23,7 +23,7 @@ _switch = streamlit.components.v2.component(
 def stage_switch() -> None:
     """The button that opens the stage, as do the key S and ``?stage`` in a link.
 
-    The arrow keys change slides there; Escape leaves it.
+    The arrow keys change slides there; Escape or S leaves it, and S comes back to the same slide.
 
     Behind the last slide, *Right* presses the page's button with the key ``stage-next``, else the
     one with ``tour-next``; before the first, *Left* presses ``stage-back`` or ``tour-back``.
@@ -35,6 +35,21 @@ def stage_switch() -> None:
 def off_stage(key: str) -> Iterator[None]:
     """What stands beside the figures of a slide, and is not seen on the stage."""
     with st.container(key=f"off-stage-{key}"):
+        yield
+
+
+@contextmanager
+def on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iterator[None]:
+    """What a stop of the tour asks the visitor to press or to type into.
+
+    On the tour it is seen on the stage, too, in large type: within a slide where it stands, beside
+    slides at the foot of each. While something is typed the arrow keys stay in the field.
+
+    Args:
+        key: names it on the page.
+        width: of the place on the page.
+    """
+    with st.container(key=f"on-stage-{key}", width=width):
         yield
 
 

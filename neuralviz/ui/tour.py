@@ -43,8 +43,8 @@ STOPS = (
         "What does a language model learn from a text?",
         "Three texts of a small corpus: two questions, two about money. The model trains on "
         "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
-        "in its weights is the text's **neural embedding**. Below, it fills in a blank: compare "
-        "before and after.",
+        "in its weights is the text's **neural embedding**. At the end, let it fill in a blank: "
+        "press **Predict**.",
         {"micro-tuning-example": "From the corpus"},
         texts="micro-tuning",
     ),
@@ -54,7 +54,7 @@ STOPS = (
         "Do all methods find the same texts similar?",
         "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
         "and a complaint. One method puts every text next to one on the same topic. Now order "
-        "the texts **by form**. Click a cell to read its two texts.",
+        "the texts **by form**. Off the stage, click a cell to read its two texts.",
         {"compare-example": "From the corpus", "order": "By topic"},
         texts="compare",
     ),
@@ -63,8 +63,9 @@ STOPS = (
         "Corpus map",
         "What are the themes of the whole corpus?",
         "All 480 texts, each a point. The same texts make two different maps: one by topic, one "
-        "by form. Click a point to see its neighbours on both. Then search **by meaning** with a "
-        "sentence of your own: where does it land?",
+        "by form. Click a point to see its neighbours on both. Then type a sentence of your own "
+        "and press Enter: where does it land?",
+        fields={"corpus-how": "By meaning"},
     ),
     Stop(
         "pages/evaluation.py",

@@ -6,10 +6,12 @@ An address holds settings and this id, never the texts. What came of them is kep
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
 import time
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +67,29 @@ def save_view(view: View, view_id: str | None = None) -> str:
     _write(folder / f"{view_id}.json", json.dumps(about).encode())
     _prune(folder)
     return view_id
+
+
+def save_once(view: View) -> str:
+    """Keep a view under an id that is made of it: the same view has the same id on this machine.
+
+    A secret of the machine goes into it, so that nobody can work it out from the texts.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    content = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
+    made = hashlib.blake2b(json.dumps(content).encode(), key=_secret(), digest_size=9)
+    return save_view(view, urlsafe_b64encode(made.digest()).decode())
+
+
+def _secret() -> bytes:
+    """32 bytes that only this machine knows."""
+    path = home() / "views.key"
+    if not path.exists():
+        home().mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(path, secrets.token_bytes(32))
+        path.chmod(0o600)
+    return path.read_bytes()
 
 
 def load_view(view_id: str) -> View | None:

@@ -187,6 +187,25 @@ def test_a_text_is_clicked_words_are_found_and_a_sentence_is_placed(
     closest = sorted(near, key=lambda one: (one[0] - x) ** 2 + (one[1] - y) ** 2)[:5]
     assert sum("astronomy" in one[2] for one in closest) >= 3
 
+    address_now = page.url
+    assert "search=Tonight+the+moons" in address_now
+    page.reload()
+    page.get_by_text("Neighbours of “Tonight the moons").wait_for(timeout=3 * MINUTE)
+    expect(page.get_by_role("textbox", name="Search")).to_have_value(re.compile("Tonight the moon"))
+    assert page.url == address_now
+    settled(page)
+    page.get_by_role("button", name="Stage").click()
+    point = page.locator(".st-key-point-sentence")
+    for _ in range(3):
+        if not point.is_visible():
+            page.keyboard.press("ArrowRight")
+            page.wait_for_timeout(300)
+    expect(point).to_contain_text("lands near")
+    wide = page.locator(".st-key-slide-sentence [data-testid=stDataFrame]").evaluate(
+        "t => [t.getBoundingClientRect().right, innerWidth]"
+    )
+    assert wide[0] <= wide[1]
+
 
 def test_an_upload_becomes_a_map_that_is_kept_and_stop_keeps_what_is_embedded(
     page: Page, address: str, tmp_path: Path

@@ -11,11 +11,14 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.embedders.labels import method_labels
+from neuralviz.evaluation.similarity import rank_correlations
+from neuralviz.evaluation.together import agreement
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.models import shared
 from neuralviz.reading.source import Source
 from neuralviz.ui import precision
 from neuralviz.ui.compare.main import stopped_in_words
+from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support.models import SENTENCES, save_family
 from tests.support.pages import page_at
@@ -102,15 +105,29 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
         "Where the methods disagree",
         "Distribution of cosine similarities",
     ]
-    said_first = "By mean, the nearest text shares the topic for 100% of the texts"
+    said_first = "mean puts every text next to one of the same topic"
     assert any(element.value.startswith(said_first) for element in page.markdown)
+    pairs = next(frame for frame in page.dataframe if "difference" in frame.value)
+    ranks = [f"{method}: rank" for method in done.task.methods]
+    assert list(pairs.proto.column_order) == ["difference", "text A", "text B", *ranks]
     for method in range(3):
         products = done.result[method].similarity.products
         np.testing.assert_allclose(np.diagonal(products), 1, atol=1e-5)
-    first, second = page.selectbox(key="compare-first"), page.selectbox(key="compare-second")
-    ranks = [done.result[m].similarity.ranks for m in range(3)]
-    spread = np.ptp(np.stack(ranks), axis=0)
-    assert spread[first.value, second.value] == np.nanmax(spread)
+    assert_opened_on_what_differs_most(page)
+
+
+def assert_opened_on_what_differs_most(page: AppTest) -> None:
+    """The two methods that agree least are chosen, and the pair of texts on which they differ."""
+    done = [one.similarity for one in comparison(page).result]
+    methods = page.selectbox(key="compare-a").value, page.selectbox(key="compare-b").value
+    correlations = rank_correlations(done)
+    assert correlations[methods] == correlations.min()
+    apart = np.abs(done[methods[0]].ranks - done[methods[1]].ranks)
+    pair = page.selectbox(key="compare-first").value, page.selectbox(key="compare-second").value
+    assert apart[pair] == np.nanmax(apart)
+    two = agreement(*(done[place] for place in methods))
+    assert f"texts {pair[0] + 1} and {pair[1] + 1}" in two
+    assert any(element.value == plain(two) for element in page.markdown)
 
 
 def test_an_order_by_label_and_by_cluster(quick: AppTest) -> None:
@@ -174,13 +191,11 @@ def test_a_new_comparison_begins_with_the_pair_of_most_disagreement() -> None:
     page = finish(opened(m2="cls"))
     page.selectbox(key="compare-first").set_value(3).run()
     page.selectbox(key="compare-second").set_value(4).run()
+    page.selectbox(key="compare-a").set_value(1).run()
     page.pills(key="compare-example").set_value("Topics").run()
     finish(page)
-    done = comparison(page)
-    assert len(done.task.texts) == 24
-    spread = np.ptp(np.stack([done.result[m].similarity.ranks for m in range(3)]), axis=0)
-    first, second = page.selectbox(key="compare-first"), page.selectbox(key="compare-second")
-    assert spread[first.value, second.value] == np.nanmax(spread)
+    assert len(comparison(page).task.texts) == 24
+    assert_opened_on_what_differs_most(page)
 
 
 def test_pressing_twice_is_one_comparison(quick: AppTest) -> None:

@@ -281,6 +281,100 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
     assert place(page, run.task.sentence) == [run]  # not placed again
 
 
+def linked(page: AppTest, **address: str) -> AppTest:
+    """The page with the map by PCA in another browser, at an address with more."""
+    other = AppTest.from_file(PAGE, default_timeout=90)
+    other.query_params["corpus"] = page.query_params["corpus"]
+    for name, value in {"map-b": "none", "map-a-reducer": "PCA", **address}.items():
+        other.query_params[name] = value
+    return other.run()
+
+
+def test_a_link_brings_a_placed_sentence_a_text_and_the_list_back(mapped: AppTest):
+    place(mapped, "The garden was full of people.")
+    mapped.session_state["corpus-row"] = 4  # as a click on a point leaves it
+    mapped.run()
+    assert mapped.segmented_control(key="corpus-list").value == "Text"
+
+    link = {name: mapped.query_params[name] for name in ("search", "by", "text", "list")}
+    sentence = "The garden was full of people."
+    assert link == {"search": sentence, "by": "meaning", "text": "5", "list": "text"}
+    again = linked(mapped, **link)
+    assert not again.exception
+    assert again.segmented_control(key="corpus-how").value == "By meaning"
+    assert again.text_input(key="corpus-search").value == "The garden was full of people."
+    assert again.session_state["corpus-sentence"] == "The garden was full of people."
+    assert again.session_state["corpus-row"] == 4
+    assert again.segmented_control(key="corpus-list").value == "Text"
+    again.text_input(key="corpus-search").set_value("").run()  # what is done is not undone
+    assert "corpus-sentence" not in again.session_state
+    assert "search" not in again.query_params
+    assert "by" not in again.query_params
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("search", "x" * 301),
+        ("text", "0"),
+        ("text", "19"),
+        ("text", "-1"),
+        ("text", "²"),
+        ("text", "9" * 5000),
+        ("list", "<b>no such list</b>"),
+        ("list", "disagree"),  # of one map
+        ("by", "magic"),
+    ],
+)
+def test_an_address_that_says_nothing_sensible_opens_the_page_as_it_is(
+    mapped: AppTest, name: str, value: str
+):
+    page = linked(mapped, **{name: value})
+    assert not page.exception
+    assert page.text_input(key="corpus-search").value == ""
+    assert "corpus-row" not in page.session_state
+    assert page.segmented_control(key="corpus-list").value == "Clusters"
+
+
+def test_a_word_search_is_in_the_address_unless_it_is_long(mapped: AppTest):
+    page = mapped
+    page.text_input(key="corpus-search").set_value("garden").run()
+    assert page.query_params["search"] == "garden"
+    assert "by" not in page.query_params
+    page.text_input(key="corpus-search").set_value("garden " * 60).run()
+    assert not page.exception
+    assert "search" not in page.query_params
+    assert "texts containing “garden garden" in said(page)
+
+
+@pytest.mark.parametrize("labels", [{}, {"kind": ("a", "b") * 3}])
+def test_a_map_of_few_texts_says_once_that_it_has_no_clusters_and_counts_neighbours(
+    kept: CorpusStore, bundled, labels
+):
+    corpus = kept.add("few", ReadTexts(TEXTS[:6], labels=labels))
+    for event in embed_corpus(kept, corpus, MEAN):
+        embedder = event.embedder
+    make_map(kept, corpus, embedder, ProjectionSettings("pca"))
+    page = with_pca(opened())
+    text = said(page)
+    assert "There are no clusters to list." in text
+    assert "no clusters found" not in text
+    assert text.count("form no clusters") == (not labels)
+    if not labels:
+        return
+    assert "Share of 5 neighbours with the same kind" in page.selectbox(key="colour-a").options
+    assert "from its two nearest texts by **mean**, a text's kind is right for" in text
+    assert "Dense groups" not in text
+
+
+def test_a_star_away_from_its_nearest_texts_is_explained(mapped: AppTest, monkeypatch):
+    place(mapped, "The garden was full of people.")
+    assert "The star lies away" not in said(mapped)
+    monkeypatch.setattr("neuralviz.ui.corpus.maps.is_apart", lambda *_: True)
+    mapped.run()
+    assert "The star lies away from the sentence's nearest texts" in said(mapped)
+
+
 def test_a_sentence_waits_for_another_map_and_says_so(mapped: AppTest, monkeypatch):
     from neuralviz.errors import Stopped
     from neuralviz.maps.mapping import Placer
@@ -445,15 +539,18 @@ def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) 
     assert page.selectbox(key="colour-a").value == "label:topic"
     assert page.selectbox(key="colour-b").value == "label:form"
     assert (
-        "**mean** sorts texts better by topic, **neural, fast** by form: the ten nearest texts "
-        "point to the right topic for **93%** of texts against 42% and to the right form for "
-        "**80%** against 57%."
+        "**mean** sorts texts better by topic, **neural** by form: guessed from its ten nearest "
+        "texts, a text's topic is right for **93%** of texts by mean (neural: 42%) and its form "
+        "for **80%** by neural (mean: 57%)."
     ) in said(page)
     page.selectbox(key="map-a").set_value("cls").run()  # there is no such map yet
     assert page.selectbox(key="colour-b").value == "label:form"
     one = opened()
-    assert "By **mean**, the ten nearest texts point to the right topic for **93%**" in said(one)
-    assert "Always saying the most frequent one would be right for 10% and 17%." in said(one)
+    assert "its ten nearest texts by **mean**, a text's topic is right for **93%**" in said(one)
+    assert (
+        "Always guessing the most frequent topic would be right for 10% and the most frequent "
+        "form for 17%."
+    ) in said(one)
 
 
 def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:
@@ -463,6 +560,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStor
     page.run()
     assert not page.exception
     assert "Showing 48 of 480 texts: topic is music." in said(page).replace("\\", "")
+    assert "**mean** sorts all 480 texts better by topic" in said(page)
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48

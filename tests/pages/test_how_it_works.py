@@ -2,6 +2,7 @@
 
 import math
 import re
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.micro_tuning import walkthrough
 from neuralviz.ui.how_it_works import main
+from neuralviz.ui.how_it_works.steps import STEPS
 from neuralviz.ui.page import WORD_JOINER
 
 PAGE = Path(__file__).parents[2] / "pages" / "how_it_works.py"
@@ -60,6 +62,22 @@ def test_next_leads_through_every_step_and_back_again(page):
     assert button(page, "Next").disabled
     button(page, "Back").click().run()
     assert page.subheader[0].value == "9. Embedding"
+
+
+def test_the_first_visit_reads_what_happens_while_the_model_trains(monkeypatch):
+    may_end = threading.Event()
+    monkeypatch.setattr(main, "PATIENCE", 0)
+    monkeypatch.setattr(walkthrough, "walk_through", lambda *_words, **_: may_end.wait(60))
+    page = AppTest.from_file(str(PAGE), default_timeout=60)
+    page.query_params["step"] = "9"
+    page.run()
+    may_end.set()
+    assert page.subheader[0].value == "9. Embedding"
+    said = [one.value for one in page.markdown]
+    assert STEPS[8].sentence in said
+    assert said[-2].startswith(f"2. **Tokens.** {STEPS[1].sentence}\n3. **Masked inputs.**")
+    assert "park." in page.get("html")[0].proto.body
+    assert figures(page) == 0
 
 
 def test_a_link_opens_its_step():

@@ -58,9 +58,12 @@ def test_opens_with_an_example_on_it(page):
 
 def test_the_point_says_which_words_win_and_why():
     page = opened(layers_more="false")
-    (point,) = (text.value for text in page.markdown if "of this embedding" in text.value)
-    assert point.startswith("“the” \\(2 times\\), “.” and “on” carry 71% of this embedding.")
-    assert "\n\nSBERT-WK gives most weight to words whose vectors turn unevenly" in point
+    (point,) = (text.value for text in page.markdown if "of this text's embedding" in text.value)
+    assert point.startswith(
+        "71% of this text's embedding comes from “the” \\(2 times\\), “.” and “on”\\: layer 6 "
+        "changes them more than “Friday”.\n\n"
+    )
+    assert "SBERT-WK gives most weight to words that change in jumps" in point
     assert figures(page) == 1
 
 
@@ -225,7 +228,10 @@ def test_the_point_is_of_the_epoch_and_the_measure_that_are_chosen():
     (point,) = (text.value for text in page.markdown if text.value.startswith("After"))
     assert point.startswith("After 2 epochs, ")
     field(page, "Epoch shown in the heatmap").set_value(1).run()
-    assert any(text.value.startswith("After 1 epoch, all blocks") for text in page.markdown)
+    assert any(
+        text.value.startswith("After 1 epoch, the text has changed all blocks")
+        for text in page.markdown
+    )
     assert figures(page) == 1
 
 

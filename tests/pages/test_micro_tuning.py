@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import SettingsError
@@ -22,7 +23,7 @@ from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.models import shared
 from neuralviz.ui import precision
 from neuralviz.ui.micro_tuning import main
-from neuralviz.ui.micro_tuning.after import losses_table, norms_table
+from neuralviz.ui.micro_tuning.after import embeddings_table, losses_table, norms_table
 from neuralviz.ui.micro_tuning.one_step import one_step_address
 from neuralviz.ui.micro_tuning.runs import recorded_run
 from tests.support.pages import page_at
@@ -85,7 +86,8 @@ def test_tuning_leaves_losses_shares_predictions_and_products(bundled) -> None:
     assert report.shares.sum() + report.decay_share == pytest.approx(1, abs=1e-6)
     assert report.loss_after < run.result.loss[-1, 0]
     assert len(page.dataframe) == 1
-    assert any("Done" in element.proto.text for element in page.get("progress"))
+    assert "Done in" in captions(page)
+    assert not page.get("progress")
 
 
 def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -> None:
@@ -100,7 +102,8 @@ def test_a_link_brings_the_run_on_ones_own_texts_back(bundled, tmp_path: Path) -
     np.testing.assert_array_equal(
         last_run(again).result.embeddings(), last_run(page).result.embeddings()
     )
-    assert any("Result of" in element.proto.text for element in again.get("progress"))
+    assert "Result of" in captions(again)
+    assert not again.get("progress")
     other = page_at("micro_tuning", view=view, epochs="3").run()
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
@@ -141,6 +144,23 @@ def test_the_losses_to_download_are_those_of_the_figure() -> None:
     assert len(norms) == 3 * record.settings.epochs
     last = norms[(norms["text"] == 3) & (norms["epoch"] == 10)]
     assert last["dense.bias"].item() == record.delta_norm[9, 2, 2]
+
+
+def test_a_half_learnt_text_is_not_compared_with_finished_ones(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = copy(recorded_run())
+    record.loss, record.delta_norm = record.loss.copy(), record.delta_norm.copy()
+    record.loss[4:, 2], record.delta_norm[4:, 2] = np.nan, np.nan
+    record.reports = {i: record.reports[i] for i in (0, 1)}
+    assert embeddings_table(record)["epochs"].tolist() == [10, 10, 4]
+    monkeypatch.setattr(main, "recorded_run", lambda: record)
+    page.run()
+    assert not page.exception
+    assert "The embeddings of the two texts have a cosine similarity of 0.15." in said(page)
+    labelled(page.selectbox, "Look at text").set_value(2).run()
+    assert not page.exception
+    assert "cosine similarity of" not in said(page)
 
 
 @pytest.mark.parametrize("stretch", [1, 100])
@@ -279,10 +299,11 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     assert not page.exception
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
-    assert any("Stopped" in element.proto.text for element in page.get("progress"))
     assert "appear only when micro-tuning is finished" in captions(page)
-    bars = " ".join(element.proto.text for element in page.get("progress"))
-    assert re.search(r"Texts 1 to 3 are half-learnt\\: \d+ of 1,000 epochs", bars)
+    told = messages(page).replace("\\", "")
+    half = re.search(r"Stopped. Texts 1 to 3 are half-learnt: they reached epoch (\d+) of", told)
+    assert half
+    assert f"In epoch {half[1]} of 1,000 the losses of 3 texts are" in said(page)
 
 
 def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
@@ -295,10 +316,59 @@ def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
     assert not page.exception
     assert "belong to other texts or settings" not in captions(page)
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 2"]
-    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (dashed)." in said(page)
+    assert "Run 2 has 3 epochs instead of 2, compared with run 1 (wide line)." in said(page)
     page.pills(key="shown-runs").set_value([1]).run()
     assert [s.value for s in page.subheader if "Run" in s.value] == ["Run 1"]
     assert "compared with run" not in said(page)
+
+
+@pytest.mark.parametrize("source", ["Paste", "Example"])
+def test_a_link_brings_the_earlier_run_back_with_the_newer_one(
+    bundled, tmp_path: Path, source: str
+) -> None:
+    page = page_at("micro_tuning", epochs="1").run()
+    if source == "Paste":
+        paste(page, "The dog barks.")
+    tune(page)
+    assert "earlier" not in page.query_params
+    page.number_input(key="epochs").set_value(2).run()
+    tune(page)
+    wait_until(lambda: len(list((tmp_path / "results").iterdir())) == 2, 10)
+    views = sorted((tmp_path / "views").iterdir())
+    again = page_at("micro_tuning")
+    for name, value in page.query_params.items():
+        again.query_params[name] = value
+    again.query_params["epochs"] = "2"  # as a browser does
+    again.run()
+    assert not again.exception
+    assert "Run 2 has 2 epochs instead of 1, compared with run 1 (wide line)." in said(again)
+    assert again.query_params["earlier"] == page.query_params["earlier"]
+    assert sorted((tmp_path / "views").iterdir()) == views  # no new one is made
+    again.pills(key="shown-runs").set_value([2]).run()
+    assert "earlier" not in again.query_params
+    again.pills(key="shown-runs").set_value([1, 2]).run()
+    assert again.query_params["earlier"] == page.query_params["earlier"]
+
+
+@pytest.mark.parametrize("foul", ["AAAAAAAAAAAA", "../../x", ""])
+def test_a_link_to_an_earlier_run_that_is_not_here_shows_what_there_is(foul: str, bundled) -> None:
+    page = pasted("The dog barks.", epochs="1", earlier=foul)
+    assert not page.exception
+    assert bool(page.toast) == bool(foul)
+    tune(page)
+    assert not page.exception
+    assert "earlier" not in page.query_params
+
+
+def test_an_earlier_run_on_other_texts_is_left_out(bundled) -> None:
+    page = pasted("The dog barks.", epochs="1")
+    tune(page)
+    page.number_input(key="epochs").set_value(2).run()
+    tune(page)
+    other = pasted("A cat sleeps.", epochs="2", earlier=page.query_params["earlier"][0])
+    assert not other.exception
+    assert "not on this machine" in other.toast[0].value
+    assert "micro-tuning-runs" not in other.session_state
 
 
 def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
@@ -313,21 +383,18 @@ def test_runs_on_other_texts_can_be_shown_side_by_side(bundled) -> None:
 
 
 def test_the_point_changes_with_the_text_that_is_looked_at(page: AppTest) -> None:
-    assert "In text 1, “watched” and “bank” wrote 43% of the embedding." in said(page)
+    assert "In text 1, “watched” and “bank” caused 43% of the change" in said(page)
     labelled(page.selectbox, "Look at text").set_value(2).run()
     assert not page.exception
-    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+    assert "In text 3, “raised” and “its” caused 54% of the change" in said(page)
     tune(page)  # of another run on the same texts, the same text is looked at
-    assert "In text 3, “raised” and “its” wrote 54% of the embedding." in said(page)
+    assert "In text 3, “raised” and “its” caused 54% of the change" in said(page)
 
 
 def test_the_recorded_run_says_what_it_is_and_is_tuned_live(page: AppTest) -> None:
-    assert "is the text's neural embedding" in captions(page)
-    paste(page, "Another text.")
-    assert "belong to other texts or settings" in captions(page)
-    press(page, "Tune it live")
-    wait_until(lambda: last_run(page).is_over, 60)
-    page.run()
+    assert "is the text's neural embedding. Press **Tune** to see it live." in captions(page)
+    assert [one.label for one in page.button if "Tune" in one.label] == ["Tune"]  # by no other name
+    tune(page)
     assert not page.exception
     assert page.segmented_control(key="micro-tuning-source").value == "Example"
     assert last_run(page).result.texts == recorded_run().texts
@@ -343,26 +410,41 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
-    assert "Before: “climbed” 2%. After micro-tuning on text 1: “watched” 68%" in said(page)
+    assert (
+        "Before, the model’s best guess was “climbed” (2%); after micro-tuning on text 1 it is "
+        "“watched” (68%)."
+    ) in said(page)
     sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)
-    assert "“side” 53%. After micro-tuning on text 1: “bank” 19%" in said(page)
+    assert "“side” (53%); after micro-tuning on text 1 it is “bank” (19%)." in said(page)
     page.slider(key="delta-scale").set_value(0.0).run()
     tried(page)
-    assert "After adding 0 × the delta of text 1: still “side” 53%." in said(page)
+    assert "after adding 0 × the delta of text 1 it is still “side” (53%)." in said(page)
     labelled(page.selectbox, "Add the delta of").set_value(2).run()
     page.slider(key="other-delta-scale").set_value(-1.5).run()
     tried(page)
     assert not page.exception
-    assert "After adding −1.5 × the delta of text 3" in said(page)
+    assert "after adding −1.5 × the delta of text 3" in said(page)
     tune(page)  # the question stays
     tried(page)
     assert sentence().value == "She sat on the ___ of the river."
-    assert "After adding −1.5 × the delta of text 3" in said(page)
+    assert "after adding −1.5 × the delta of text 3" in said(page)
     sentence().set_value("No blank.").run()
     tried(page)
     assert not page.exception
     assert "The sentence has no blank. Write ___ for the word" in messages(page).replace("\\", "")
+
+
+def test_a_delta_is_not_added_to_a_model_that_has_changed_since(
+    bundled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = pasted("The dog barks.", epochs="1")
+    tune(page)
+    monkeypatch.setattr(shared, "files_stamp", lambda _: ((1, 1),))
+    press(page, "Predict")
+    tried(page)
+    assert not page.exception
+    assert "The files of the model “bundled” have changed since this run" in messages(page)
 
 
 def test_an_address_brings_the_scale_of_a_delta_back(bundled) -> None:
@@ -410,6 +492,34 @@ def test_a_link_to_compare_has_the_gradient_one_epoch_and_the_whole_run(bundled,
     assert dict(one.options) == {**shared, "learning_rate": 0.02, "epochs": 1}
     assert dict(whole.options) == {**shared, "learning_rate": 0.02, "epochs": 7}
     assert run.wait(60)
+
+
+def test_a_comparison_with_one_step_is_started_and_shown(
+    bundled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[dict[str, str]] = []
+    monkeypatch.setattr(
+        st, "switch_page", lambda _, query_params: opened.append(dict(query_params))
+    )
+    page = page_at("micro_tuning").run()
+    for _ in range(2):
+        press(page, "Compare with one step")
+        assert not page.exception
+    assert opened[0] == opened[1]
+    assert len(list((tmp_path / "views").iterdir())) == 1
+    (run,) = page.session_state["compare-runs"]
+    assert run.wait(60)
+
+    compare = page_at("compare")
+    for name, value in opened[0].items():
+        compare.query_params[name] = value
+    wait_until(lambda: list((tmp_path / "results").glob("*")), 10)
+    compare.run()  # a second browser
+    assert not compare.exception
+    assert compare.session_state["compare-runs"][-1].task == run.task
+    assert compare.session_state["compare-runs"][-1].is_reopened
+    assert "their rankings of 3 pairs" in said(compare)
+    assert "of other texts or settings" not in captions(compare)
 
 
 def test_a_diverged_text_is_never_drawn_as_a_perfect_loss(bundled) -> None:

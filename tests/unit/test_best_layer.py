@@ -74,22 +74,24 @@ def test_the_intervals_are_of_the_coefficient_that_is_named() -> None:
 def test_what_is_said_of_the_best() -> None:
     best = BestLayer("cls", 4, 0.391, 6, 0.352, is_last=False)
     assert best_layer_in_words(best, "Spearman", 300, (0.012, 0.07)) == (
-        "Layer 4 agrees best with the human scores ([CLS]: Spearman 0.39; the last layer: 0.35)."
-        "\n\nThe 95% interval of the difference is +0.01 to +0.07, above 0: these 300 pairs decide."
+        "Layer 4 agrees best with the human scores: Spearman 0.39, against 0.35 for the last "
+        "layer. These 300 pairs decide it.\n\nThe pooling is [CLS]. The 95% interval of the "
+        "difference is +0.01 to +0.07."
     )
     assert best_layer_in_words(best, "Spearman", 300, (-0.012, 0.07)) == (
-        "Layer 4 agrees best with the human scores ([CLS]: Spearman 0.39; the last layer: 0.35)."
-        "\n\nThe 95% interval of the difference is −0.01 to +0.07: 300 pairs do not decide between "
-        "the two."
+        "Layer 4 agrees best with the human scores: Spearman 0.39, against 0.35 for the last "
+        "layer. But 300 pairs do not decide between the two.\n\nThe pooling is [CLS]. The 95% "
+        "interval of the difference is −0.01 to +0.07."
     )
     last = BestLayer("mean", 6, 0.4, 5, -0.001, is_last=True)
     assert best_layer_in_words(last, "Kendall tau-b", 20, None) == (
-        "The last layer, 6, agrees best with the human scores (mean of all tokens: Kendall tau-b "
-        "0.40; layer 5: 0.00)."
+        "The last layer, 6, agrees best with the human scores: Kendall tau-b 0.40, against 0.00 "
+        "for layer 5.\n\nThe pooling is mean of all tokens."
     )
     alone = BestLayer("mean", 1, 0.4, None, float("nan"), is_last=True)
     assert best_layer_in_words(alone, "Pearson", 20, None) == (
-        "The last layer, 1, agrees best with the human scores (mean of all tokens: Pearson 0.40)."
+        "The last layer, 1, agrees best with the human scores: Pearson 0.40.\n\nThe pooling is "
+        "mean of all tokens."
     )
     assert best_layer_in_words(None, "Pearson", 1, None) == (
         "Pearson is undefined for every layer on 1 pair."
@@ -98,19 +100,26 @@ def test_what_is_said_of_the_best() -> None:
 
 def test_what_is_said_of_sbert_wk() -> None:
     assert parts_in_words(0.31, 0.38, "Spearman", (-0.11, -0.02)) == (
-        "SBERT-WK agrees with the human scores less well than the mean of the last layer (Spearman "
-        "0.31 and 0.38).\n\nThe 95% interval of the difference is −0.11 to −0.02."
+        "SBERT-WK agrees with the human scores less well than the plain mean of the last layer: "
+        "Spearman 0.31 against 0.38.\n\nThe 95% interval of the difference is −0.11 to −0.02."
     )
     assert parts_in_words(0.4, 0.38, "Spearman", (0.01, 0.02)).startswith(
-        "SBERT-WK agrees with the human scores better than the mean of the last layer"
+        "SBERT-WK agrees with the human scores better than the plain mean of the last layer:"
     )
     assert parts_in_words(0.4, 0.38, "Spearman", (-0.01, 0.02)) == (
-        "These pairs do not decide between SBERT-WK and the mean of the last layer (Spearman 0.40 "
-        "and 0.38).\n\nThe 95% interval of the difference is −0.01 to +0.02."
+        "These pairs do not decide whether SBERT-WK is better than the plain mean of the last "
+        "layer: Spearman 0.40 against 0.38.\n\nThe 95% interval of the difference is −0.01 to "
+        "+0.02."
     )
     assert parts_in_words(float("nan"), 0.38, "Spearman", None) == ""
     assert settings_in_words([0.31, 0.3], [0.2, 0.38], "Pearson") == (
-        "SBERT-WK's Pearson is 0.30 to 0.31 with other layer windows, 0.20 to 0.38 with other "
-        "first layers."
+        "The first layer matters more than the layer window.\n\nSBERT-WK's Pearson is 0.20 to 0.38 "
+        "with other first layers, 0.30 to 0.31 with other layer windows."
+    )
+    assert settings_in_words([0.31, 0.1], [0.2, 0.22], "Pearson").startswith(
+        "The layer window matters more than the first layer.\n"
+    )
+    assert settings_in_words([0.31, 0.3], [0.22, 0.23], "Pearson").startswith(
+        "The first layer and the layer window matter about equally.\n"
     )
     assert settings_in_words([float("nan")], [0.2], "Pearson") == ""

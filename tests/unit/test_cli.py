@@ -25,7 +25,10 @@ from neuralviz.cli import terminal
 from neuralviz.cli.commands import COMMANDS, load_command
 from neuralviz.embedders import METHODS, NeuralEmbedder
 from neuralviz.embedders.registry import LOADERS, makers
+from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.settings import PRECISION_LINES, TuningOptions
+from neuralviz.micro_tuning.watching import watch
 from neuralviz.models import bfloat16
 
 if TYPE_CHECKING:
@@ -353,18 +356,38 @@ def test_tune_draws_the_run_without_control_codes(run: Callable[..., Result]):
     result = run("tune", text, "--epochs", "3")
     assert result.exit_code == 0, result.stderr
     epochs = [line[:9] for line in result.stdout.splitlines() if line.startswith("epoch")]
-    assert epochs == ["epoch 0/3", "epoch 1/3", "epoch 2/3"]  # each loss is of before an update
+    assert epochs == ["epoch 0/3", "epoch 1/3", "epoch 2/3", "epoch 3/3"]  # as on the page
     axis = next(line.split() for line in result.stdout.splitlines() if line.endswith("  epoch"))
     assert axis == ["loss", "0", "3", "epoch"]
     assert "words that shaped the embedding" in result.stdout
     assert "bold" in result.stdout  # the markup is text
     assert not any(c in result.stdout for c in "\x1b\u202e\r")
-    assert "nats, before the first and before the last epoch\n" in result.stdout
+    assert "nats, before and after 3 epochs\n" in result.stdout
     curve = [line.partition("│")[2] for line in result.stdout.splitlines() if "│" in line]
     drawn = [at for line in curve for at, c in enumerate(line) if 0x2800 < ord(c) <= 0x28FF]
-    width = len(curve[0])
-    assert min(drawn) == 0
-    assert max(drawn) == 2 * width // 3  # after the last of three epochs, no loss is measured
+    assert (min(drawn), max(drawn)) == (0, len(curve[0]) - 1)
+
+
+def test_tune_ends_with_the_loss_that_the_page_shows(
+    run: Callable[..., Result], bundled: LanguageModel
+):
+    settings = check_settings(bundled, epochs=2)
+    for text in ("The fox and a dog run.", "word " * 300):  # the second is of two chunks
+        record = RunRecord("bundled", settings, [text])
+        shown = record.having(list(watch(bundled, [text], settings))).loss_curve(0)
+        result = run("tune", text, "--epochs", "2")
+        lines = [line.split() for line in result.stdout.splitlines() if line.startswith("epoch")]
+        told = [float(loss) for _, _, _, loss in lines]
+        np.testing.assert_allclose(told, shown[np.isfinite(shown)], atol=1e-4)
+
+
+def test_tune_refuses_an_empty_text_before_it_loads_a_model(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(LOADERS, "masked", lambda name: pytest.fail("The model was loaded."))
+    result = run("tune", "")
+    assert result.exit_code == 2
+    assert "The text is empty. It must contain at least one word." in result.stderr
 
 
 def test_a_sum_of_shares_above_100_per_cent_is_explained() -> None:

@@ -190,6 +190,24 @@ def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> Non
     assert space.layout.scene.annotations[0].text == "<b>1 a</b>"
 
 
+def test_no_name_of_a_cluster_lies_on_the_label_of_a_new_sentence() -> None:
+    coordinates = points(50, 2)
+    low, high = coordinates.min(axis=0), coordinates.max(axis=0)
+    star = (low + high) / 2
+    above = star + np.array([0, 30 / 280]) * (high - low)[1]  # where its second line is
+    standout = Standout(
+        placed=[("When does the last train leave?", star)],
+        names=[("1 train", above), ("2 far away", low)],
+    )
+    figure = map_figure(coordinates, np.arange(50), title="map", standout=standout)
+    texts = [label.text for label in figure.layout.annotations]
+    assert texts[-1].startswith("<b>When does the")
+    name, *_ = (label for label in figure.layout.annotations if label.text == "<b>2 far away</b>")
+    assert name.yshift == 0
+    moved = [label for label in figure.layout.annotations if label.text == "<b>1 train</b>"]
+    assert all(label.yshift for label in moved)  # or left out
+
+
 @pytest.mark.parametrize("dimensions", [2, 3])
 def test_lines_go_from_the_chosen_text_to_its_neighbours_as_one_trace(dimensions: int) -> None:
     coordinates = points(20, dimensions)
@@ -201,6 +219,16 @@ def test_lines_go_from_the_chosen_text_to_its_neighbours_as_one_trace(dimensions
     np.testing.assert_array_equal(ends[:, 1], coordinates[[7, 9]])
     assert np.isnan(ends[:, 2]).all()
     assert lines.customdata is None  # never part of a lasso's rows
+
+
+def test_lines_go_from_a_new_sentence_to_its_nearest_texts() -> None:
+    coordinates = points(9, 2)
+    near = coordinates[[1, 4]]
+    standout = Standout(placed=[("new", np.array([5.0, 6.0]))], near_placed=[near])
+    figure = map_figure(coordinates, np.arange(9), title="map", standout=standout)
+    (line,) = (trace for trace in figure.data if trace.mode == "lines")
+    np.testing.assert_array_equal(line.x[0::3], [5, 5])
+    np.testing.assert_array_equal(line.y[1::3], near[:, 1])
 
 
 @pytest.mark.parametrize("dimensions", [2, 3])
@@ -293,6 +321,7 @@ def test_accuracies_are_bars_by_method_with_the_most_frequent_label_as_a_line() 
     assert [bar.marker.color for bar in bars] == colours
     assert bars[1].marker.pattern.shape != bars[2].marker.pattern.shape
     np.testing.assert_allclose(bars[0].y, [80, 80])
+    assert {bar.insidetextanchor for bar in bars} == {"middle"}  # not on the baseline
     np.testing.assert_allclose(bars[0].error_y.arrayminus, [10, 10])
     np.testing.assert_allclose(bars[0].error_y.array, [5, 5])
     lines = [trace for trace in figure.data if trace.type == "scatter"]

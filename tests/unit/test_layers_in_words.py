@@ -23,8 +23,8 @@ from neuralviz.layers.marks import MarkGrid
 from neuralviz.layers.words import WordGroup
 
 WHY = (
-    "\n\nSBERT-WK gives most weight to words whose vectors turn unevenly from layer to layer, "
-    "whatever they mean."
+    " (1: no change). SBERT-WK gives most weight to words that change in jumps from layer to "
+    "layer, whatever they mean."
 )
 
 
@@ -49,8 +49,9 @@ def test_the_words_that_win_are_named_with_where_they_turn() -> None:
         word("cat", 0.2, [0.9, 0.9, 0.7]),
     ]
     assert of_text(words, weights([0.2, 0.2, 0.3, 0.2, 0.1])) == (
-        "“the” (2 times) and “.” carry 70% of this embedding. From layer 2 to 3, their vectors "
-        "turn further (cosine 0.20 and 0.10) than that of “cat” (0.70)." + WHY
+        "70% of this text's embedding comes from “the” (2 times) and “.”: layer 3 changes them "
+        "more than “cat”.\n\nThe cosine between a word's vectors before and after layer 3 is 0.20 "
+        "and 0.10; for “cat” it is 0.70" + WHY
     )
 
 
@@ -60,33 +61,33 @@ def test_words_that_turn_alike_are_not_told_apart() -> None:
         word("cat", 0.2, [0.9, 0.62, 0.9]),
     ]
     assert of_text(words, weights([0.4, 0.2])) == (
-        "“jellyfish” (2 tokens) carries 40% of this embedding. From layer 1 to 2, its vector "
-        "turns furthest (cosine 0.60)." + WHY
+        "40% of this text's embedding comes from “jellyfish” (2 tokens): layer 2 changes it most."
+        "\n\nThe cosine between its vectors before and after layer 2 is 0.60" + WHY
     )
 
 
 def test_layers_that_do_not_count_are_left_out() -> None:
     words = [word("cat", 0.8, [0.1, 0.9, 0.5, 0.9])]
     assert of_text(words, weights([0.2, 0.8], first=1)) == (
-        "“cat” is the only word: 80% of this embedding. From layer 2 to 3, its vector turns "
-        "furthest (cosine 0.50)."
+        "80% of this text's embedding comes from “cat”: layer 3 changes it most.\n\nThe cosine "
+        "between its vectors before and after layer 3 is 0.50" + WHY
     )
 
 
 def test_what_decides_nothing_is_said() -> None:
     words = [word("cat", 0.5, [0.5, 0.5, 0.5]), word("dog", 0.5, [0.5, 0.5, 0.5])]
     assert of_text(words, weights([0.5, 0.5])) == (
-        "All tokens count equally: no vector turns more unevenly than another."
+        "All words count equally: from layer to layer, all change alike."
     )
     assert of_text(words, weights([0.5, 0.5], n_layers=2)) == (
-        "With two layers, no vector can turn unevenly: all tokens count equally."
+        "With two layers, no word can change in jumps: all words count equally."
     )
     assert of_text([], weights([1.0])) == ""
 
 
 def test_long_words_are_cut() -> None:
     said = of_text([word("z" * 3000, 0.9, [0.5, 0.4, 0.3])], weights([0.1, 0.9]))
-    assert said.startswith(f"“{'z' * 23}…” is the only word")
+    assert said.startswith(f"90% of this text's embedding comes from “{'z' * 23}…”: layer 3")
 
 
 def test_a_word_is_followed_at_all_its_places() -> None:
@@ -109,21 +110,29 @@ def test_a_word_is_followed_at_all_its_places() -> None:
 def test_layers_between_which_vectors_turn() -> None:
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
-    assert of_map(cosines, "The vector of “cat”") == (
-        "The vector of “cat” turns furthest from layer 1 to 2 (cosine 0.50), least from layer 0 "
-        "to 1 (cosine 0.90)."
+    assert of_map(cosines, "“cat”") == (
+        "Layer 2 changes “cat” most, layer 1 least.\n\nThe cosine between its vectors before and "
+        "after these layers is 0.50 and 0.90 (1: no change)."
     )
-    assert of_map(np.full((3, 3), 0.7), "A vector") == (
-        "A vector turns about as far in every layer (cosine 0.70)."
+    assert of_map(np.full((3, 3), 0.7), "the average word") == (
+        "All layers change the average word about equally.\n\nThe cosine between its vectors "
+        "before and after a layer is 0.70 (1: no change)."
     )
-    assert of_map(np.eye(1), "A vector") == ""
+    assert of_map(np.eye(1), "“cat”") == ""
 
 
 def test_the_layer_that_weighs_most() -> None:
     combined = np.array([[0.2, 0.8], [0.4, 0.6], [0.9, 0.1]])
-    assert of_layer_weights(SimpleNamespace(combined=combined, layers=np.array([5, 6]))) == (
-        "Layer 6 weighs most for 2 of 3 tokens."
-    )
+    mix = "A word's final vector is a mix of the layers."
+
+    def said(n_tokens: int) -> str:
+        return of_layer_weights(
+            SimpleNamespace(combined=combined[:n_tokens], layers=np.array([5, 6]))
+        )
+
+    assert said(3) == f"{mix} For 2 of 3 tokens, layer 6 has the largest part."
+    assert said(2) == f"{mix} For all 2 tokens, layer 6 has the largest part."
+    assert said(1) == f"{mix} For 1 token, layer 6 has the largest part."
 
 
 def test_settings_that_matter_and_that_do_not() -> None:
@@ -133,12 +142,12 @@ def test_settings_that_matter_and_that_do_not() -> None:
         return of_settings(SimpleNamespace(by_window=by_window, **settings))
 
     assert said(0.97) == (
-        "The settings hardly matter for this text: the cosine similarity to your embedding stays "
-        "above 0.95."
+        "For this text, the settings hardly matter.\n\nWith every first layer and layer window, "
+        "the cosine similarity to your embedding stays above 0.95."
     )
     assert said(-0.001) == (
-        "First layer 1 with layer window 2 changes the embedding most: its cosine similarity to "
-        "yours is 0.00."
+        "For this text, the settings matter: first layer 1 with layer window 2 changes the "
+        "embedding most.\n\nIts cosine similarity to yours is then 0.00."
     )
 
 
@@ -156,24 +165,24 @@ def groups(words: Sequence[str], variance: Sequence[float]) -> list[WordGroup]:
 def test_the_most_and_least_uneven_words() -> None:
     six = groups("fedcba", [0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     assert of_corpus(six) == (
-        "“a”, “b” and “c” turn most unevenly from layer to layer, “f”, “e” and “d” most evenly."
-        "\n\nThe variance of “a” is 10 times that of “f”. SBERT-WK gives words of high variance "
-        "more weight."
+        "From layer to layer, “a”, “b” and “c” change most in jumps, “f”, “e” and “d” most "
+        "steadily.\n\nThe variance of “a” is 10 times that of “f”. SBERT-WK gives more weight to "
+        "words that change in jumps."
     )
     assert of_groups(six) == (
-        "In three groups of equal size, the variance is 0.0010 to 0.0020, 0.0030 to 0.0040 and "
-        "0.0050 to 0.010."
+        "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
+        "variance is 0.0010 to 0.0020 in the first third, 0.0030 to 0.0040 in the middle, 0.0050 "
+        "to 0.010 in the last."
     )
 
 
 def test_few_words_and_words_that_do_not_differ() -> None:
-    assert of_corpus(groups("cba", [0.2, 0.25, 0.3])) == (
-        "“a” turns most unevenly from layer to layer, “c” most evenly."
+    one = "From layer to layer, “a” changes most in jumps, “c” most steadily."
+    assert of_corpus(groups("cba", [0.2, 0.25, 0.3])) == one
+    assert of_corpus(groups("cba", [0.0, 0.0, 0.3])) == one
+    assert of_corpus(groups("cba", [0.0, 0.0, 0.0])) == (
+        "From layer to layer, all 3 words change equally steadily."
     )
-    assert of_corpus(groups("cba", [0.0, 0.0, 0.3])) == (
-        "“a” turns most unevenly from layer to layer, “c” most evenly."
-    )
-    assert of_corpus(groups("cba", [0.0, 0.0, 0.0])) == "All 3 words turn equally evenly."
 
 
 # --- change by block ---------------------------------------------------------------------------
@@ -191,38 +200,42 @@ GRID = MarkGrid(
 def test_the_block_and_the_kind_that_change_most() -> None:
     norms = np.array([0.2, 0.4, 0.1, 0.2])
     assert of_blocks(GRID, norms, per_value=True, epoch=1) == (
-        "After 1 epoch, block 0 has changed most (0.16), block 1 least (0.079). The output norm "
-        "weight has changed most (0.16), the output bias least (0.079)."
+        "After 1 epoch, the text has changed block 0 most, block 1 least; of the kinds of layers, "
+        "the output norm weight most, the output bias least.\n\nRoot mean square change: 0.16 and "
+        "0.079 by block, 0.16 and 0.079 by kind of layer."
     )
     assert of_blocks(GRID, norms, per_value=False, epoch=10) == (
-        "After 10 epochs, block 0 has changed most (0.45), block 1 least (0.22). The output norm "
-        "weight has changed most (0.45), the output bias least (0.22)."
+        "After 10 epochs, the text has changed block 0 most, block 1 least; of the kinds of "
+        "layers, the output norm weight most, the output bias least.\n\nNorm of the delta: 0.45 "
+        "and 0.22 by block, 0.45 and 0.22 by kind of layer."
     )
 
 
 def test_blocks_that_change_about_equally() -> None:
     norms = np.array([0.1, 0.2, 0.1, 0.205])
     assert of_blocks(GRID, norms, per_value=True, epoch=3) == (
-        "After 3 epochs, all blocks have changed about equally (0.079 to 0.081). The output norm "
-        "weight has changed most (0.10), the output bias least (0.050)."
+        "After 3 epochs, the text has changed all blocks about equally; of the kinds of layers, "
+        "the output norm weight most, the output bias least.\n\nRoot mean square change: 0.079 to "
+        "0.081 by block, 0.10 and 0.050 by kind of layer."
     )
     assert of_blocks(GRID, np.zeros(4), per_value=True, epoch=3) == (
-        "After 3 epochs, all blocks have changed about equally (0.0 to 0.0). All kinds of layers "
-        "have changed about equally (0.0 to 0.0)."
+        "After 3 epochs, the text has changed all blocks about equally; of the kinds of layers, "
+        "all kinds about equally.\n\nRoot mean square change: 0.0 to 0.0 by block, 0.0 to 0.0 by "
+        "kind of layer."
     )
 
 
 def test_one_block_of_one_kind_and_a_run_that_diverged() -> None:
     one = MarkGrid(("output.dense.bias",), (5,), ("a",), (0,), (0,), (4,))
     assert of_blocks(one, np.array([24.0]), per_value=True, epoch=2) == (
-        "After 2 epochs, block 5 has changed by 12."
+        "After 2 epochs, the text has changed block 5.\n\nRoot mean square change: 12."
     )
     assert of_blocks(one, np.array([np.nan]), per_value=True, epoch=2) == ""
 
 
 def test_how_soon_blocks_move() -> None:
     totals = np.array([[1.0, 1.0], [1.5, 1.5], [1.8, 1.8], [2.0, 2.0]])
-    assert of_epochs(totals) == "After 2 of 4 epochs, the blocks have come 75% of the way."
+    assert of_epochs(totals) == "After 2 of 4 epochs, the blocks have made 75% of their change."
     assert of_epochs(totals[:1]) == ""
     assert of_epochs(np.zeros((4, 2))) == ""
 

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
-from neuralviz.plots.filling import blank_figure
+from neuralviz.plots.filling import ON_STAGE, blank_figure
 from neuralviz.plots.micro_tuning import (
     EXTREME,
     MAX_CELLS,
+    PALE,
     Norms,
     delta_norm_figure,
     loss_figure,
     neurons_figure,
+    products_figure,
     shares_figure,
 )
 from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS
@@ -62,17 +64,36 @@ def test_many_texts_are_a_band_with_three_entries_in_the_legend() -> None:
     assert low.fill == "tonexty"
 
 
+def test_texts_of_which_nothing_is_known_are_not_counted() -> None:
+    curves = np.ones((300, 11))
+    curves[16:] = np.nan
+    names = [line.name for line in loss_figure(curves, ["A text."] * 300).data]
+    assert names == ["highest", "lowest to highest", "median of 16 texts", "1. A text."]
+    curves[1:] = np.nan
+    assert [line.name for line in loss_figure(curves, ["A text."] * 300).data] == ["1. A text."]
+
+
 @pytest.mark.parametrize("n_texts", [1, 3, 20])
-def test_an_earlier_run_is_dashed_in_the_same_figure(n_texts: int) -> None:
+def test_an_earlier_run_is_wide_and_pale_below_the_newer_one(n_texts: int) -> None:
+    """So it is seen where both agree, too."""
     texts = ["A text."] * n_texts
-    figure = loss_figure(np.ones((n_texts, 4)), texts, 0, earlier=np.full((n_texts, 11), 2.0))
-    dashed = [line for line in figure.data if line.line.dash == "dash"]
-    assert {float(line.y[0]) for line in dashed} == {2.0}
-    assert [line.name for line in dashed if line.showlegend is not False] == ["earlier run"]
+    earlier = np.full((n_texts, 11), 2.0)
+    figure = loss_figure(np.ones((n_texts, 4)), texts, 0, earlier, runs=(3, 1))
+    pale = [line for line in figure.data if line.opacity == PALE]
+    assert figure.data[: len(pale)] == tuple(pale)
+    assert {float(line.y[0]) for line in pale} == {2.0}
+    assert [line.name for line in pale if line.showlegend is not False] == ["run 1 (wide line)"]
+    assert min(line.line.width for line in pale) > max(
+        line.line.width for line in figure.data[len(pale) :]
+    )
+    assert figure.data[-1].name == ("run 3" if n_texts == 1 else "run 3: 1. A text.")
     assert figure.layout.xaxis.range[1] > 10
     norms, before = Norms(np.ones((3, 1)), [LAYER], 3), Norms(np.ones((10, 2)), ["a.b", LAYER], 10)
-    figure = delta_norm_figure(norms, before)
-    assert [line.line.dash for line in figure.data] == ["dash", "dash", "solid"]
+    figure = delta_norm_figure(norms, before, runs=(3, 1))
+    assert [line.opacity for line in figure.data] == [PALE, PALE, 1, PALE]
+    named = [line.name for line in figure.data if line.showlegend is not False]
+    assert named == ["run 1 (wide line)"]
+    assert figure.layout.showlegend
     same = [line.line.color for line in figure.data if line.name == "dense.bias"]
     assert len(same) == 2
     assert len(set(same)) == 1
@@ -142,6 +163,18 @@ def test_blanks_are_two_bars_for_each_token() -> None:
     figure = blank_figure(blank, "Blank")
     assert list(figure.layout.yaxis.ticktext) == ["“a &lt;b&gt;”", "“b”"]
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
+    assert figure.layout.meta["stage"]["yaxis.range"] == [2 - 0.4, -0.6]
+    many = tuple(Candidate(f"{i}", 0.1, 0.2) for i in range(10))
+    on_stage = blank_figure(FilledBlank(many, many, many), "Blank").layout.meta["stage"]
+    assert on_stage["yaxis.range"] == [ON_STAGE - 0.4, -0.6]  # large letters stay apart
+
+
+@pytest.mark.parametrize(("n_texts", "has_bar"), [(3, False), (13, True)])
+def test_similarities_that_are_written_need_no_bar_of_colours(n_texts: int, has_bar: bool) -> None:
+    numbers = range(16, 16 + n_texts)
+    heatmap = products_figure(["A text."] * n_texts, np.eye(n_texts), numbers).data[0]
+    assert list(heatmap.x)[:2] == ["17", "18"]
+    assert (heatmap.showscale, bool(heatmap.texttemplate)) == (has_bar, not has_bar)
 
 
 @pytest.mark.parametrize(

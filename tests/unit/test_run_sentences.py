@@ -20,6 +20,7 @@ from neuralviz.micro_tuning.in_words import (
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.paths import sample_data
+from neuralviz.plots.about_run import about_run
 
 
 @pytest.fixture
@@ -59,39 +60,47 @@ def unfinished(record: RunRecord, epochs: int) -> RunRecord:
 
 def test_the_point_of_three_texts(three: RunRecord) -> None:
     assert run_point(three, 0) == (
-        "After 10 epochs the model finds the masked words of 3 texts 38% to 40% likely instead of "
-        "17% to 26%. In text 1, “watched” and “bank” wrote 43% of the embedding."
+        "At first the model was 23% sure, on average, of the masked words of 3 texts; after 10 "
+        "epochs it is 39% sure. In text 1, “watched” and “bank” caused 43% of the "
+        "change in its weights."
     )
-    assert run_point(three, 2).endswith("In text 3, “raised” and “its” wrote 54% of the embedding.")
+    assert run_point(three, 2).endswith(
+        "In text 3, “raised” and “its” caused 54% of the change in its weights."
+    )
 
 
 def test_the_point_of_one_text(three: RunRecord) -> None:
     assert run_point(of_one(three), 0) == (
-        "After 10 epochs the model finds this text’s masked words 40% likely instead of 26%; "
-        "“watched” and “bank” wrote 43% of the embedding."
+        "At first the model was 26% sure of this text’s masked words; after 10 epochs it is 40% "
+        "sure. “watched” and “bank” caused 43% of the change in its weights."
     )
     unmasked = of_one(three, predict_unmasked=True, epochs=1)
     assert run_point(unmasked, 0).startswith(
-        "After 1 epoch the model finds this text’s words 40% likely"
+        "At first the model was 26% sure of this text’s words; after 1 epoch it is 40% sure."
     )
 
 
 def test_a_text_that_was_not_learnt(three: RunRecord) -> None:
     said = run_point(predicting(of_one(three), 0.3, 0.3), 0)
-    assert "30% likely instead of 30%: it has not learnt it;" in said
+    assert (
+        "was 30% sure of this text’s masked words; after 10 epochs it is 30% sure: it has" in said
+    )
+    assert "it has not learnt it. “watched”" in said
     three.diverged = {1}
     assert run_point(three, 1) == "Micro-tuning on text 2 diverged at a learning rate of 0.01."
 
 
 def test_the_point_of_words(three: RunRecord) -> None:
     assert words_point(three, 0) == (
-        "“watched” (21%), “bank” (21%) and “sat” (20%) have the largest shares of the embedding of "
-        "text 1."
+        "In text 1, the words that changed the weights most are “watched” (21% of the change), "
+        "“bank” (21%) and “sat” (20%)."
     )
     report = three.reports[0]
     of_one_word = np.where(report.text.words == 1, 0.5, -0.01)
     three.reports[0] = replace(report, shares=of_one_word)
-    assert words_point(three, 0) == "“sat” (50%) has the largest share of the embedding of text 1."
+    assert words_point(three, 0) == (
+        "In text 1, the word that changed the weights most is “sat” (50% of the change)."
+    )
     three.reports[0] = replace(report, shares=None)
     assert words_point(three, 0) == ""
 
@@ -101,27 +110,27 @@ def test_shares_that_cancel_are_not_said_as_parts_of_a_whole(three: RunRecord) -
     shares = np.where(report.text.words % 2, 1.5, -1.2)
     three.reports[0] = replace(report, shares=shares)
     said = words_point(three, 0)
-    assert said.startswith("The words of text 1 pull its embedding in opposite directions: “")
+    assert said.startswith("The words of text 1 pull the weights in opposite directions: “")
     assert said.endswith(" pushed most, and others pulled back.")
-    assert "wrote" not in run_point(three, 0)
+    assert "caused" not in run_point(three, 0)
 
 
 def test_shares_that_are_not_known_are_not_said(three: RunRecord) -> None:
     alone = of_one(three)
     alone.reports = {0: replace(alone.reports[0], shares=None)}
-    assert run_point(alone, 0).endswith("likely instead of 26%.")
+    assert run_point(alone, 0).endswith("after 10 epochs it is 40% sure.")
     nothing = np.zeros_like(three.reports[0].shares)
     alone.reports = {0: replace(alone.reports[0], shares=nothing)}
-    assert run_point(alone, 0).endswith("likely instead of 26%.")
+    assert run_point(alone, 0).endswith("after 10 epochs it is 40% sure.")
 
 
 def test_while_it_goes_on_the_losses_are_said(three: RunRecord) -> None:
     assert run_point(unfinished(three, 4), 0) == (
-        "After 4 of 10 epochs the losses of 3 texts are 2.44 to 2.79 instead of 3.59 to 4.20."
+        "In epoch 5 of 10 the losses of 3 texts are 2.44 to 2.79; they started at 3.59 to 4.20."
     )
     alone = of_one(three)
     assert run_point(unfinished(alone, 4), 0) == (
-        "After 4 of 10 epochs the loss is 2.44 instead of 3.59."
+        "In epoch 5 of 10 the loss is 2.44; it started at 3.59."
     )
     assert run_point(unfinished(three, 0), 0) == "The losses of 3 texts start at 3.59 to 4.20."
     assert run_point(unfinished(alone, 0), 0) == "The loss starts at 3.59."
@@ -134,8 +143,17 @@ def test_a_stopped_run_speaks_of_the_text_that_is_looked_at(three: RunRecord) ->
     stopped.loss, stopped.delta_norm = three.loss.copy(), three.delta_norm.copy()
     stopped.loss[4:, 2], stopped.delta_norm[4:, 2] = np.nan, np.nan
     stopped.reports = {i: three.reports[i] for i in (0, 1)}
-    assert "of 2 texts" in run_point(stopped, 0)
-    assert run_point(stopped, 2) == "After 3 of 10 epochs the loss is 2.92 instead of 4.20."
+    assert "of 2 of 3 texts;" in run_point(stopped, 0)
+    assert run_point(stopped, 2) == "In epoch 4 of 10 the loss is 2.92; it started at 4.20."
+
+
+def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecord) -> None:
+    whole = about_run(three)
+    assert whole.files == (three.texts[0], "10 epochs")
+    assert "so far" not in whole.settings
+    alone = of_one(three, epochs=1, learning_rate=0.02, precision="fast", predict_unmasked=True)
+    assert about_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
+    assert about_run(unfinished(three, 4)).settings["so far"].startswith("Texts 1 to 3 are half-")
 
 
 @pytest.mark.parametrize(
@@ -160,17 +178,17 @@ def test_what_differs(three: RunRecord, changes: dict, said: str) -> None:
 
 def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
     assert against_earlier(three, three, (2, 1)) == (
-        "Run 2 has the same settings, compared with run 1 (dashed). Its mean loss is 1.67 instead "
-        "of 1.67. A text’s two embeddings have a cosine similarity of 1.00."
+        "Run 2 has the same settings, compared with run 1 (wide line). Its mean loss is 1.67 "
+        "instead of 1.67. A text’s two embeddings have a cosine similarity of 1.00."
     )
     other = copy(three)
     other.settings = replace(three.settings, layers=("a", "b", "c"))
     assert against_earlier(three, other, (4, 2)).startswith(
-        "Run 4 has other layers, compared with run 2 (dashed)."
+        "Run 4 has other layers, compared with run 2 (wide line)."
     )
     assert "cosine" not in against_earlier(three, other, (4, 2))
     stopped = unfinished(three, 4)
-    assert "compared with run 1 (dashed, unfinished)." in against_earlier(three, stopped, (2, 1))
+    assert "compared with run 1 (wide line, unfinished)." in against_earlier(three, stopped, (2, 1))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from neuralviz.plots.standalone import file_name, standalone_html
+from neuralviz.plots.standalone import About, file_name, standalone_html
 from neuralviz.plots.theme import (
     escape,
     method_colour,
@@ -64,6 +64,26 @@ def test_names_of_files_have_no_spaces() -> None:
     assert file_name("products sbert-wk, novelty") == "products-sbert-wk-novelty"
     assert file_name("neural+mean") == "neural+mean"
     assert file_name("../…/ ") == "neuralviz"
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (
+            ("The river rose.", "10 epochs", "rate 0.02"),
+            "losses-the-river-rose-10-epochs-rate-0.02",
+        ),
+        (("../../etc/passwd\x00..", "."), "losses-etc-passwd"),
+        (("Naïve “Café”\nin Łódź",), "losses-naive-cafe-in-odz"),
+        (("שלום", "字"), "losses"),
+        (("word " * 20,), "losses-word-word-word-word-word-word-word-word"),
+        (("w" * 99,), f"losses-{'w' * 40}"),
+        ((), "losses"),
+    ],
+)
+def test_files_are_named_by_what_they_are_of(files: tuple[str, ...], named: str) -> None:
+    assert file_name("losses", About(files=files)) == named
+    assert file_name(f"{named}.csv") == f"{named}.csv"
 
 
 def test_a_method_keeps_its_colour_whatever_stands_behind_its_name() -> None:

@@ -8,7 +8,9 @@ from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.together import (
     agreement,
+    furthest_apart,
     kept_together,
+    least_alike,
     nearest_shares,
     spread,
     usable_labels,
@@ -40,10 +42,10 @@ FORM = ["x", "y"] * 10
 def test_two_labels_and_a_clear_best_for_each() -> None:
     methods = [by_label("mean", TOPIC), by_label("neural, fast", FORM)]
     said = kept_together(methods, {"topic": TOPIC, "form": FORM})
+    topic, form = nearest_shares(methods[1], TOPIC).mean(), nearest_shares(methods[0], FORM).mean()
     assert said == (
-        f"By mean, the nearest text shares the topic for 100% of the texts and the form for "
-        f"{nearest_shares(methods[0], FORM).mean():.0%}; by neural, "
-        f"{nearest_shares(methods[1], TOPIC).mean():.0%} and 100%.\n\n"
+        f"mean puts every text next to one of the same topic (neural: {topic:.0%}); neural puts "
+        f"every text next to one of the same form (mean: {form:.0%}).\n\n"
         "mean keeps the topic together best. neural keeps the form together best."
     )
 
@@ -51,7 +53,7 @@ def test_two_labels_and_a_clear_best_for_each() -> None:
 def test_equal_methods_are_not_decided_between() -> None:
     same = [by_label("mean", TOPIC), by_label("cls", TOPIC)]
     assert kept_together(same, {"topic": TOPIC}) == (
-        "By mean, the nearest text shares the topic for 100% of the texts; by cls, 100%.\n\n"
+        "mean puts every text next to one of the same topic (cls: 100%).\n\n"
         "On the topic, 20 texts do not decide between mean and cls."
     )
 
@@ -61,7 +63,7 @@ def test_few_texts_decide_little() -> None:
     labels = ["a", "a", "b", "b"]
     methods = [by_label("mean", ["a", "b", "a", "b"]), by_label("neural", labels)]
     assert kept_together(methods, {"group": labels}) == (
-        "By mean, the nearest text shares the group for 0% of the texts; by neural, 100%.\n\n"
+        "neural puts every text next to one of the same group (mean: 0%).\n\n"
         "On the group, 4 texts do not decide between neural and mean."
     )
 
@@ -97,7 +99,15 @@ def test_texts_without_a_label_are_left_out() -> None:
 
 def test_one_method_decides_nothing() -> None:
     said = kept_together([by_label("mean", TOPIC)], {"topic": TOPIC})
-    assert said == "By mean, the nearest text shares the topic for 100% of the texts."
+    assert said == "mean puts every text next to one of the same topic."
+    some = with_nearest("mean", [True] * 30 + [False] * 10)
+    assert kept_together([some], {"topic": PAIRS}) == (
+        "mean puts 75% of texts next to one of the same topic."
+    )
+    none = with_nearest("mean", [False] * 40)
+    assert kept_together([none], {"topic": PAIRS}) == (
+        "mean puts no text next to one of the same topic."
+    )
 
 
 def test_labels_that_tell_nothing_are_left_out() -> None:
@@ -113,6 +123,34 @@ def test_without_labels_rankings_are_compared() -> None:
         "mean and cls agree: their rankings of 6 pairs have a correlation of 1.00."
     )
     assert "mean and sep see different things: " in agreement(first, other)
+
+
+def ranked(method: str, *products: float) -> Similarity:
+    """Of four texts, the products of the pairs 1-2, 1-3, 1-4, 2-3, 2-4, 3-4."""
+    matrix = np.eye(4, dtype=np.float32)
+    matrix[np.triu_indices(4, k=1)] = products
+    return Similarity(method, tuple("abcd"), np.maximum(matrix, matrix.T), np.zeros(4))
+
+
+def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
+    mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+    cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
+    neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
+    said = kept_together([mean, neural, cls])
+    assert said == (
+        "mean and cls agree most (0.94) and mean and neural least (−0.94), by the correlation of "
+        "their rankings of 6 pairs. mean and neural differ most on texts 1 and 2: rank 1 by mean, "
+        "6 by neural."
+    )
+    assert least_alike([mean, neural, cls]) == (0, 1)
+    assert least_alike([mean, cls, neural]) == (0, 2)
+    assert furthest_apart(mean, neural) == (0, 1)
+    level = ranked("sep", *[0.5] * 6)
+    assert kept_together([level, mean, cls]).startswith("mean and cls agree: their rankings")
+    assert least_alike([level, mean, cls]) == (1, 2)
+    assert least_alike([level, level, level]) == (0, 1)
+    nothing = ranked("sep", *[np.nan] * 6)
+    assert furthest_apart(nothing, mean) is None
 
 
 def test_one_pair_is_named_once() -> None:
@@ -135,7 +173,7 @@ def test_nothing_is_said_of_nothing_and_of_what_is_under_way() -> None:
     products[10:] = products[:, 10:] = np.nan
     under_way = Similarity("mean", half.texts, products, half.zeros)
     assert kept_together([under_way, half], {"topic": TOPIC}) == (
-        "By mean, the nearest text shares the topic for 100% of the texts; by cls, 100%."
+        "mean puts every text next to one of the same topic (cls: 100%)."
     )
 
 

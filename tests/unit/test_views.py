@@ -53,6 +53,22 @@ def test_a_view_can_be_written_over(home: Path) -> None:
     assert len(list((home / "views").iterdir())) == 1
 
 
+def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path) -> None:
+    def kept(*texts: str, choice: str = "") -> str:
+        return views.save_once(views.View(texts, choices=(("a", choice),)))
+
+    first = kept("a", "\ud800")
+    assert kept("a", "\ud800") == first
+    assert texts_of(first)[0] == "a"
+    assert len({first, kept("a"), kept("a", "\ud800", choice="b")}) == 3
+    assert len(list((home / "views").iterdir())) == 3
+    (home / "views.key").unlink()
+    assert kept("a", "\ud800") != first
+    file = Source("a.txt", b"content")
+    ids = {views.save_once(views.View(("a",), one)) for one in (file, file, None)}
+    assert len(ids) == 2
+
+
 @pytest.mark.parametrize("content", ["", "{", '{"a": 1}', "[1]"])
 def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
     view_id = save("a")

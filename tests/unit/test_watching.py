@@ -9,7 +9,7 @@ import pytest
 
 from neuralviz.errors import Stopped
 from neuralviz.micro_tuning import check_settings, record, watching
-from neuralviz.micro_tuning.in_words import half_learnt
+from neuralviz.micro_tuning.in_words import how_far, run_point
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record, save_record
 from neuralviz.micro_tuning.watching import WatchedEvent, watch
@@ -118,7 +118,7 @@ def test_a_stopped_run_comes_back_as_it_was_left(
     assert again.reached == left.reached
     assert again.progress == left.progress
     assert again.started() == left.started()
-    assert half_learnt(again) == half_learnt(left)
+    assert how_far(again) == how_far(left)
     assert [again.epochs_learnt(i) for i in left.started()] == [
         left.epochs_learnt(i) for i in left.started()
     ]
@@ -129,26 +129,45 @@ def test_a_stopped_run_comes_back_as_it_was_left(
         np.testing.assert_array_equal(mine, theirs)
     on = again.having(events[n_events:])  # and it can be gone on with
     assert on.progress == 1
-    assert half_learnt(on) == ""
+    assert how_far(on) == ""
 
 
-def test_half_learnt_texts_are_named(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("precision", ["exact", "fast", "bf16", "fast+bf16"])
+def test_a_stopped_run_counts_its_texts_once(
+    precision: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is finished, half-learnt, and not started; the sentence and the losses speak alike."""
     monkeypatch.setattr(watching, "BATCH", 2)
-    settings = check_settings(tiny, epochs=EPOCHS)
+    settings = check_settings(tiny, epochs=EPOCHS, precision=precision)
     texts = [f"{text} {i}" for i in range(2) for text in TEXTS]
     events = list(watch(tiny, texts, settings))
-    record = RunRecord(tiny.id, settings, texts)
-    all_six = "Texts 1 to 6 have not been started."
-    assert half_learnt(record) == all_six
-    two = "Texts 1 and 2 are half-learnt: 1 of 3 epochs. Texts 3 to 6 have not been started."
-    assert half_learnt(record.having(events[:1])) == two
-    second = "Texts 3 and 4 are half-learnt: 2 of 3 epochs. Texts 5 and 6 have not been started."
-    assert half_learnt(record.having(events[:7])) == second
-    assert half_learnt(record.having(events)) == ""
+
+    def after(n_events: int) -> RunRecord:
+        return RunRecord(tiny.id, settings, texts).having(events[:n_events])
+
+    assert how_far(after(0)) == "Texts 1 to 6 have not been started."
+    assert how_far(after(1)) == (
+        "Texts 1 and 2 are half-learnt: they reached epoch 1 of 3. Texts 3 to 6 have not been "
+        "started."
+    )
+    assert how_far(after(4)) == (
+        "1 of 6 texts is finished. Text 2 has no word shares and predictions. Texts 3 to 6 have "
+        "not been started."
+    )
+    stopped = after(7)
+    assert how_far(stopped) == (
+        "2 of 6 texts are finished. Texts 3 and 4 are half-learnt: they reached epoch 2 of 3. "
+        "Texts 5 and 6 have not been started."
+    )
+    assert [stopped.alike(i) for i in (0, 3, 5)] == [[0, 1], [2, 3], [4, 5]]
+    assert "of 2 of 6 texts; after 3 epochs it is" in run_point(stopped, 0)
+    assert run_point(stopped, 3).startswith("In epoch 2 of 3 the losses of 2 texts are ")
+    assert run_point(stopped, 5) == "Text 6 has not been started."
+    assert how_far(after(len(events))) == ""
     alone = RunRecord(tiny.id, settings, TEXTS[:1]).having(
         list(watch(tiny, TEXTS[:1], settings))[:2]
     )
-    assert half_learnt(alone) == "Text 1 is half-learnt: 2 of 3 epochs."
+    assert how_far(alone) == "Text 1 is half-learnt: it reached epoch 2 of 3."
 
 
 def test_files_from_before_are_still_read() -> None:

@@ -2,6 +2,7 @@
 // Slides are the containers that Python's `slide` makes; no widget changes, and no script runs.
 
 const SLIDE = "[class*='st-key-slide-']"
+const ASKED_FOR = "[class*='st-key-on-stage-']" // controls; those of `on_stage`
 const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
 const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
 const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
@@ -23,15 +24,26 @@ function press(name) {
   return Boolean(button)
 }
 
+// Whether a page gets more slides: a run goes on, or there is no more than what the tour says.
+function moreToCome(slides) {
+  const isSaid = slides.length === 1 && keyOf(slides[0]) === "st-key-slide-tour"
+  return isSaid || Boolean(document.querySelector("[class*='st-key-'][class*='-stop-'] button"))
+}
+
 class Stage {
   constructor() {
     this.shown = undefined // class of the slide
+    this.isAwaiting = false // the next slide
     this.style = document.head.appendChild(document.createElement("style"))
     this.place = document.body.appendChild(document.createElement("div"))
     this.place.className = "neuralviz-stage-place"
     this.place.hidden = true
     this.place.addEventListener("click", () => this.leave())
     document.addEventListener("keydown", (event) => this.onKey(event), true)
+    const choose = (event) => {
+      if (this.isOn && event.target.closest?.("[role=option]")) this.leaveField()
+    }
+    document.addEventListener("click", choose, true)
     document.addEventListener("fullscreenchange", () => {
       if (!document.fullscreenElement) this.leave() // Escape went to the browser
     })
@@ -59,7 +71,6 @@ class Stage {
     document.documentElement.dataset.stage = ""
     sessionStorage.setItem(KEPT, "on")
     document.documentElement.requestFullscreen?.().catch(() => {}) // not without a key or a click
-    this.shown = undefined
     this.arrange()
     this.showPlace()
   }
@@ -81,10 +92,21 @@ class Stage {
     window.dispatchEvent(new Event("neuralviz-stage"))
   }
 
+  // Once the field has done with what was typed, the arrow keys change slides again.
+  leaveField() {
+    setTimeout(() => document.activeElement?.blur?.(), SETTLED) // a list gives it the focus back
+  }
+
   onKey(event) {
+    if (this.isOn && (event.ctrlKey || event.metaKey) && event.key === "Enter") this.leaveField()
     if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (isTyping(event.target)) {
+      const isDone = event.key === "Enter" && event.target.tagName === "INPUT"
+      if (this.isOn && (isDone || event.key === "Escape")) this.leaveField()
+      return
+    }
     if (!this.isOn) {
-      if (event.key.toLowerCase() !== "s" || isTyping(event.target)) return
+      if (event.key.toLowerCase() !== "s") return
       this.enter()
     } else if (event.key === "Escape" || event.key.toLowerCase() === "s") {
       this.leave()
@@ -99,15 +121,19 @@ class Stage {
     event.stopPropagation()
   }
 
-  // To the next slide; behind the last one, to the page's next step or the tour's next stop.
+  // To the next slide; behind the last one, to the page's next step or the tour's next stop. While
+  // the page is still being made its next slide is awaited, unless one presses again.
   go(by) {
     const slides = this.slides()
     const at = slides.findIndex((slide) => keyOf(slide) === this.shown) + by
     if (at >= 0 && at < slides.length) {
+      this.isAwaiting = false
       this.shown = keyOf(slides[at])
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"
+      this.isAwaiting = by > 0 && !this.isAwaiting && moreToCome(slides)
+      if (this.isAwaiting) return
       if (press(`stage-${way}`) || press(`tour-${way}`)) this.shown = undefined
     }
     this.showPlace()
@@ -123,12 +149,18 @@ class Stage {
   arrange() {
     if (!this.isOn) return
     const slides = this.slides()
-    const slide = slides.find((one) => keyOf(one) === this.shown) ?? slides[0]
+    const slide = this.nextOf(slides)
     if (!slide) return
     this.shown = keyOf(slide)
     const app = document.querySelector("[data-testid=stApp]")
     const ground = getComputedStyle(app).backgroundColor
-    const rule = `.${this.shown} { ${ON_STAGE} background: ${ground}; }`
+    if (document.documentElement.dataset.stage !== this.shown) {
+      document.documentElement.dataset.stage = this.shown
+    }
+    const foot = this.footHeight()
+    const rule = `.${this.shown} { ${ON_STAGE} background: ${ground};
+      padding-bottom: max(2.5vh, ${foot}px); }
+      html[data-stage] ${ASKED_FOR} { background: ${ground}; }`
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
     const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
@@ -138,6 +170,22 @@ class Stage {
     if (isNew || differs.length) this.tell()
     const place = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
+  }
+
+  nextOf(slides) {
+    const at = slides.findIndex((one) => keyOf(one) === this.shown)
+    if (!this.isAwaiting || !slides[at + 1]) return slides[at] ?? slides[0]
+    this.isAwaiting = false
+    return slides[at + 1]
+  }
+
+  // Of the controls at the foot of the slides.
+  footHeight() {
+    const controls = [...document.querySelectorAll(ASKED_FOR)].filter((one) => !one.closest(SLIDE))
+    const heights = controls
+      .filter((one) => getComputedStyle(one).position === "fixed")
+      .map((one) => Math.ceil(one.getBoundingClientRect().height))
+    return Math.max(0, ...heights)
   }
 
   heightOf(slide, figures) {

@@ -140,6 +140,7 @@ def _about(grid: Grid) -> About:
             "text": shorten(grid.text.text, 60),
             "blueprints": ", ".join(map(str, grid.blueprints)),
         },
+        files=(grid.text.text, " ".join(map(str, grid.blueprints))),
     )
 
 

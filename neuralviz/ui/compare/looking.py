@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison
 
 PAIR = ("compare-first", "compare-second")  # where the session keeps the pair that is looked at
+METHODS = ("compare-a", "compare-b")  # and the two methods
 ORDER_WIDTH = 190  # px
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"
 
@@ -52,8 +53,8 @@ def labels_of(labels: Mapping[str, tuple[str, ...]], order: str) -> tuple[str, .
 
 
 def forget_pair() -> None:
-    """Have the pair on which the methods disagree most come first again."""
-    for key in PAIR:
+    """Have the methods that agree least, and the pair on which they do, come first again."""
+    for key in (*PAIR, *METHODS):
         st.session_state.pop(key, None)
 
 

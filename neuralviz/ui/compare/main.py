@@ -9,7 +9,7 @@ import streamlit as st
 
 from neuralviz.embedders.labels import method_in_full
 from neuralviz.evaluation.similarity import disagreements
-from neuralviz.evaluation.together import kept_together
+from neuralviz.evaluation.together import furthest_apart, kept_together, least_alike
 from neuralviz.jobs.comparing import Compare, missing
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import text_names
@@ -37,7 +37,7 @@ from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
-from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.stage import off_stage, on_stage, slide
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.words import many
 
@@ -91,7 +91,8 @@ def show() -> None:
         specs = choose_methods()
         with st.container(horizontal=True, vertical_alignment="bottom"):
             pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
-            order = choose_order(dict(read.labels))
+            with on_stage("order", width="content"):
+                order = choose_order(dict(read.labels))
             one_scale = st.toggle(
                 "One scale",
                 key="one-scale",
@@ -175,8 +176,10 @@ def _show(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) 
     texts = comparison[0].texts
     done = [one.similarity for one in comparison if one.similarity is not None]
     found = disagreements(done) if len(done) > 1 and not live else None
-    if chosen_pair(len(texts)) is None and found is not None and len(found.first):
-        choose_pair(int(found.first[0]), int(found.second[0]))
+    if chosen_pair(len(texts)) is None and found is not None:
+        pair = furthest_apart(*(done[place] for place in least_alike(done)))
+        if pair is not None:
+            choose_pair(*pair)
     task = run.task
     assert isinstance(task, Compare)
     with slide("heatmaps"):

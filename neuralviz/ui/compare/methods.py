@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.together import agreement, spread
+from neuralviz.evaluation.together import agreement, least_alike, spread
 from neuralviz.plots.compare import difference_heatmap, products_scatter, spread_figure
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.looking import (
+    METHODS,
     all_pairs,
     as_table,
     choose_cell,
@@ -80,12 +81,13 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
         "similar pair. Select a row to see its texts above."
     )
     listed, key = slice(0, LISTED_PAIRS), f"compare-pairs-{run_id}"
+    ranks = [f"{one.method}: rank" for one in done]
     table: dict[str, Any] = {"difference": 100 * found.spread[listed]}
     for name, which in zip(TEXT_COLUMNS, (found.first, found.second), strict=True):
         table[name] = [f"{i + 1}. {shorten(done[0].texts[i], 80)}" for i in which[listed]]
     for m, one in enumerate(done):
         table[one.method] = found.products[listed, m]
-        table[f"{one.method}: rank"] = found.ranks[listed, m].astype(int)
+        table[ranks[m]] = found.ranks[listed, m].astype(int)
 
     def choose() -> None:
         rows = st.session_state[key]["selection"]["rows"]
@@ -95,6 +97,7 @@ def show_disagreements(run_id: int, done: Sequence[Similarity], found: Disagreem
     st.dataframe(
         pd.DataFrame(table),
         hide_index=True,
+        column_order=None if len(done) == 2 else ["difference", *TEXT_COLUMNS, *ranks],  # which fit
         height=260,
         key=key,
         on_select=choose,
@@ -118,7 +121,7 @@ def show_two_methods(
     groups: Sequence[str] | None,
     about: About,
 ) -> None:
-    """Two methods against each other.
+    """Two methods against each other: at first those that agree least.
 
     Args:
         done: all methods.
@@ -128,7 +131,7 @@ def show_two_methods(
         about: for what is downloaded.
     """
     st.subheader("Two methods compared", anchor=False)
-    first, second = 0, 1
+    first, second = least_alike(done)
     if len(done) > 2:
         left, right = st.columns(2)
         numbers = range(len(done))
@@ -136,8 +139,13 @@ def show_two_methods(
         def label(i: int) -> str:
             return done[i].method
 
-        first = left.selectbox("Method A", numbers, index=0, format_func=label, key="compare-a")
-        second = right.selectbox("Method B", numbers, index=1, format_func=label, key="compare-b")
+        names_of = zip(
+            (left, right), ("Method A", "Method B"), (first, second), METHODS, strict=True
+        )
+        first, second = (
+            side.selectbox(name, numbers, index=place, format_func=label, key=key)
+            for side, name, place, key in names_of
+        )
         if first == second:
             st.caption("Choose two different methods.")
             return

@@ -23,18 +23,19 @@ LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after mic
 
 def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
     """What can be chosen, in words; the first is a label, where there is one."""
+    k = min([K, *(one.neighbours.k for one in maps)])
     options = {f"label:{name}": name for name in corpus.categories}
     options[CLUSTERS] = "Clusters"
     options |= {f"number:{name}": f"{name} (number)" for name in corpus.numbers}
     options[LENGTH] = "Length (characters)"
     options |= {
-        f"agreement:{name}": f"Share of {K} neighbours with the same {name}"
+        f"agreement:{name}": f"Share of {k} neighbours with the same {name}"
         for name in corpus.categories
     }
     if any(one.spec.learns and np.isfinite(one.losses).any() for one in maps):
         options |= LOSSES
     if len(maps) > 1:
-        options[COMMON] = f"Neighbours shared by both maps (of {K})"
+        options[COMMON] = f"Neighbours shared by both maps (of {k})"
     return options
 
 

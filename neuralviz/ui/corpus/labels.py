@@ -8,8 +8,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders.labels import method_labels
-from neuralviz.evaluation.maps_in_words import agreement_point, clusters_point, neighbours_point
+from neuralviz.embedders.labels import method_labels, spoken
+from neuralviz.evaluation.maps_in_words import (
+    accuracy_point,
+    agreement_point,
+    clusters_point,
+    neighbours_point,
+)
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.colours import K, common_share
@@ -30,24 +35,41 @@ IN_SENTENCE = 2  # columns of labels in the point
 HEIGHT = 340  # px
 
 
-def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
+def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool = False) -> str:
     """What the maps show, in one or two sentences of markdown.
 
-    Of a corpus with labels, how often neighbours share them; of one without, how far two maps
-    agree, or the themes of one.
+    Of a corpus with labels, how often they can be guessed from neighbours; of one without, how far
+    two maps agree, or the themes of one. A filter does not change that: it is of all texts.
     """
     methods = _different(maps)
-    names = [plain(one.label) for one in methods]
-    labels = dict(list(corpus.categories.items())[:IN_SENTENCE])
+    names = spoken_labels(methods)
+    everything = f"all {many(corpus.corpus.n_texts, 'text')}"
+    labels = list(corpus.categories)[:IN_SENTENCE]
     if labels:
-        k = _voters(labels.values())
-        hits = {plain(n): [one.hits(n, v, k) for one in methods] for n, v in labels.items()}
-        first = methods[0]
-        baselines = {plain(n): first.accuracy(n, v, k).baseline for n, v in labels.items()}
-        return neighbours_point(names, hits, baselines, k)
+        k, hits, baselines = _guessed(corpus, methods, labels)
+        texts = everything if is_filtered else "texts"
+        return neighbours_point(names, hits, baselines, k, texts)
     if len(methods) > 1:
-        return agreement_point(names, float(common_share(maps).mean()), K)
+        k = min(K, *(one.neighbours.k for one in methods))
+        texts = everything if is_filtered else "these texts"
+        return agreement_point(names, float(common_share(maps).mean()), k, texts)
     return themes_of(maps[0])
+
+
+def spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
+    """What the methods of maps are called in a sentence, as markdown."""
+    return [plain(label) for label in spoken(method_labels([one.spec for one in maps]))]
+
+
+def _guessed(
+    corpus: OpenCorpus, methods: Sequence[OpenMap], labels: Sequence[str]
+) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
+    """Neighbours that vote; by label, as markdown, what they have right, and its baseline."""
+    columns = {name: corpus.categories[name] for name in labels}
+    k = min(_voters(columns.values()), *(one.neighbours.k for one in methods), K)
+    hits = {plain(n): [one.hits(n, of, k) for one in methods] for n, of in columns.items()}
+    first = methods[0]
+    return k, hits, {plain(n): first.accuracy(n, of, k).baseline for n, of in columns.items()}
 
 
 def _voters(columns: Iterable[np.ndarray]) -> int:
@@ -63,7 +85,8 @@ def themes_of(shown: OpenMap) -> str:
     """The themes of a corpus by one map, as a sentence of markdown."""
     names = [plain(name) for name, _ in shown.clusters_named]
     sizes = shown.clusters.sizes.tolist()
-    return clusters_point(plain(shown.label), names, sizes, shown.corpus.n_texts)
+    (method,) = spoken_labels([shown])
+    return clusters_point(method, names, sizes, shown.corpus.n_texts)
 
 
 def _different(maps: Sequence[OpenMap]) -> list[OpenMap]:
@@ -79,22 +102,21 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     shown = _different(maps)
     methods = [*shown, *other_maps(corpus.corpus, shown)]
     labels = method_labels([one.spec for one in methods])
-    k = _voters(corpus.categories[name] for name in names)
+    k, hits, baselines = _guessed(corpus, methods, names)
+    if not any(of.any() for by_method in hits.values() for of in by_method):
+        st.caption("No text has the label of its neighbours, so there is no accuracy to show.")
+        return
     found = {
         name: [one.accuracy(name, corpus.categories[name], k) for one in methods] for name in names
     }
     bars = {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names}
-    baselines = {name: found[name][0].baseline for name in names}
-    guessed = " and ".join(f"{baselines[name]:.0%} for {plain(name)}" for name in names)
     title = f"{k}-NN accuracy"
     with slide("accuracy"):
-        show_point(
-            f"How often a text's {many(k, 'nearest neighbour')} point to its own label. Always "
-            f"saying the most frequent label would reach {guessed}.",
-            key="accuracy",
-        )
+        in_sentence = dict(list(hits.items())[:IN_SENTENCE])
+        said = accuracy_point(spoken_labels(methods), in_sentence, baselines, k)
+        show_point(said, key="accuracy")
         show_figure(
-            accuracy_figure(labels, bars, baselines, title=title),
+            accuracy_figure(labels, bars, {n: found[n][0].baseline for n in names}, title=title),
             key="corpus-accuracy",
             numbers=pd.DataFrame(
                 {

@@ -11,10 +11,11 @@ import streamlit as st
 from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.choose import ROW_HEIGHT
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
-from neuralviz.ui.corpus.labels import themes_of
+from neuralviz.ui.corpus.labels import spoken_labels, themes_of
 from neuralviz.ui.corpus.maps import (
     HOVERED,
     ROW,
@@ -46,6 +47,14 @@ CARD_HEIGHT = 260
 
 THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
+_LIST = "corpus-list-shown"  # where the session keeps it while another page is open
+_IN_ADDRESS = {
+    THIS: "selection",
+    CHOSEN: "text",
+    NEAREST: "sentence",
+    DIFFERENT: "disagree",
+    CLUSTERS: "clusters",
+}
 
 
 def show_lists(
@@ -70,7 +79,11 @@ def show_lists(
     _follow(options, len(maps))
     which = st.segmented_control(
         "List", options, required=True, key="corpus-list", label_visibility="collapsed"
-    )
+    ) or _first(len(maps))
+    st.session_state[_LIST] = which
+    row = st.session_state.get(ROW)
+    address.put(address.TEXT, "" if row is None else str(row + 1))
+    address.put(address.LIST, "" if which == _first(len(maps)) else _IN_ADDRESS[which])
     if which == NEAREST:
         _nearest(corpus, maps, placed, within)
     elif which == THIS:
@@ -93,15 +106,22 @@ def _follow(options: list[str], n_maps: int) -> None:
     }
     before = st.session_state.get("corpus-done")
     st.session_state["corpus-done"] = now
-    wanted = st.session_state.get("corpus-list")
+    wanted = st.session_state.get("corpus-list", st.session_state.get(_LIST))
     stays = st.session_state.pop("corpus-list-stays", False)
     if before is not None and not stays:
         changed = [name for name in now if now[name] != before[name] and name in options]
         if changed:
             wanted = changed[-1]
+    linked = address.opened(address.LIST)
+    wanted = next((name for name, called in _IN_ADDRESS.items() if called == linked), wanted)
     if wanted not in options:
-        wanted = DIFFERENT if n_maps > 1 else CLUSTERS
+        wanted = _first(n_maps)
     st.session_state["corpus-list"] = wanted
+
+
+def _first(n_maps: int) -> str:
+    """The list at the start."""
+    return DIFFERENT if n_maps > 1 else CLUSTERS
 
 
 def _table(
@@ -177,7 +197,7 @@ def _nearest(
                 [plain(value) for value in values[one.near.indices[0][:K]].tolist()]
                 for one in found.values()
             ]
-            methods = [plain(shown.label) for shown in found]
+            methods = spoken_labels(list(found))
             said = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
             show_point(said, key="sentence")
         for column, shown in zip(st.columns(len(maps)), maps, strict=True):
@@ -295,6 +315,9 @@ def _side_by_side(
 
 
 def _clusters(maps: Sequence[OpenMap]) -> None:
+    if not any(len(shown.clusters.sizes) for shown in maps):
+        st.caption("There are no clusters to list.")
+        return
     with slide("clusters"):
         show_point("\n\n".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
         st.caption(
@@ -313,7 +336,6 @@ def _clusters_of(shown: OpenMap, place: int) -> None:
     key = f"corpus-clusters-{place}-{shown.kept.id}"
     n_none = int((labels < 0).sum())
     if not len(sizes):
-        st.caption(plain(f"{shown.label}: no clusters found. The corpus may be too small."))
         return
     beside = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
     st.caption(plain(f"{shown.label}: {many(len(sizes), 'cluster')}{beside}."))

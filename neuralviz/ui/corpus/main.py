@@ -12,18 +12,25 @@ from neuralviz.jobs.mapping import seconds_to_embed
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_map
 from neuralviz.ui.corpus.labels import point_of, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
-from neuralviz.ui.corpus.maps import forget_selection, search_bar, show_maps, show_placing
+from neuralviz.ui.corpus.maps import (
+    choose_row,
+    forget_selection,
+    search_bar,
+    show_maps,
+    show_placing,
+)
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import on_stage, slide
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
@@ -158,10 +165,15 @@ def _to_do(corpus: Corpus, choice: MapChoice, saved: Saved) -> str:
 @st.fragment
 def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
     try:
+        row = opened_row(corpus.corpus.n_texts)
+        if row is not None:
+            choose_row(row)
         with slide("maps"):
-            show_point(point_of(corpus, maps), key="maps")
-            above = st.container()
-        within, named = search_bar(corpus)
+            point, above = st.container(), st.container()
+        with on_stage("search"):
+            within, named = search_bar(corpus)
+        with point:
+            show_point(point_of(corpus, maps, is_filtered=within is not None), key="maps")
         with above:
             placed = show_placing(maps)
         below = st.container()

@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders.specs import models_now
+from neuralviz.evaluation.neighbourhoods import is_apart
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.search import find_words
@@ -18,6 +19,7 @@ from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.compare.settings import needs_asking
+from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_of, colours_of
 from neuralviz.ui.corpus.filters import choose_filter
@@ -38,8 +40,10 @@ if TYPE_CHECKING:
 
 ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
-SENTENCE, SEARCH = "corpus-sentence", "corpus-search"
+SENTENCE = "corpus-sentence"
+SEARCH, HOW, ASKED = "corpus-search", "corpus-how", "corpus-asked"  # what, how; what was done
 WORDS, MEANING = "By words", "By meaning"
+_BY_MEANING = "meaning"  # in the address
 MOST_SENT = 5_000  # texts that go to the browser with their points
 REMEMBERED = 50  # sentences, with where they landed
 MOST_SEARCHED = 500  # characters
@@ -51,7 +55,7 @@ IN_PAGE = ("label:", "number:", CLUSTERS, LENGTH)  # colours that a page of its 
 
 def forget_selection() -> None:
     """Nothing is selected, searched for or chosen any more."""
-    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, SEARCH):
+    for key in (ROW, HOVERED, SELECTED, SELECTED_BY, SENTENCE, SEARCH, ASKED):
         st.session_state.pop(key, None)
 
 
@@ -80,48 +84,58 @@ def choose_row(row: int) -> None:
 
 
 def search_bar(corpus: OpenCorpus) -> tuple[np.ndarray | None, bool]:
-    """A search, a filter, and whether clusters are named.
+    """A search, a filter, and whether clusters are named. The search is in the address.
 
     Returns:
         [text] whether a text is shown, None where all are; and whether the clusters' names stand on
         the maps.
     """
+    how, query = st.session_state.get(ASKED, (WORDS, ""))
+    if linked := address.opened(address.SEARCHED):
+        by_meaning = st.query_params.get(address.BY) == _BY_MEANING
+        how, query = MEANING if by_meaning else WORDS, " ".join(linked.split())
+        st.session_state[HOW], st.session_state[SEARCH] = how, query
+    st.session_state.setdefault(HOW, how)
+    st.session_state.setdefault(SEARCH, query)
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch")
-    how = row.segmented_control(
-        "Search mode", [WORDS, MEANING], default=WORDS, required=True, key="corpus-how",
-        label_visibility="collapsed",
-    )  # fmt: skip
-
-    def search() -> None:
-        query = st.session_state.get(SEARCH, "").strip()
-        st.session_state.pop(SENTENCE, None)
-        st.session_state.pop(SELECTED, None)
-        if query and st.session_state.get("corpus-how") == MEANING:
-            st.session_state[SENTENCE] = query
-        elif query:
-            found = find_words(corpus.folded, query)
-            select(found, f"containing “{shorten(query, 40)}”")
-            if not len(found):
-                st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
-
-    box.text_input(
+    how = (
+        row.segmented_control(
+            "Search mode", [WORDS, MEANING], required=True, key=HOW, label_visibility="collapsed"
+        )
+        or WORDS
+    )
+    query = box.text_input(
         "Search",
         key=SEARCH,
-        on_change=search,
         max_chars=MOST_SEARCHED,
         placeholder="Find words in the texts" if how == WORDS else
         "Enter a sentence to place it on the maps",
-    )  # fmt: skip
-    if how != st.session_state.get("corpus-searched-how", how):
-        search()
-    st.session_state["corpus-searched-how"] = how
+    ).strip()  # fmt: skip
+    if (how, query) != st.session_state.get(ASKED, (WORDS, "")):
+        st.session_state[ASKED] = how, query
+        _search(corpus, how, query)
+    address.put(address.SEARCHED, query)
+    address.put(address.BY, _BY_MEANING if query and how == MEANING else "")
     with row:
         within, said = choose_filter(corpus)
         named = st.toggle("Cluster names", value=True, key="names", bind="query-params")
     if said:
         st.markdown(plain(said))
     return within, named
+
+
+def _search(corpus: OpenCorpus, how: str, query: str) -> None:
+    """Select the texts with some words, or have a sentence placed; nothing where there is none."""
+    st.session_state.pop(SENTENCE, None)
+    st.session_state.pop(SELECTED, None)
+    if query and how == MEANING:
+        st.session_state[SENTENCE] = query
+    elif query:
+        found = find_words(corpus.folded, query)
+        select(found, f"containing “{shorten(query, 40)}”")
+        if not len(found):
+            st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
 
 
 def show_placing(maps: Sequence[OpenMap]) -> dict[str, Placed]:
@@ -201,6 +215,7 @@ def show_maps(
     for place, (column, shown, figure) in places:
         with column:
             _show_map(corpus, maps, colours, shown, figure, drawn, place, within)
+            _explain_star(shown, placed.get(shown.kept.id))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +237,10 @@ def _figure(
 ) -> go.Figure:
     n, drawn = corpus.corpus.n_texts, looked.drawn
     sentence: str = st.session_state.get(SENTENCE, "")
-    lands = [(sentence, found.at[0])] if found is not None and found.at is not None else []
+    lands, near_it = [], []
+    if found is not None and found.at is not None:
+        lands = [(sentence, found.at[0])]
+        near_it = [shown.coordinates[found.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
     near = None if row is None else shown.neighbours.first(K).indices[row]
@@ -236,6 +254,7 @@ def _figure(
             row,
             None if near is None else shown.coordinates[near],
             lands,
+            near_it,
             shown.clusters_named if looked.named else (),
         ),
         texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
@@ -297,6 +316,17 @@ def _show_map(
     )
     for note in shown.kept.notes:
         st.caption(plain(note))
+
+
+def _explain_star(shown: OpenMap, found: Placed | None) -> None:
+    """Say so where a sentence lies far from the texts that are nearest to it."""
+    if found is None or found.at is None:
+        return
+    if is_apart(found.at[0], shown.coordinates, found.near.first(K).indices[0]):
+        st.caption(
+            "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
+            "keeps only some neighbours together. The list below is by embedding."
+        )
 
 
 def _page(

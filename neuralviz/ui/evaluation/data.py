@@ -24,6 +24,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.kept import open_corpus
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain
+from neuralviz.ui.stage import on_stage
 from neuralviz.ui.views import LARGEST_FILE, View
 
 if TYPE_CHECKING:
@@ -98,15 +99,16 @@ def choose_data() -> Given | None:
 
 
 def _example() -> DataSet:
-    name = choose_one(
-        st.pills,
-        "Example",
-        list(EXAMPLES),
-        default=next(iter(EXAMPLES)),
-        key="example",
-        label_visibility="collapsed",
-        wrap=True,
-    )
+    with on_stage("example"):
+        name = choose_one(
+            st.pills,
+            "Example",
+            list(EXAMPLES),
+            default=next(iter(EXAMPLES)),
+            key="example",
+            label_visibility="collapsed",
+            wrap=True,
+        )
     example = EXAMPLES.get(name) or next(iter(EXAMPLES.values()))
     st.caption(example.line)
     return _read_example(example.name)

@@ -11,11 +11,12 @@ from neuralviz.jobs.walking import WalkThrough
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import example_pills, field_keys, text_fields
-from neuralviz.ui.how_it_works.steps import PAGE, STEPS
+from neuralviz.ui.how_it_works.steps import PAGE, STEPS, introduce
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
 from neuralviz.ui.questions import questions
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tour import start_button
 
@@ -62,29 +63,37 @@ def show() -> None:
         walks = [earlier.result for earlier in RUNS.all() if earlier.result is not None]
         last: Walkthrough | None = walks[-1] if walks else None
         words = Words(
-            begins="Micro-tuning on the texts …",
+            begins="The model is training on the texts …",
             after_error="Showing the last valid texts." if last is not None else "",
             done=lambda _: "",
         )
-        run_panel(RUNS, run, partial(_show_step, number, last), words=words, patience=PATIENCE)
+        patience = (
+            0.0 if last is None and is_served() else PATIENCE
+        )  # the first visit reads at once
+        show_step = partial(_show_step, number, texts[0], last)
+        run_panel(RUNS, run, show_step, words=words, patience=patience)
 
 
 def _show_step(
     number: int,
+    text: str,
     last: Walkthrough | None,
     result: Walkthrough | None,
     live: bool,
 ) -> None:
-    walk = result or last
-    if walk is None:
-        return
+    """A step: its words at once, its numbers when the model has them."""
+    walk = last if live else result or last  # drawn once
     step = STEPS[number - 1]
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
-        show_point(step.point(walk), key=f"{PAGE}-step")
+        if walk is not None:
+            show_point(step.point(walk), key=f"{PAGE}-step")
         st.markdown(step.sentence)
-        step.show(walk)
-    if step.more is not None:
+        if walk is not None:
+            step.show(walk)
+        else:
+            introduce(text)
+    if walk is not None and step.more is not None:
         with slide("step-more"):
             step.more(walk)
     with st.expander("The formula", icon=":material/function:"):

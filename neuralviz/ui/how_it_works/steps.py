@@ -376,3 +376,10 @@ STEPS = (
         "section 3",
     ),
 )
+
+
+def introduce(text: str) -> None:
+    """The text and what becomes of it, in words, while there are no numbers yet."""
+    _tiles(text.split())
+    steps = [f"{number}. **{one.title}.** {one.sentence}" for number, one in enumerate(STEPS, 1)]
+    st.markdown("\n".join(steps[1:]))

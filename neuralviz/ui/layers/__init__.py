@@ -8,6 +8,7 @@ from neuralviz.models import MINILM
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import example_pills, field_keys, text_fields
 from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.stage import on_stage
 
 PAGE = "followed"
 OF_SIDEBAR = "Model in the sidebar"
@@ -46,7 +47,8 @@ def followed_model_id() -> str:
 def one_text() -> str:
     """A field for the text of the views "A text" and "Change by block", and examples."""
     place = st.container()
-    (text,) = text_fields(PAGE, {"Text": next(iter(EXAMPLES.values()))}, height=100)
+    with on_stage("text"):
+        (text,) = text_fields(PAGE, {"Text": next(iter(EXAMPLES.values()))}, height=100)
     keys = field_keys(PAGE, ["Text"])
     with place:
         example_pills(PAGE, {name: {keys[0]: value} for name, value in EXAMPLES.items()}, keys)

@@ -20,7 +20,11 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.layers import more_figures, one_text
-from neuralviz.ui.micro_tuning.choose import layers_to_choose_from, run_settings
+from neuralviz.ui.micro_tuning.choose import (
+    ask_epochs_and_rate,
+    layers_to_choose_from,
+    run_settings,
+)
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dimmed, show_error, wide_columns
 from neuralviz.ui.point import show_point
@@ -93,26 +97,7 @@ def _ask(model_id: str, text: str, layers: Sequence[Layer]) -> bool:
     button = st.container()
     with st.expander("Settings", icon=":material/tune:"):
         kinds = _choose_kinds(layers)
-        columns = st.columns(2)
-        epochs = columns[0].number_input(
-            "Epochs",
-            value=10,
-            step=1,
-            key="layers-epochs",
-            bind="query-params",
-            persist_state="session",
-            help="Number of passes over all masked inputs of the text, from 1 to 1000.",
-        )
-        learning_rate = columns[1].number_input(
-            "Learning rate",
-            value=0.01,
-            step=0.005,
-            format="%g",
-            key="layers-rate",
-            bind="query-params",
-            persist_state="session",
-            help="AdamW's learning rate. The paper uses 0.01.",
-        )
+        epochs, learning_rate = ask_epochs_and_rate(st.columns(2), "layers-epochs", "layers-rate")
     pressed = button.button("Tune", type="primary", icon=":material/play_arrow:", key=f"{KEY}-tune")
     last = RUNS.last()
     grid = mark_grid(layers, kinds)

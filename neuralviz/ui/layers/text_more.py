@@ -58,11 +58,11 @@ def _maps(key: str, states: TokenStates, about: About) -> None:
     )  # fmt: skip
     if token == MEAN:
         cosines, whose = mean_map(states), "token mean"
-        subject = "On average, a token's vector"
+        subject = "the average word"
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
         whose = f"“{shorten(states.tokens[token], 20)}”"
-        subject = f"The vector of {whose}"
+        subject = whose
     with slide(f"{key}-maps"):
         show_point(plain(of_map(cosines, subject)), key=f"{key}-maps")
         _map_and_diagonals(key, cosines, whose, about)

@@ -10,8 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import similar_point, words_point
+from neuralviz.plots.about_run import about_run
 from neuralviz.plots.micro_tuning import (
-    about_run,
     products_figure,
     shares_figure,
     shares_width,
@@ -40,8 +40,8 @@ def show_after(record: RunRecord, key: str, text: int) -> None:
         _predictions(record, key, text)
     else:
         st.caption("Word shares and predictions appear only when micro-tuning is finished.")
-    if len(record.started()) > 1:
-        _products(record, key)
+    if len(record.alike(text)) > 1:
+        _products(record, key, text)
     offer_one_step(record, key)
     _downloads(record, key)
 
@@ -116,21 +116,21 @@ def _predictions(record: RunRecord, key: str, text: int) -> None:
     )
 
 
-def _products(record: RunRecord, key: str) -> None:
-    """Cosine similarities of the texts' embeddings."""
-    started = record.started()
-    shown = started[:SHOWN_PRODUCTS]
-    vectors = record.embeddings()[: len(shown)]
+def _products(record: RunRecord, key: str, text: int) -> None:
+    """Cosine similarities of the embeddings of the texts that are as far as ``text``."""
+    alike = record.alike(text)
+    shown = alike[:SHOWN_PRODUCTS]
+    vectors = record.embeddings()[np.searchsorted(record.started(), shown)]
     products = vectors @ vectors.T
     labels = [record.texts[i] for i in shown]
-    if len(shown) < len(started):
-        st.caption(f"Showing the first {len(shown)} of {len(started):,} texts.")
+    if len(shown) < len(alike):
+        st.caption(f"Showing the first {len(shown)} of {len(alike):,} texts.")
     table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar"):
         show_point(similar_point(vectors, shown), key=f"{key}-similar")
         show_figure(
-            products_figure(labels, products),
+            products_figure(labels, products, shown),
             key=f"{key}-products",
             numbers=table,
             name="products of neural embeddings",
@@ -161,12 +161,14 @@ def norms_table(record: RunRecord) -> pd.DataFrame:
     return table.dropna()
 
 
-def _embeddings_table(record: RunRecord) -> pd.DataFrame:
+def embeddings_table(record: RunRecord) -> pd.DataFrame:
+    """A row for every started text, with the epochs that it was tuned for."""
     started = record.started()
     return pd.DataFrame(
         {
             "id": [str(i + 1) for i in started],
             "text": [record.texts[i] for i in started],
+            "epochs": [record.epochs_done(i) for i in started],
             "vector": list(record.embeddings()),
         }
     )
@@ -176,7 +178,7 @@ def _downloads(record: RunRecord, key: str) -> None:
     """Embeddings, losses and norms as files."""
     about = about_run(record)
     tables = {
-        "Embeddings": ("neural embeddings", _embeddings_table),
+        "Embeddings": ("neural embeddings", embeddings_table),
         "Losses": ("micro-tuning losses", losses_table),
         "Norms of the deltas": ("micro-tuning delta norms", norms_table),
     }

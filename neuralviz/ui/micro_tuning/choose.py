@@ -74,23 +74,7 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
                 "pattern gives one masked input. See the Masking blueprints page."
             ),
         )
-        epochs = st.number_input(
-            "Epochs",
-            value=10,
-            step=1,
-            key="epochs",
-            bind="query-params",
-            help="Number of passes over all masked inputs of a text, from 1 to 1000.",
-        )
-        learning_rate = st.number_input(
-            "Learning rate",
-            value=0.01,
-            step=0.005,
-            format="%g",
-            key="learning_rate",
-            bind="query-params",
-            help="AdamW's learning rate. The paper uses 0.01.",
-        )
+        epochs, learning_rate = ask_epochs_and_rate((folder, folder), "epochs", "learning_rate")
         precision = choose_precision("Precision", "precision", "exact")
         tolerance = DEFAULT_TOLERANCE
         if is_fast(precision):
@@ -126,6 +110,37 @@ def ask_settings(model_id: str, texts: Sequence[str]) -> Asked | None:
         with error_place if folder.open else st.container():
             show_error(error)
     return Asked(settings, button)
+
+
+def ask_epochs_and_rate(
+    places: Sequence[DeltaGenerator], epochs_key: str, rate_key: str
+) -> tuple[int, float]:
+    """How long a text is tuned on, and how far a step goes.
+
+    Args:
+        places: of the two widgets.
+        epochs_key, rate_key: their keys; a link brings both back, as does another visit.
+    """
+    epochs = places[0].number_input(
+        "Epochs",
+        value=TuningSettings.epochs,
+        step=1,
+        key=epochs_key,
+        bind="query-params",
+        persist_state="session",
+        help="Number of passes over all masked inputs of a text, from 1 to 1000.",
+    )
+    learning_rate = places[1].number_input(
+        "Learning rate",
+        value=TuningSettings.learning_rate,
+        step=0.005,
+        format="%g",
+        key=rate_key,
+        bind="query-params",
+        persist_state="session",
+        help="AdamW's learning rate. The paper uses 0.01.",
+    )
+    return epochs, learning_rate
 
 
 def pick_text(record: RunRecord) -> int:

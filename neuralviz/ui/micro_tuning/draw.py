@@ -9,15 +9,17 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.micro_tuning.in_words import against_earlier, neurons_point, run_point
+from neuralviz.plots.about_run import about_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
+    MAX_LINES,
     Norms,
-    about_run,
     delta_norm_figure,
     loss_figure,
     neurons_figure,
     short_layer_names,
 )
+from neuralviz.plots.standalone import file_name
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.plots.standalone import About
 
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
@@ -35,7 +38,7 @@ NAMED_TEXTS = 5  # in a warning
 
 @dataclass(frozen=True, eq=False)
 class Earlier:
-    """A run on the same texts that is drawn dashed, and the numbers of both runs."""
+    """A run on the same texts that is drawn pale below, and the numbers of both runs."""
 
     record: RunRecord
     numbers: tuple[int, int]
@@ -58,7 +61,8 @@ def show_record(
         earlier: another run on the same texts.
         above: draws what stands between the point and its figures.
     """
-    line = about_run(record).line
+    about = about_run(record)
+    runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
         if earlier is not None:
@@ -69,35 +73,50 @@ def show_record(
             left, right = st.columns(2)
         with left:
             figure = loss_figure(
-                record.loss_curves(),
+                _curves(record, text),
                 record.texts,
                 text,
-                None if earlier is None else earlier.record.loss_curves(),
+                None if earlier is None else _curves(earlier.record, text),
+                runs,
             )
             live_figure(
-                figure, key=f"{key}-loss", height=HEIGHT, name="micro-tuning loss", footer=line
+                figure,
+                key=f"{key}-loss",
+                height=HEIGHT,
+                name=file_name("micro-tuning loss", about),
+                footer=about.line,
             )
         with right:
             figure = delta_norm_figure(
-                _norms(record, text), None if earlier is None else _norms(earlier.record, text)
+                _norms(record, text),
+                None if earlier is None else _norms(earlier.record, text),
+                runs,
             )
             live_figure(
                 figure,
                 key=f"{key}-norm",
                 height=HEIGHT,
-                name="micro-tuning delta norm",
-                footer=line,
+                name=file_name("micro-tuning delta norm", about),
+                footer=about.line,
             )
     if record.epochs_done(text):
         with slide(f"{key}-neurons"):
-            _neurons(record, key, text)
+            _neurons(record, key, text, about)
+
+
+def _curves(record: RunRecord, text: int) -> np.ndarray:
+    """[text, epoch + 1] losses; of many texts, of those that are as far as the one looked at."""
+    curves = record.loss_curves()
+    if len(curves) > MAX_LINES:
+        curves[np.setdiff1d(np.arange(len(curves)), record.alike(text))] = np.nan
+    return curves
 
 
 def _norms(record: RunRecord, text: int) -> Norms:
     return Norms(record.delta_norm[:, text], record.settings.layers, record.epochs_learnt(text))
 
 
-def _neurons(record: RunRecord, key: str, text: int) -> None:
+def _neurons(record: RunRecord, key: str, text: int, about: About) -> None:
     """The neurons of a layer, sorted by their delta."""
     place = st.container()
     row = st.container(horizontal=True, vertical_alignment="bottom")
@@ -116,8 +135,8 @@ def _neurons(record: RunRecord, key: str, text: int) -> None:
         figure,
         key=f"{key}-delta",
         height=340,
-        name="micro-tuning neurons",
-        footer=about_run(record).line,
+        name=file_name("micro-tuning neurons", about),
+        footer=about.line,
     )
     strongest = record.strongest_neurons(layer, text)
     st.caption(_strongest_in_words(strongest, change[strongest]))

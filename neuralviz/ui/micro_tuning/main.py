@@ -9,6 +9,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import ModelRef
 from neuralviz.ui.links import COMMON_VIEW, GIVEN, kept_under
 from neuralviz.ui.micro_tuning.after import show_after
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
@@ -27,6 +28,7 @@ from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dimmed, show_error
 from neuralviz.ui.session import is_served
+from neuralviz.ui.stage import on_stage
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.ui.tour import is_at
 
@@ -53,14 +55,15 @@ EXAMPLES = {
     ],
 }
 # Inputs and live figures stand beside each other where both have room. The figures stay in place
-# while the sentences above them grow.
+# while the sentences above them grow, and when a line takes the place of the bar and *Stop*.
 _LAYOUT = """<style>
 [data-testid="stColumn"]:has(.st-key-tune-inputs) { min-width: min(255px, 100%); }
 [data-testid="stColumn"]:has(.st-key-tune-live) { min-width: min(440px, 100%); }
+[class*="st-key-micro-tuning-state-"] { min-height: 42.5px; justify-content: center; }
 [class*="st-key-point-"][class*="-learning"] { min-height: 5.6rem; }
 [class*="st-key-point-"][class*="-neurons"] { min-height: 3.7rem; }
 @media (max-width: 640px) {
-    [class*="st-key-point-"][class*="-learning"] { min-height: 9.3rem; }
+    [class*="st-key-point-"][class*="-learning"] { min-height: 11.2rem; }
     [class*="st-key-point-"][class*="-neurons"] { min-height: 5.6rem; }
 }
 [class*="st-key-tune-figures"] [data-testid="stColumn"] { min-width: min(250px, 100%); }
@@ -92,7 +95,7 @@ def show() -> None:
                     with column:
                         show_run(one, text)
             else:
-                show_recorded(picked[0], _tune_the_recorded)
+                show_recorded(picked[0])
     with dimmed("tune-after", is_other):
         _show_after(shown, picked)
 
@@ -105,9 +108,8 @@ def _ask() -> tuple[Sequence[str], Asked | None]:
     asked = ask_settings(model_id, texts)
     if asked is None:
         return texts, None
-    pressed = asked.button.button(
-        "Tune", type="primary", icon=":material/play_arrow:", width="stretch"
-    )
+    with asked.button, on_stage("tune"):
+        pressed = st.button("Tune", type="primary", icon=":material/play_arrow:", width="stretch")
     if pressed and asked.settings is None:
         st.info("Not started. Correct the settings first.")
     elif pressed and not texts:
@@ -128,15 +130,6 @@ def _runs_by_itself() -> bool:
     return is_at("Micro-tuning") and is_example and chosen_model_id() == BUNDLED
 
 
-def _tune_the_recorded() -> None:
-    """Do live what was recorded; called before the page runs."""
-    record = recorded_run()
-    st.session_state[f"{KEY}-source"] = "Example"
-    st.session_state.pop(f"{KEY}-example", None)  # the first one is chosen by default
-    st.query_params.pop(f"{KEY}-example", None)
-    start_run(BUNDLED, record.texts, record.settings, COMMON_VIEW)
-
-
 def _is_other(record: RunRecord, texts: Sequence[str], asked: Asked | None) -> bool:
     """Whether a run is of other texts, settings or another model than are asked for now."""
     if asked is None or asked.settings is None or not texts:
@@ -150,14 +143,14 @@ def _show_after(shown: Sequence[Shown], picked: Sequence[int]) -> None:
     if not shown:
         record, text = recorded_run(), picked[0]
         _let_the_browser_draw()
-        try_deltas(record, RECORDED, text)
+        try_deltas(record, ModelRef.now(record.model_id), RECORDED, text)
         show_after(record, RECORDED, text)
         return
     over = [(one, text) for one, text in zip(shown, picked, strict=True) if one.run.is_over]
     if not over:
         return
     newest, text = over[-1]
-    try_deltas(newest.record, newest.key, text)
+    try_deltas(newest.record, newest.run.task.model, newest.key, text)
     for column, (one, its_text) in zip(st.columns(len(over)), over, strict=True):
         with column:
             show_after(one.record, one.key, its_text)

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.embedders import embedder_spec
+from neuralviz.jobs.comparing import Compare
 from neuralviz.micro_tuning.blueprints import DEFAULT_BLUEPRINTS
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.models.shared import is_held, shared_model
-from neuralviz.ui.views import View, save_view
+from neuralviz.ui.compare.main import MAX_TEXTS, RUNS
+from neuralviz.ui.method_choice import NOTHING
+from neuralviz.ui.views import View, save_once
+from neuralviz.words import many
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,37 +24,53 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.models.language_model import Layer
 
-MOST_TEXTS = 300  # of a comparison
 
-
-def one_step_address(record: RunRecord) -> dict[str, str]:
-    """What the Compare page's address says of the three methods, with a run's settings.
+def one_step_methods(record: RunRecord) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Three methods with a run's settings, as they are typed: name, and options by name.
 
     They are `gradient`, `neural` with one epoch, and `neural` as it was run.
     """
     settings = record.settings
-    shared = {"layers": _layers_as_typed(record)}
+    shared = {"layers": _layers_as_typed(record), "model": record.model_id}
     if settings.blueprints != DEFAULT_BLUEPRINTS:
         shared["blueprints"] = ", ".join(map(str, settings.blueprints))
     if settings.predict_unmasked:
         shared["predict_unmasked"] = "yes"
-    if record.model_id != BUNDLED:
-        shared["model"] = record.model_id
     learnt = {**shared, "precision": settings.precision}
     if settings.learning_rate != TuningSettings.learning_rate:
-        learnt["learning_rate"] = f"{settings.learning_rate:g}"
+        learnt["learning_rate"] = str(settings.learning_rate)
     if settings.is_fast:
-        learnt["tolerance"] = f"{settings.tolerance:g}"
-    methods = [
+        learnt["tolerance"] = str(settings.tolerance)
+    return (
         ("gradient", shared),
         ("neural", {**learnt, "epochs": "1"}),
         ("neural", {**learnt, "epochs": str(settings.epochs)}),
-    ]
-    address = {"m4": "none"}
-    for place, (method, options) in enumerate(methods, 1):
+    )
+
+
+def one_step_address(record: RunRecord) -> dict[str, str]:
+    """What the Compare page's address says of the three methods."""
+    address = {"m4": NOTHING}
+    for place, (method, options) in enumerate(one_step_methods(record), 1):
         address[f"m{place}"] = method
         address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
     return address
+
+
+def start_one_step(record: RunRecord) -> str:
+    """Start the comparison of the three methods, unless it has been made; the id of its view.
+
+    Raises:
+        OSError: the texts cannot be kept on this machine.
+    """
+    texts = record.texts[:MAX_TEXTS]
+    view = save_once(View(texts))
+    specs = [embedder_spec(method, options) for method, options in one_step_methods(record)]
+    task = Compare.now(specs, texts)
+    run = RUNS.recall(task, view)
+    if run is None or run.status in ("failed", "stopped"):
+        RUNS.start(task, again=True, view=view)
+    return view
 
 
 def _layers_as_typed(record: RunRecord) -> str:
@@ -72,17 +93,23 @@ def offer_one_step(record: RunRecord, key: str) -> None:
     if len(record.texts) < 2 or record.settings.epochs < 2:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button("Compare with one step", icon=":material/compare_arrows:",
-                            key=f"{key}-one-step")  # fmt: skip
+        pressed = st.button(
+            "Compare with one step",
+            icon=":material/compare_arrows:",
+            key=f"{key}-one-step",
+            help=(
+                "AdamW's first step moves every weight by about the learning rate: the delta of "
+                "one epoch is the sign of the gradient."
+            ),
+        )
         st.caption(
-            "AdamW's first step moves every weight by about the learning rate: the delta of one "
-            "epoch is the sign of the gradient. Are the texts as similar by the gradient, by one "
-            "epoch, and by the whole run?"
+            "Are the texts as similar by their gradient, and after one epoch, as after "
+            f"{many(record.settings.epochs, 'epoch')}? The answer opens on the Compare page."
         )
     if pressed:
         address = one_step_address(record)
         try:
-            address["view"] = save_view(View(tuple(record.texts[:MOST_TEXTS])))
+            address["view"] = start_one_step(record)
         except OSError:
             st.error("The texts could not be saved on this machine, so Compare cannot open them.")
             return

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.micro_tuning.in_words import half_learnt
+from neuralviz.micro_tuning.in_words import how_far
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
 from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.micro_tuning.draw import Earlier, show_record
+from neuralviz.ui.micro_tuning.earlier import bring_earlier_back, put_earlier_in_address
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning import TuningSettings
@@ -67,6 +68,7 @@ def start_run(model_id: str, texts: Sequence[str], settings: TuningSettings, vie
 
 def bring_back(model_id: str, texts: Sequence[str], settings: TuningSettings) -> bool:
     """Have the run of these texts and settings come last; whether there was one, or is recorded."""
+    bring_earlier_back(RUNS, texts)
     recorded, now = recorded_run(), (model_id, tuple(texts), settings)
     runs: list[Run[RunRecord]] = RUNS.all()
     is_recorded = now == (recorded.model_id, recorded.texts, recorded.settings)
@@ -97,7 +99,9 @@ def choose_runs() -> list[Shown]:
             help="Two runs on the same texts are drawn in one figure, others side by side.",
         )
     shown = [run for run in runs if run.number in st.session_state.get(SHOWN, [])][-2:]
-    if len(shown) == 2 and _can_be_overlaid(*shown):
+    is_over_another = len(shown) == 2 and _can_be_overlaid(*shown)
+    put_earlier_in_address(RUNS, shown[0] if is_over_another else None)
+    if is_over_another:
         return [Shown(shown[1], earlier=shown[0])]
     return [Shown(run) for run in shown] or [Shown(runs[-1])]
 
@@ -114,13 +118,12 @@ def show_run(shown: Shown, text: int) -> None:
     run, earlier = shown.run, shown.earlier
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
-        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_stopped), bar_stays=True)
+        run_panel(RUNS, earlier, lambda *_: None, words=Words(stopped=_stopped))
     run_panel(
         RUNS,
         run,
         partial(_show, shown, text),
         words=Words(stopped=_stopped),
-        bar_stays=True,
         every=LIVE_SECONDS,
     )
     st.caption(plain(_about(run.result)))
@@ -139,27 +142,22 @@ def _show(shown: Shown, text: int, record: RunRecord, _live: bool) -> None:
 def _stopped(record: RunRecord) -> str:
     if not record.steps:
         return "Stopped before the first step."
-    half = f" {half_learnt(record)}".rstrip()
-    return f"Stopped after {record.progress:.0%}. The result so far is shown.{half}"
+    return f"Stopped. {how_far(record)}".rstrip()
 
 
-def show_recorded(text: int, tune: Callable[[], None]) -> None:
+def show_recorded(text: int) -> None:
     """The recorded run, for those who have not tuned anything, and how to see it live."""
     record = recorded_run()
-    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record, tune))
+    show_record(record, RECORDED, text, above=partial(_say_what_it_is, record))
 
 
-def _say_what_it_is(record: RunRecord, tune: Callable[[], None]) -> None:
+def _say_what_it_is(record: RunRecord) -> None:
     values = sum(len(last[0]) for last in record.last)
-    said, button = st.columns([7, 3], vertical_alignment="center")
-    said.caption(
+    st.caption(
         f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding."
+        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
+        "live."
     )
-    button.button(
-        "Tune it live", icon=":material/play_arrow:", key="tune-it-live", on_click=tune,
-        width="stretch",
-    )  # fmt: skip
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)

@@ -15,9 +15,9 @@ from neuralviz.micro_tuning.blanks import (
     deltas_in_words,
     sentence_with_blank,
 )
-from neuralviz.models.shared import ModelRef, is_held
+from neuralviz.models.shared import is_held
+from neuralviz.plots.about_run import about_run
 from neuralviz.plots.filling import blank_figure, blank_height
-from neuralviz.plots.micro_tuning import about_run
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import show_figure
@@ -25,11 +25,12 @@ from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import on_stage, slide
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.blanks import FilledBlank
     from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.models.shared import ModelRef
 
 RUNS = SessionRuns("try-delta")
 ASKED = "try-delta-asked"
@@ -37,23 +38,25 @@ PATIENCE = 0.6  # seconds: most sentences are read by then
 NO_OTHER = -1
 
 
-def try_deltas(record: RunRecord, key: str, text: int) -> None:
+def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     """A sentence with blanks, filled before and after micro-tuning on a text.
 
     The model is loaded when somebody first asks for it.
 
     Args:
         record: of a run that is over.
+        model: that it was run on, as its files were then.
         key: begins the keys of the widgets.
         text: the one that is looked at.
     """
     started = record.started()
     if text not in started:
         return
-    with slide(f"{key}-try"):
+    is_asked = st.session_state.get(ASKED, False) or st.session_state.get(f"{key}-predict", False)
+    is_answered = is_asked or is_held("masked", record.model_id)
+    with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
-        row = st.container(horizontal=True, vertical_alignment="bottom")
-        with row:
+        with on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
@@ -63,14 +66,12 @@ def try_deltas(record: RunRecord, key: str, text: int) -> None:
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
         scaled = _ask_scales(record, text)
-        st.session_state[ASKED] = st.session_state.get(ASKED, False) or pressed
-        if not st.session_state[ASKED] and not is_held("masked", record.model_id):
+        st.session_state[ASKED] = is_asked
+        if not is_answered:
             st.caption("Press **Predict** to see what the model puts into the blank.")
             return
         deltas = [(scale, record.text_delta(one)) for scale, one in scaled]
-        run = RUNS.start(
-            FillBlanks.of(ModelRef.now(record.model_id), sentence or "", deltas), again=pressed
-        )
+        run = RUNS.start(FillBlanks.of(model, sentence or "", deltas), again=pressed)
         run_panel(
             RUNS,
             run,
@@ -120,7 +121,9 @@ def _show(
     show_point(plain(blanks_in_words(blanks, whose)), key=f"{key}-try")
     of_run = about_run(record)
     about = About(
-        "What does it know now?", {"sentence": sentence, "after": whose, **of_run.settings}
+        "What does it know now?",
+        {"sentence": sentence, "after": whose, **of_run.settings},
+        files=(sentence, *of_run.files[1:]),
     )
     for number, blank in enumerate(blanks, 1):
         title = "What the model puts into the blank"

@@ -1,0 +1,46 @@
+"""What is said of a micro-tuning run on what is downloaded of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralviz.micro_tuning.in_words import how_far
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.plots.micro_tuning import short_layer_names
+from neuralviz.plots.standalone import About
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.micro_tuning.record import RunRecord
+
+
+def about_run(record: RunRecord) -> About:
+    """What figures and tables of a run say of it."""
+    settings = record.settings
+    masking = "none: every token is predicted"
+    if not settings.predict_unmasked:
+        masking = ", ".join(map(str, settings.blueprints))
+    return About(
+        f"Micro-tuning on {many(len(record.texts), 'text')}",
+        {
+            "model": record.model_id,
+            "texts": f"{len(record.texts):,}",
+            "layers": ", ".join(short_layer_names(settings.layers)),
+            "blueprints": masking,
+            "epochs": f"{settings.epochs:,}",
+            "learning rate": f"{settings.learning_rate:g}",
+            "precision": settings.precision_in_words,
+        }
+        | ({"so far": left} if (left := how_far(record)) else {}),
+        files=(record.texts[0], *_what_matters(settings)),
+    )
+
+
+def _what_matters(settings: TuningSettings) -> list[str]:
+    """What names the files of a run beside its text."""
+    said = [many(settings.epochs, "epoch")]
+    if settings.learning_rate != TuningSettings.learning_rate:
+        said.append(f"rate {settings.learning_rate:g}")
+    if settings.precision != TuningSettings.precision:
+        said.append(settings.precision)
+    return said + ["no masks"] * settings.predict_unmasked

@@ -1,0 +1,72 @@
+"""The earlier run that a run is drawn over: a link brings both back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.micro_tuning.record_file import read_settings
+from neuralviz.models.shared import ModelRef
+from neuralviz.ui.views import View, load_view, save_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.jobs import Run
+    from neuralviz.micro_tuning.record import RunRecord
+    from neuralviz.ui.run_panel import SessionRuns
+
+ADDRESS = "earlier"  # in it, the id of the earlier run's view
+_SEEN = "micro-tuning-earlier"  # the one that the session has put there, or has brought back
+_RUN = "run"  # among the choices of the view
+
+
+def put_earlier_in_address(runs: SessionRuns, earlier: Run[RunRecord] | None) -> None:
+    """Let the address name the earlier run that is shown, if one is and its result is kept.
+
+    Args:
+        runs: of the session.
+        earlier: see above.
+    """
+    if earlier is None or not (kept_under := runs.view_of(earlier)):
+        st.query_params.pop(ADDRESS, None)
+        return
+    of_run, view_id = st.session_state.get(_SEEN, (None, None))
+    if of_run != earlier.id:
+        task: TuneTexts = earlier.task
+        run = [task.model.id, asdict(task.settings), kept_under]
+        try:
+            view_id = save_once(View(task.texts, choices=((_RUN, json.dumps(run)),)))
+        except OSError:  # which the page has said of the texts
+            return
+        st.session_state[_SEEN] = (earlier.id, view_id)
+    st.query_params[ADDRESS] = view_id
+
+
+def bring_earlier_back(runs: SessionRuns, texts: Sequence[str]) -> None:
+    """Have the earlier run that an address names come last, once, if it is of these texts.
+
+    Args:
+        runs: of the session.
+        texts: that are asked for.
+    """
+    asked = st.query_params.get(ADDRESS)
+    if not asked or asked == st.session_state.get(_SEEN, (None, None))[1]:
+        return
+    st.session_state[_SEEN] = (None, asked)
+    view = load_view(asked)
+    if view is not None and view.texts == tuple(texts):
+        try:
+            model_id, settings, kept_under = json.loads(dict(view.choices)[_RUN])
+            task = TuneTexts(ModelRef.now(model_id), view.texts, read_settings(settings, "A view"))
+        except (ValueError, LookupError, TypeError, NeuralvizError):
+            pass  # of another page, or of another version
+        else:
+            if runs.of(task) is not None or runs.recall(task, kept_under) is not None:
+                return
+    st.toast("The earlier run in this link is not on this machine. Showing the newer one alone.")

@@ -1,0 +1,83 @@
+"""Shares of texts that are right, of one method and of two: one way to judge them everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation.data import labelled_data
+from neuralviz.evaluation.events import Cell
+from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.maps_in_words import neighbours_point
+from neuralviz.evaluation.measures import measure
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.shares import paired_share_interval, wilson_interval
+from neuralviz.evaluation.similarity import similarity
+from neuralviz.evaluation.together import kept_together
+from neuralviz.evaluation.verdict import verdict
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 2), (447, 480), (99_999, 100_000)])
+def test_intervals_are_those_of_scipy(right: int, n: int) -> None:
+    expected = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
+    assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-14)
+
+
+def hits(both: int, by_first: int, by_second: int, neither: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two methods that are both right on so many texts, just one of them, and none."""
+    counts = (both, by_first, by_second, neither)
+    return np.repeat([True, True, False, False], counts), np.repeat([True, False] * 2, counts)
+
+
+@pytest.mark.parametrize(("by_first", "by_second"), [(5, 0), (6, 0), (0, 7), (12, 3), (30, 25)])
+def test_the_interval_of_a_difference_is_exact(by_first: int, by_second: int) -> None:
+    first, second = hits(20, by_first, by_second, 8)
+    n_differ = by_first + by_second
+    test = scipy.stats.binomtest(by_first, n_differ)
+    share = test.proportion_ci(method="exact")
+    low, high = paired_share_interval(first, second)
+    expected = [(2 * one - 1) * n_differ / len(first) for one in (share.low, share.high)]
+    np.testing.assert_allclose([low, high], expected, atol=1e-12)
+    assert low - 1e-12 <= first.mean() - second.mean() <= high + 1e-12
+    assert (not low <= 0 <= high) == (test.pvalue < 0.05)  # the sign test
+    assert paired_share_interval(second, first) == pytest.approx((-high, -low))
+
+
+def test_methods_that_are_right_on_the_same_texts_do_not_differ() -> None:
+    first, _ = hits(3, 0, 0, 2)
+    assert paired_share_interval(first, first) == (0, 0)
+    with pytest.raises(NeuralvizError, match="same texts"):
+        paired_share_interval(first, first[1:])
+    with pytest.raises(NeuralvizError, match="same texts"):
+        paired_share_interval(first[:0], first[:0])
+
+
+@pytest.mark.parametrize(("n_moved", "is_decided"), [(0, False), (5, False), (6, True)])
+def test_compare_map_and_evaluation_decide_alike(n_moved: int, is_decided: bool) -> None:
+    """Two texts of either label are right by both methods; some more move to the other label."""
+    labels = ["a", "a", "b", "b", *["a"] * n_moved]
+    texts = [f"text {i}" for i in range(len(labels))]
+    good, bad = (np.eye(2 + n_moved)[[0, 0, 1, 1, *[beside] * n_moved]] for beside in (0, 1))
+    for vectors in (good, bad):
+        vectors[4:, 2:] = 0.1 * np.eye(n_moved)
+    data = labelled_data("labels.csv", texts, labels)
+    settings = MeasureSettings(measures=("neighbours",), k=1)
+    measured = [measure(data, vectors, settings) for vectors in (good, bad)]
+    first, second = (one.hits for one in measured)
+    assert (first & ~second).sum() == n_moved
+    assert not (second & ~first).any()
+
+    in_compare = kept_together(
+        [similarity("mean", texts, good), similarity("cls", texts, bad)], {"topic": labels}
+    )
+    on_map = neighbours_point(["mean", "cls"], {"topic": [first, second]}, {"topic": 0.5}, 1)
+    results = Results(EvaluationPlan((data,), method_rows(["mean", "cls"], {}), settings))
+    for at, one in enumerate(measured):
+        results = results.having(Cell(0, at, one))
+    in_evaluation = verdict(results, 0)
+    assert ("mean keeps the topic together best" in in_compare) == is_decided
+    assert ("does not decide" not in on_map) == is_decided
+    assert ("mean beats cls by" in in_evaluation) == is_decided
