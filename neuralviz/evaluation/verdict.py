@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
 
 if TYPE_CHECKING:
