@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -17,6 +18,18 @@ if TYPE_CHECKING:
 K = 10
 NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
 LEVEL = 0.005  # shares that differ by less are written alike
+
+
+def is_decided(lessons: Sequence[Lesson]) -> bool | None:
+    """Whether two encoders find labels differently often beyond chance, on the same texts.
+
+    None where there are not two that are over, or no labels.
+    """
+    right = [one.snapshots[-1].right for one in lessons if one.is_over and one.snapshots]
+    if len(right) != 2 or right[0] is None or right[1] is None:
+        return None
+    low, high = paired_share_interval(right[0], right[1])
+    return not low <= 0 <= high
 
 
 def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None = None) -> str:

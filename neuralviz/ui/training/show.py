@@ -25,6 +25,7 @@ from neuralviz.plots.training import (
 )
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.in_words import (
+    is_decided,
     moves_point,
     new_neighbours,
     training_point,
@@ -52,7 +53,8 @@ def show_lessons(run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], live
     corpus = CorpusStore().corpus(task.corpus)
     about = about_training(lessons, corpus.name, task.model.id)
     with slide("training"):
-        show_point(training_point(lessons, plain(task.labels)), key="training")
+        said = training_point(lessons, plain(task.labels), is_decided(lessons))
+        show_point(said, key="training")
         left, right = wide_columns(2, "training-seen")
         with left:
             show_figure(
