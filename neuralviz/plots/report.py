@@ -100,7 +100,9 @@ def _about(results: Results) -> str:
 def _first(results: Results, number: int) -> list[str]:
     """What was found on a data set: the verdict, the numbers, who is ahead of whom."""
     data = results.data[number]
-    said = verdict(results, number, name=lambda label: f"<strong>{escape(label)}</strong>")
+    said = verdict(
+        results, number, name=lambda label: f"<strong>{escape(label)}</strong>", quote=escape
+    )
     parts = [f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>"]
     parts.append(f"<p class='point'>{said}</p>" if said else "")
     parts += [table_html(one) for one in results.tables(number) if one.heads]

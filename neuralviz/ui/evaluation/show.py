@@ -161,7 +161,7 @@ def _verdict(results: Results, about: About, others: Mapping[str, Results], *, l
         by = yardsticks.get(chosen, by)
     with top:
         said = [
-            verdict(results, 0, by, name=method_name),
+            verdict(results, 0, by, name=method_name, quote=plain),
             other_winner(results, others, name=method_name),
         ]
         show_point(" ".join(filter(None, said)), key="evaluation")
