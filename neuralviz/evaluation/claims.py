@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.yardsticks import MOST_DIGITS
 from neuralviz.words import joined
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
 T = TypeVar("T")
@@ -114,6 +116,13 @@ class Claim:
             return "the nearest text votes"
         count = _COUNTS[self.k] if self.k < len(_COUNTS) else f"{self.k:,}"
         return f"the {count} nearest texts vote"
+
+
+def spoken_by(results: Results, name: Name) -> Name:
+    """``name`` for the methods of results as they are said, as of `embedders.labels.spoken`."""
+    labels = [row.label for row in results.rows]
+    short = dict(zip(labels, spoken(labels), strict=True))
+    return lambda label: name(short[label])
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:

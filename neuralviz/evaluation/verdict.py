@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.claims import Claim, Name, listed, written
+from neuralviz.evaluation.claims import Claim, Name, listed, spoken_by, written
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
 from neuralviz.words import number
 
@@ -94,7 +93,7 @@ def verdict(
     ranked = _ranked(results, data, by)
     if not ranked:
         return f"No method has a {by.title} on these data."
-    name = _spoken(results, name)
+    name = spoken_by(results, name)
     claim = Claim.of(by, results.data[data], ranked[0].measured, quote)
     if len(ranked) == 1:
         said = [_alone(claim, ranked[0], name)]
@@ -118,7 +117,7 @@ def other_winner(results: Results, others: Mapping[str, Results], name: Name = s
         Of the first that has another winner for certain; empty where there is none.
     """
     (data,) = results.data
-    name = _spoken(results, name)
+    name = spoken_by(results, name)
     for question, other in others.items():
         if other.data[0].digest_of_texts != data.digest_of_texts or other.plan == results.plan:
             continue
@@ -151,13 +150,6 @@ def written_lead(by: Yardstick, lead: Lead) -> tuple[str, str]:
     if by.is_share and float(f"{abs(numbers[0]):.{digits}f}") == 1:
         unit = " percentage point"
     return value + unit, " to ".join(bounds)
-
-
-def _spoken(results: Results, name: Name) -> Name:
-    """``name`` for labels as they are said."""
-    labels = [row.label for row in results.rows]
-    short = dict(zip(labels, spoken(labels), strict=True))
-    return lambda label: name(short.get(label, label))
 
 
 def _ranked(results: Results, data: int, by: Yardstick) -> list[_Measured]:

@@ -23,6 +23,7 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results_file import results_bytes
 from neuralviz.evaluation.tables import read_data
+from neuralviz.evaluation.yardsticks import best_first, yardsticks_of
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
@@ -251,7 +252,9 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
         "Lead of sbert-wk over …",
     ]
     assert point(page).endswith("Ask the same texts for their topics, and **mean** is the best.")
+    assert page.selectbox(key="evaluation-worst-of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
+    assert page.selectbox(key="evaluation-worst-of").value == "mean"  # the best one here
     assert point(page).startswith("**mean** finds the topic of a text best: for 93.1% of these")
     assert not runs(page)
 
@@ -600,7 +603,7 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
     evaluate(page)
     assert began_with == [("mean", 24), ("cls", 24)]  # nothing was embedded anew
     assert list(table(page).index) == ["mean", "cls"]
-    assert "the kind of a text" in point(page)
+    assert "vote for the right kind" in point(page)
     page.segmented_control(key="evaluation-corpus-by").set_value("Triplets").run()
     assert "24 texts in 2 groups" in said(page)
     page.selectbox(key="experiment-of-corpus").set_value("Methods").run()
@@ -1120,7 +1123,8 @@ def test_many_methods_are_looked_at_one_by_one(opened) -> None:
     page = opened(experiment="sbert-wk-sweep")
     evaluate(upload(page, SCORED))
     (of_one,) = titles(page, "Similar and dissimilar")
-    assert "first layer 0, window 1" in of_one
+    best = best_first(results(page), 0, yardsticks_of(results(page), 0)[0])[0][0]
+    assert of_one == f"Cosines by {best}"
     page.selectbox(key="evaluation-histograms-of").set_value(
         "sbert-wk, first layer 5, window 4"
     ).run()

@@ -10,20 +10,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralviz.evaluation.asides import least_shared, separated
+from neuralviz.evaluation.asides import followed, halves, least_shared, separated
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.claims import written
 from neuralviz.evaluation.correlation import Correlation
-from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
+from neuralviz.evaluation.data import (
+    DataSet,
+    ParaphraseData,
+    grouped_data,
+    labelled_data,
+    scored_data,
+)
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.neighbourhoods import KnnAccuracy
+from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import Lead, leads, other_winner, verdict, written_lead
-from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.evaluation.yardsticks import Yardstick, yardsticks_of
 
 SPREAD = np.linspace(-1, 1, 1001)  # of which 95% lie within ±0.95
 METHODS = ("mean", "sbert-wk", "cls", "last", "sep")
@@ -60,6 +67,10 @@ def accuracy(value: float, around: float = 0.0, baseline: float = 1 / 3, k: int 
         neighbours=KnnAccuracy(value, k, 60, baseline, bounds),
         resampled={"neighbours": value + around * SPREAD},
     )
+
+
+def main(found: Results) -> Yardstick:
+    return yardsticks_of(found, 0)[0]
 
 
 def error(value: float, around: float = 0.0) -> Measured:
@@ -455,10 +466,49 @@ def test_the_most_different_errors_are_named() -> None:
 def test_how_far_similar_is_kept_from_dissimilar() -> None:
     cosines = {"same": np.full(3, 0.7), "diff": np.full(2, -0.001)}
     found = results(groups(), counted("triplets", 30, 528), counted("triplets", 3, 528, **cosines))
-    assert separated(found, 0) == (
+    assert separated(found, 0, main(found)) == (
         "With sbert-wk, similar texts have a mean cosine similarity of 0.70, dissimilar texts 0.00."
     )
-    assert separated(results(groups(), counted("triplets", 3, 528)), 0) == ""
+    bare = results(groups(), counted("triplets", 3, 528))
+    assert separated(bare, 0, main(bare)) == ""
     undefined = replace(counted("triplets", 3, 528, **cosines), triplets=None)
     found = results(groups(), undefined, counted("triplets", 30, 528, **cosines))
-    assert separated(found, 0).startswith("With sbert-wk, ")
+    assert separated(found, 0, main(found)).startswith("With sbert-wk, ")
+
+
+def test_pairs_that_people_find_similar_are_in_the_upper_half() -> None:
+    data = pairs(11)  # with scores 0, 0.5, … 5
+    products = np.array([9, 0, 1, 2, 3, 4, 5, 6, 7, 8, -1.0])
+    assert halves(data, Measured(products=products), "<mean>") == (
+        "Of the pairs that people score 4 or more, <mean> puts 67% in the upper half by cosine "
+        "similarity; of those they score 2 or less, 20%."
+    )
+    low = replace(data, similar=9.0)
+    assert halves(low, Measured(products=products), "mean") == ""
+
+
+def test_the_quality_that_is_followed_best_is_named() -> None:
+    data = ParaphraseData(
+        "p.csv", ("a", "b"), np.zeros(2, int), np.ones(2, int), ("form", "form"), *np.zeros((3, 2))
+    )
+
+    def measured(**taus: float) -> Measured:
+        maps = (
+            QualityMap(name, np.zeros(1), np.zeros(2), np.array([[tau, np.nan]]), np.ones((1, 2)))
+            for name, tau in taus.items()
+        )
+        return Measured(paraphrases=tuple(maps))
+
+    def said(*methods: Measured) -> str:
+        found = results(data, *methods)
+        return followed(found, 0, main(found), lambda one: f"<{one}>", lambda one: f"[{one}]")
+
+    assert said(measured(form=0.1, meaning=0.2), measured(form=0.61, meaning=0.2)) == (
+        "<sbert-wk> follows [form] best (mean tau-c 0.61) and [meaning] least (0.20)."
+    )
+    assert said(measured(form=0.2, meaning=0.2)) == (
+        "<mean> follows all qualities alike (mean tau-c 0.20)."
+    )
+    assert said(measured(form=0.2, meaning=np.nan)) == (
+        "<mean> follows [form] with a mean tau-c of 0.20; 1 is the same order, 0 no relation."
+    )

@@ -40,6 +40,7 @@ from neuralviz.ui.stage import slide
 if TYPE_CHECKING:
     from neuralviz.evaluation.in_words import Table
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.jobs import Run
     from neuralviz.ui.evaluation.choose import Chosen
 
@@ -107,7 +108,7 @@ def show_results(
         st.session_state[SEEN] = results
     about = about_results(results)
     with slide("evaluation-verdict"):
-        _verdict(results, about, others, live=live)
+        by = _verdict(results, about, others, live=live)
     with slide("evaluation-numbers"):
         _numbers(results)
     if not live and results.finished(0):
@@ -115,10 +116,10 @@ def show_results(
     if live:
         st.caption("Figures appear when all methods are finished.")
         return
-    if not results.finished(0):
+    if by is None:
         return
     with slide("evaluation-worst"):
-        show_worst(results, about)
+        show_worst(results, by, about)
     views = views_of(results)
     if views:
         st.subheader("More ways to look at it", anchor=False)
@@ -131,7 +132,7 @@ def show_results(
             label_visibility="collapsed",
         )
         with slide("evaluation-view"):
-            draw_view(view if view in views else views[0], results, about)
+            draw_view(view if view in views else views[0], results, by, about)
 
 
 def about_results(results: Results) -> About:
@@ -148,8 +149,10 @@ def about_results(results: Results) -> About:
     )
 
 
-def _verdict(results: Results, about: About, others: Mapping[str, Results], *, live: bool) -> None:
-    """The point, and the figures that prove it, of the measure that is chosen."""
+def _verdict(
+    results: Results, about: About, others: Mapping[str, Results], *, live: bool
+) -> Yardstick | None:
+    """The point, and the figures that prove it, of the measure that is chosen, if there is one."""
     top = st.container()
     yardsticks = {by.short: by for by in yardsticks_of(results, 0)}
     by = next(iter(yardsticks.values()), None)
@@ -165,8 +168,13 @@ def _verdict(results: Results, about: About, others: Mapping[str, Results], *, l
             other_winner(results, others, name=method_name),
         ]
         show_point(" ".join(filter(None, said)), key="evaluation")
-    if live or by is None:
-        return
+    if not live and by is not None:
+        _proof(results, by, about)
+    return by
+
+
+def _proof(results: Results, by: Yardstick, about: About) -> None:
+    """What each method reaches, and how far the best is ahead."""
     found = yardstick_figure(results, 0, by)
     lead = lead_of_best(results, 0, by)
     if found is None:

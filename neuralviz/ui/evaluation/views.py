@@ -9,19 +9,21 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.asides import least_shared, separated
+from neuralviz.evaluation.asides import followed, halves, least_shared, separated
+from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.verdict import leads
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import common_figures, histograms, quality_figures
 from neuralviz.plots.theme import escape
+from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
@@ -45,9 +47,9 @@ def views_of(results: Results) -> list[str]:
     return [view for view in _DRAW if has[view]]
 
 
-def draw_view(view: str, results: Results, about: About) -> None:
-    """Draw one of `views_of`."""
-    _DRAW[view](results, about)
+def draw_view(view: str, results: Results, by: Yardstick, about: About) -> None:
+    """Draw one of `views_of`; ``by`` says which method is the best."""
+    _DRAW[view](results, by, about)
 
 
 def yardstick_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
@@ -95,17 +97,14 @@ def method_name(label: str) -> str:
     return f"**{plain(label)}**"
 
 
-def _pick(of: Iterable[str], key: str) -> str:
-    labels = list(of)
-    return st.selectbox("Method", labels, key=key) or labels[0]
-
-
-def _pair_by_pair(results: Results, about: About) -> None:
+def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
-    of = {label: one for _, label, one in results.finished(0)}
-    label = _pick(of, "evaluation-pairs-of")
-    one = of[label]
+    top = st.container()
+    label, one = pick_method(results, by, "evaluation-pairs-of")
+    with top:
+        said = halves(data, one, spoken_by(results, method_name)(label))
+        show_point(said, key="evaluation-pairs")
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
@@ -138,13 +137,14 @@ def _pair_by_pair(results: Results, about: About) -> None:
     )
 
 
-def _similar_and_dissimilar(results: Results, about: About) -> None:
-    show_point(separated(results, 0, name=method_name), key="evaluation-separated")
+def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> None:
+    show_point(separated(results, 0, by, name=method_name), key="evaluation-separated")
     places = (place for _ in results.rows for place in st.columns(2))
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
         of = {results.rows[at].label: (at, figure) for at, figure in drawn}
-        drawn = [of[_pick(of, "evaluation-histograms-of")]]
+        label, _ = pick_method(results, by, "evaluation-histograms-of", among=of)
+        drawn = [of[label]]
     for at, figure in drawn:
         with next(places) if len(drawn) > 1 else st.container():
             show_figure(
@@ -168,7 +168,7 @@ def _products(results: Results, row: int) -> pd.DataFrame:
     return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
-def _shared_errors(results: Results, about: About) -> None:
+def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
     show_point(least_shared(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
@@ -194,7 +194,8 @@ def _shared_errors(results: Results, about: About) -> None:
         st.caption(left_out)
 
 
-def _paraphrases(results: Results, about: About) -> None:
+def _paraphrases(results: Results, by: Yardstick, about: About) -> None:
+    show_point(followed(results, 0, by, method_name, plain), key="evaluation-paraphrases")
     for at, kind, figure in quality_figures(results, 0):
         one = results.measured(0, at)
         maps = () if one is None else one.paraphrases
