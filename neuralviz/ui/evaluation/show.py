@@ -53,7 +53,7 @@ ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 def bring_back(chosen: Chosen) -> bool:
     """Whether just this was evaluated before, and is there again."""
-    task = Evaluate.now(chosen.plan, in_corpora=bool(chosen.corpus))
+    task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
     return RUNS.recall(task, _view_of(chosen)) is not None
 
 
@@ -69,7 +69,7 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
         chosen: what is measured.
         again: have what failed or was stopped done again; what is embedded is found.
     """
-    task = Evaluate.now(chosen.plan, in_corpora=bool(chosen.corpus))
+    task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
     last: Run[Filling] | None = RUNS.of(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed, view=_view_of(chosen))
