@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.verdict import other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
@@ -16,7 +17,7 @@ from neuralviz.jobs.evaluating import Evaluate, Filling
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.standalone import About, file_name
 from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.store.results import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("evaluation")
 SEEN = "evaluation-seen"
+LONGEST_NAME = 100  # characters of a file's name
 NOTHING_ELSE: Mapping[str, Results] = MappingProxyType({})
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
@@ -112,7 +114,7 @@ def show_results(
     with slide("evaluation-numbers"):
         _numbers(results)
     if not live and results.finished(0):
-        _downloads(results)
+        _downloads(results, about)
     if live:
         st.caption("Figures appear when all methods are finished.")
         return
@@ -227,22 +229,24 @@ def _titled(table: Table) -> Table:
     return table._replace(heads=["method", *table.heads[1:]])
 
 
-def _downloads(results: Results) -> None:
+def _downloads(results: Results, about: About) -> None:
+    methods = "-".join(spoken([row.label for row in results.rows]))
+    name = file_name(f"{about.title}-{methods}"[:LONGEST_NAME])
     with st.popover(
         "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"
     ):
         st.download_button(
-            "Report (HTML)", lambda: report_html(results), "report.html", "text/html",
+            "Report (HTML)", lambda: report_html(results), f"{name}.html", "text/html",
             key="evaluation-report", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
-            "Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), "results.csv", "text/csv",
+            "Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", "text/csv",
             key="evaluation-csv", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
             "Results (JSON)",
             lambda: json.dumps(results.as_record(), ensure_ascii=False, indent=2, allow_nan=False),
-            "results.json", "application/json",
+            f"{name}.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.caption(f"The report lists all settings. In tables, {NONE} means undefined.")
