@@ -8,6 +8,7 @@ import time
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -610,7 +611,7 @@ def test_a_saved_corpus_is_evaluated_with_the_embeddings_it_has(
     page.multiselect(key="methods").set_value(["mean", "sep"]).run()
     evaluate(page)
     assert began_with[2:4] == [("mean", 24), ("sep", 0)]
-    assert "triplet error" in point(page)
+    assert "triplets come out wrong" in point(page)
     kept = home / "results"
     wait_until(lambda: len(list(kept.glob(f"corpus-{corpus.id}.*"))) == 2, 10)
     store.delete(corpus)  # and with it what holds its texts
@@ -1132,3 +1133,39 @@ def test_many_methods_are_looked_at_one_by_one(opened) -> None:
     grid = proof(page)
     assert grid["data"][0]["type"] == "heatmap"
     assert grid["layout"]["yaxis"]["title"]["text"] == "first layer"
+
+
+def on_slides(page: AppTest) -> dict[str, list[str]]:
+    """By slide of the stage, the titles of its figures and the headings of its tables."""
+    found: dict[str, list[str]] = {}
+
+    def walk(block: Any, slide: str) -> None:
+        for child in block.children.values():
+            named = re.search(r"slide-evaluation-(\w+)$", getattr(child.proto, "id", "") or "")
+            inside = named[1] if named else slide
+            if named:
+                found[inside] = []
+            if inside and child.type == "bidi_component":
+                found[inside].append(title(json.loads(child.proto.bytes.split(b"\n", 1)[1])))
+            if inside and child.type == "html" and "class='results'" in child.proto.body:
+                found[inside].append("table")
+            if inside and child.type in ("arrow_data_frame", "dataframe"):
+                found[inside].append("texts")
+            if hasattr(child, "children"):
+                walk(child, inside)
+
+    walk(page.main, "")
+    return found
+
+
+def test_no_more_is_on_a_slide_than_fits(page: AppTest) -> None:
+    evaluate(upload(page, SCORED))
+    slides = on_slides(page)
+    assert [one.partition(" ")[0] for one in slides["verdict"]] == ["Spearman"]
+    assert slides["worst"] == ["texts"]  # of two tables of worst cases
+    assert len(page.dataframe) == 2
+    evaluate(upload(page, PARAPHRASES))
+    slides = on_slides(page)
+    assert slides["verdict"] == ["table"]  # there are no figures
+    (one,) = slides["view"]
+    assert one.startswith("tau-c by ")

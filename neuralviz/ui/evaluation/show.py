@@ -111,7 +111,10 @@ def show_results(
     about = about_results(results)
     with slide("evaluation-verdict"):
         by = _verdict(results, about, others, live=live)
-    with slide("evaluation-numbers"):
+        is_proved = not live and by is not None and _proof(results, by, about)
+        if not is_proved:
+            _numbers(results)
+    if is_proved:  # on the stage, the figures say it
         _numbers(results)
     if not live and results.finished(0):
         _downloads(results, about)
@@ -120,8 +123,7 @@ def show_results(
         return
     if by is None:
         return
-    with slide("evaluation-worst"):
-        show_worst(results, by, about)
+    show_worst(results, by, about)
     views = views_of(results)
     if views:
         st.subheader("More ways to look at it", anchor=False)
@@ -133,8 +135,7 @@ def show_results(
             key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
             label_visibility="collapsed",
         )
-        with slide("evaluation-view"):
-            draw_view(view if view in views else views[0], results, by, about)
+        draw_view(view if view in views else views[0], results, by, about)
 
 
 def about_results(results: Results) -> About:
@@ -154,7 +155,7 @@ def about_results(results: Results) -> About:
 def _verdict(
     results: Results, about: About, others: Mapping[str, Results], *, live: bool
 ) -> Yardstick | None:
-    """The point, and the figures that prove it, of the measure that is chosen, if there is one."""
+    """The point by the measure that is chosen, if there is one, which is returned."""
     top = st.container()
     yardsticks = {by.short: by for by in yardsticks_of(results, 0)}
     by = next(iter(yardsticks.values()), None)
@@ -170,17 +171,15 @@ def _verdict(
             other_winner(results, others, name=method_name),
         ]
         show_point(" ".join(filter(None, said)), key="evaluation")
-    if not live and by is not None:
-        _proof(results, by, about)
     return by
 
 
-def _proof(results: Results, by: Yardstick, about: About) -> None:
-    """What each method reaches, and how far the best is ahead."""
+def _proof(results: Results, by: Yardstick, about: About) -> bool:
+    """What each method reaches, and how far the best is ahead; whether there is a figure of it."""
     found = yardstick_figure(results, 0, by)
     lead = lead_of_best(results, 0, by)
     if found is None:
-        return
+        return False
     height = rows_height(max(found[1], lead[1] if lead else 0))
     left, right = st.columns([1, 1], gap="large") if lead else (st.container(), None)
     with left:
@@ -195,6 +194,7 @@ def _proof(results: Results, by: Yardstick, about: About) -> None:
                 numbers=lambda: lead_numbers(results, by),
                 name=f"{about.title} lead in {by.title}", height=height, about=about,
             )  # fmt: skip
+    return True
 
 
 def _numbers(results: Results) -> None:

@@ -13,6 +13,7 @@ from neuralviz.evaluation.asides import followed, halves, least_shared, separate
 from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.verdict import leads
+from neuralviz.evaluation.yardsticks import best_first
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import common_figures, histograms, quality_figures
 from neuralviz.plots.theme import escape
@@ -20,10 +21,13 @@ from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import plotly.graph_objects as go
 
     from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
@@ -48,8 +52,18 @@ def views_of(results: Results) -> list[str]:
 
 
 def draw_view(view: str, results: Results, by: Yardstick, about: About) -> None:
-    """Draw one of `views_of`; ``by`` says which method is the best."""
+    """Draw one of `views_of` with its slide; ``by`` says which method is the best."""
     _DRAW[view](results, by, about)
+
+
+def _on_a_slide(draw: Callable[..., None]) -> Callable[..., None]:
+    """A view that fits on a slide as it is."""
+
+    def drawn(results: Results, by: Yardstick, about: About) -> None:
+        with slide("evaluation-view"):
+            draw(results, by, about)
+
+    return drawn
 
 
 def yardstick_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
@@ -97,6 +111,7 @@ def method_name(label: str) -> str:
     return f"**{plain(label)}**"
 
 
+@_on_a_slide
 def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
@@ -137,6 +152,7 @@ def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
     )
 
 
+@_on_a_slide
 def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> None:
     show_point(separated(results, 0, by, name=method_name), key="evaluation-separated")
     places = (place for _ in results.rows for place in st.columns(2))
@@ -168,6 +184,7 @@ def _products(results: Results, row: int) -> pd.DataFrame:
     return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
+@_on_a_slide
 def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
     show_point(least_shared(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
@@ -195,20 +212,31 @@ def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
 
 
 def _paraphrases(results: Results, by: Yardstick, about: About) -> None:
-    show_point(followed(results, 0, by, method_name, plain), key="evaluation-paraphrases")
-    for at, kind, figure in quality_figures(results, 0):
-        one = results.measured(0, at)
-        maps = () if one is None else one.paraphrases
-        with swiped(f"evaluation-{kind}-{at}-wide", 320 * len(maps)):
-            show_figure(
-                figure,
-                key=f"evaluation-{kind}-{at}",
-                numbers=partial(_maps, maps) if kind == "tau-c" else None,
-                name=f"paraphrases-{kind}",
-                about=about,
-                height=420,
-            )
+    best, *_ = best_first(results, 0, by)
+    drawn = list(quality_figures(results, 0))
+    drawn.sort(key=lambda one: (one[1] != "tau-c", results.rows[one[0]].label != best[0]))
+    with slide("evaluation-view"):
+        said = followed(results, 0, by, method_name, plain)
+        show_point(said, key="evaluation-paraphrases")
+        _draw_map(results, *drawn[0], about)
+    for one in drawn[1:]:  # there is no room for them on the stage
+        _draw_map(results, *one, about)
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
+
+
+def _draw_map(results: Results, at: int, kind: str, figure: go.Figure, about: About) -> None:
+    """A method's map, of the kind ``tau-c`` or ``ratio``."""
+    measured = results.measured(0, at)
+    maps = () if measured is None else measured.paraphrases
+    with swiped(f"evaluation-{kind}-{at}-wide", 320 * len(maps)):
+        show_figure(
+            figure,
+            key=f"evaluation-{kind}-{at}",
+            numbers=partial(_maps, maps) if kind == "tau-c" else None,
+            name=f"paraphrases-{kind}",
+            about=about,
+            height=420,
+        )
 
 
 def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:

@@ -15,9 +15,11 @@ from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.worst import Cases
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
@@ -44,26 +46,32 @@ def show_worst(results: Results, by: Yardstick, about: About) -> None:
     labels = [label for label, sentence in said.items() if sentence]
     if not labels:
         return
-    top = st.container()
-    label, measured = pick_method(
-        results, by, "evaluation-worst-of", among=labels, label="Errors of"
-    )
-    with top:
-        show_point(said[label], key="evaluation-worst")
-    for place, cases in enumerate(worst_cases(data, measured)):
-        st.markdown(f"**{cases.title}**")
-        frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
-        _in_words(frame, f"evaluation-worst-{place}")
-        with st.popover(
-            "Download",
-            icon=":material/download:",
-            type="tertiary",
-            key=f"evaluation-errors-{place}",
-        ):
-            download_table(
-                "Errors", frame, f"{about.title} errors of {label}",
-                key=f"evaluation-errors-{place}", about=about,
-            )  # fmt: skip
+    with slide("evaluation-worst"):
+        top = st.container()
+        label, measured = pick_method(
+            results, by, "evaluation-worst-of", among=labels, label="Errors of"
+        )
+        with top:
+            show_point(said[label], key="evaluation-worst")
+        found = worst_cases(data, measured)
+        for cases in found[:1]:
+            _show_cases(cases, 0, label, about)
+    for place, cases in enumerate(found[1:], 1):  # there is no room for them on the stage
+        _show_cases(cases, place, label, about)
+
+
+def _show_cases(cases: Cases, place: int, label: str, about: About) -> None:
+    """The table of one kind of cases, and its download."""
+    st.markdown(f"**{cases.title}**")
+    frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
+    _in_words(frame, f"evaluation-worst-{place}")
+    with st.popover(
+        "Download", icon=":material/download:", type="tertiary", key=f"evaluation-errors-{place}"
+    ):
+        download_table(
+            "Errors", frame, f"{about.title} errors of {label}",
+            key=f"evaluation-errors-{place}", about=about,
+        )  # fmt: skip
 
 
 def _quote(text: str) -> str:
