@@ -33,6 +33,11 @@ def many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def joined(names: Sequence[str], last: str = "and") -> str:
+    """``a``, ``a and b``, ``a, b and c``, with another word for *and* as ``last``."""
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def number(value: float, spec: str = "g") -> str:
     """A number in a format such as ``+.2f``, with a minus sign; what rounds to zero has no sign."""
     text = format(value, spec)

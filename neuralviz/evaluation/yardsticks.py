@@ -114,6 +114,12 @@ def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
     ]
 
 
+def best_first(results: Results, data: int, by: Yardstick) -> list[tuple[str, Measured]]:
+    """Labels and what was measured, the best first, those without a value last."""
+    found = [(label, one) for _, label, one in results.finished(data)]
+    return sorted(found, key=lambda one: -np.nan_to_num(by.sign * by.read(one[1]), nan=-np.inf))
+
+
 def _named(one: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
     """With the number of neighbours that voted in its title."""
     if one.name != "neighbours":

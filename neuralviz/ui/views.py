@@ -10,13 +10,14 @@ import hashlib
 import json
 import re
 import secrets
-import time
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
+from neuralviz.store.pruning import prune
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ def save_view(view: View, view_id: str | None = None) -> str:
         about["file"] = view.file.name
         _write(folder / f"{view_id}.file", content)
     _write(folder / f"{view_id}.json", json.dumps(about).encode())
-    _prune(folder)
+    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, most=KEPT_VIEWS, unit=attrgetter("stem"))
     return view_id
 
 
@@ -126,21 +127,3 @@ def _write(path: Path, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)  # on a full disk
-
-
-def _prune(folder: Path) -> None:
-    views: dict[str, tuple[float, int]] = {}
-    for path in folder.iterdir():
-        try:
-            about = path.stat()
-        except FileNotFoundError:  # another session pruned it
-            continue
-        opened, size = views.get(path.stem, (0.0, 0))
-        views[path.stem] = (max(opened, about.st_mtime), size + about.st_size)
-    room, oldest = KEPT_BYTES, time.time() - KEPT_DAYS * 86400
-    newest_first = sorted(views.items(), key=lambda one: one[1][0], reverse=True)
-    for place, (name, (opened, size)) in enumerate(newest_first):
-        room -= size
-        if place >= KEPT_VIEWS or room < 0 or opened < oldest:
-            for ending in ("json", "file"):
-                (folder / f"{name}.{ending}").unlink(missing_ok=True)

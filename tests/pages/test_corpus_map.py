@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
-from neuralviz.ui.corpus import main
+from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.kept import (
     OpenCorpus,
     Saved,
@@ -649,3 +649,25 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
 )
 def test_no_more_neighbours_vote_than_a_label_has_texts(columns, k: int) -> None:
     assert _voters([np.array(column) for column in columns]) == k
+
+
+def test_an_upload_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Upload:
+        file_id: str
+        name: str = "a.csv"
+        n_copied: int = 0
+
+        def getvalue(self) -> bytes:
+            self.n_copied += 1
+            return b"text\none\n"
+
+    monkeypatch.setattr(choose.st, "session_state", {})
+    first, second = Upload("1"), Upload("2")
+    (before,) = choose._sources([first])
+    again, other = choose._sources([first, second])
+    assert again is before
+    assert (other.name, other.content) == ("a.csv", b"text\none\n")
+    choose._sources([second])
+    assert (first.n_copied, second.n_copied) == (1, 1)
+    assert list(choose.st.session_state[choose._SOURCES_OF_FILES]) == ["2"]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
+from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
-from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.worst import Cases
+    from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
 ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
@@ -26,40 +29,49 @@ SHOWN = 3  # cases; the others are a scroll away
 QUOTED = 90  # characters of a text in the sentence
 
 
-def show_worst(results: Results, about: About) -> None:
-    """A sentence on the worst case of a method, and the others as a table."""
+def show_worst(results: Results, by: Yardstick, about: About) -> None:
+    """A sentence on the worst case of a method, and the others as a table.
+
+    Args:
+        results: of one data set.
+        by: what says which method comes first.
+        about: what figures say of themselves.
+    """
     data = results.data[0]
-    of = {label: one for _, label, one in results.finished(0) if worst_cases(data, one)}
-    if not of:
+    name = spoken_by(results, lambda label: f"**{plain(label)}**")
+    said = {
+        label: worst_in_words(data, one, name(label), _quote)
+        for _, label, one in results.finished(0)
+    }
+    labels = [label for label, sentence in said.items() if sentence]
+    if not labels:
         return
-    top = st.container()
-    label = st.selectbox("Errors of", _best_first(results, list(of)), key="evaluation-worst-of")
-    label = label or next(iter(of))
-    with top:
-        said = worst_in_words(data, of[label], f"**{plain(label)}**", _quote)
-        show_point(said, key="evaluation-worst")
-    for place, cases in enumerate(worst_cases(data, of[label])):
-        st.markdown(f"**{cases.title}**")
-        frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
-        _in_words(frame, f"evaluation-worst-{place}")
-        with st.popover(
-            "Download",
-            icon=":material/download:",
-            type="tertiary",
-            key=f"evaluation-errors-{place}",
-        ):
-            download_table(
-                "Errors", frame, f"{about.title} errors of {label}",
-                key=f"evaluation-errors-{place}", about=about,
-            )  # fmt: skip
+    with slide("evaluation-worst"):
+        top = st.container()
+        label, measured = pick_method(
+            results, by, "evaluation-worst-of", among=labels, label="Errors of"
+        )
+        with top:
+            show_point(said[label], key="evaluation-worst")
+        found = worst_cases(data, measured)
+        for cases in found[:1]:
+            _show_cases(cases, 0, label, about)
+    for place, cases in enumerate(found[1:], 1):  # there is no room for them on the stage
+        _show_cases(cases, place, label, about)
 
 
-def _best_first(results: Results, labels: list[str]) -> list[str]:
-    """Labels, the best method of the main measure first."""
-    for by in yardsticks_of(results, 0)[:1]:
-        value = {label: by.sign * by.read(one) for _, label, one in results.finished(0)}
-        return sorted(labels, key=lambda label: -np.nan_to_num(value[label], nan=-np.inf))
-    return labels
+def _show_cases(cases: Cases, place: int, label: str, about: About) -> None:
+    """The table of one kind of cases, and its download."""
+    st.markdown(f"**{cases.title}**")
+    frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
+    _in_words(frame, f"evaluation-worst-{place}")
+    with st.popover(
+        "Download", icon=":material/download:", type="tertiary", key=f"evaluation-errors-{place}"
+    ):
+        download_table(
+            "Errors", frame, f"{about.title} errors of {label}",
+            key=f"evaluation-errors-{place}", about=about,
+        )  # fmt: skip
 
 
 def _quote(text: str) -> str:
