@@ -233,8 +233,13 @@ def table(page: AppTest) -> pd.DataFrame:
 
 
 def worst(page: AppTest) -> pd.DataFrame:
-    """The first table of worst cases."""
-    return page.dataframe[0].value
+    """The first table of worst cases: all of them, where there are more than are shown at first."""
+    return page.dataframe[0].value if page.dataframe else worst_shown(page)[0]
+
+
+def worst_shown(page: AppTest) -> list[pd.DataFrame]:
+    """The worst cases that are shown at first, a table of each kind."""
+    return [one.value for one in page.table]
 
 
 # --- examples ----------------------------------------------------------------------------------
@@ -406,14 +411,14 @@ def test_the_worst_triplets_are_told_in_words(page: AppTest) -> None:
         vectors = make_embedder(name).encode(list(data.texts))
         unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
         units = dict(zip(data.texts, unit, strict=True))
-        told = page.dataframe[1].value  # the first has pairs
-        assert 0 < len(told) <= 4  # one for each anchor
+        told = worst_shown(page)[1]  # the first has pairs
+        assert 0 < len(told) <= 3  # of four anchors
         assert told["anchor"].is_unique
         for row in told.to_dict("records"):
-            assert row["cosine (positive)"] <= row["cosine (negative)"]
+            assert float(row["cosine (positive)"]) <= float(row["cosine (negative)"])
             for text in ("positive", "negative"):
                 expected = units[row["anchor"]] @ units[row[text]]
-                assert row[f"cosine ({text})"] == pytest.approx(expected, abs=1e-5)
+                assert float(row[f"cosine ({text})"]) == pytest.approx(expected, abs=6e-4)
 
 
 def test_texts_with_another_label_than_their_neighbours_are_told(page: AppTest) -> None:
@@ -1042,6 +1047,7 @@ def test_markup_in_texts_and_names_is_never_live(page: AppTest) -> None:
     assert hover.startswith("“&lt;script&gt;window.x=1&lt;/script&gt; **dog** $x$ 0”<br>")
     assert "<script" not in json.dumps(scatter)
     assert worst(page)["text 1"].str.startswith(EVIL).all()
+    assert worst_shown(page)[0]["text 1"].str.startswith("\\<script\\>").all()
     assert "\\<script\\>" in next(one.value for one in page.markdown if "furthest" in one.value)
     live = [one.value for one in page.markdown if one.allow_html]
     assert not any("script" in one for one in live)

@@ -155,12 +155,13 @@ def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
 @_on_a_slide
 def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> None:
     show_point(separated(results, 0, by, name=method_name), key="evaluation-separated")
-    places = (place for _ in results.rows for place in st.columns(2))
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
         of = {results.rows[at].label: (at, figure) for at, figure in drawn}
         label, _ = pick_method(results, by, "evaluation-histograms-of", among=of)
         drawn = [of[label]]
+    beside = 3 if len(drawn) == 3 else 2  # no empty corner
+    places = (place for _ in drawn for place in st.columns(beside))
     for at, figure in drawn:
         with next(places) if len(drawn) > 1 else st.container():
             show_figure(

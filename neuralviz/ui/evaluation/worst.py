@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
@@ -15,7 +15,8 @@ from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import off_stage, slide
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
-ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
-SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
-SHOWN = 3  # cases; the others are a scroll away
+SHOWN = 3  # cases; the others are a click away
 QUOTED = 90  # characters of a text in the sentence
 
 
@@ -79,20 +78,16 @@ def _quote(text: str) -> str:
 
 
 def _in_words(frame: pd.DataFrame, key: str) -> None:
-    """A table of texts, each cut at 300 characters, and of numbers."""
+    """A table of the worst cases, each text cut at 300 characters, and all cases on demand."""
     shown = frame.copy()
-    config: dict[str, Any] = {}
     for name in shown.columns:
         if is_numeric_dtype(shown[name]):
-            digits = "%.3g" if name == "human score" else "%.3f"
-            shown[name] = shown[name].where(shown[name].abs() >= 5e-4, 0.0)  # no −0.000
-            config[name] = st.column_config.NumberColumn(format=digits, width="small")
-            continue
-        shown[name] = [shorten(text, 300) for text in shown[name]]
-        if shown[name].str.len().max() > SHORT:
-            config[name] = st.column_config.TextColumn(width="medium")
-    rows = min(SHOWN, len(shown))
-    st.dataframe(
-        shown, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT,
-        height=38 + rows * ROW_HEIGHT,
-    )  # fmt: skip
+            digits = ".3g" if name == "human score" else ".3f"
+            shown[name] = [number(value, digits) for value in shown[name]]
+        else:
+            shown[name] = [shorten(text, 300) for text in shown[name]]
+    worst = shown[:SHOWN].map(plain)
+    st.table(worst, hide_index=True)
+    if len(shown) > SHOWN:
+        with off_stage(key), st.expander(f"All {len(shown)}"):
+            st.dataframe(shown, hide_index=True, key=key)
