@@ -33,6 +33,11 @@ def many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def listed(items: Sequence[str], last: str = " and ") -> str:
+    """``a``, ``a and b``, ``a, b and c``; what stands before the last one may be another word."""
+    return f"{', '.join(items[:-1])}{last}{items[-1]}" if len(items) > 1 else items[0]
+
+
 def number(value: float, spec: str = "g") -> str:
     """A number in a format such as ``+.2f``, with a minus sign; what rounds to zero has no sign."""
     text = format(value, spec)

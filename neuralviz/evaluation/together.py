@@ -146,16 +146,17 @@ def _agreements(done: Sequence[Similarity]) -> str:
     pairs = _correlated(correlations)
     if len(pairs) < 2:
         return agreement(*(done[place] for place in least_alike(done)))
-    said = []
-    for place, how in ((pairs[-1], "agree most"), (pairs[0], "least")):
-        a, b = (done[one].method for one in place)
-        said.append(f"{a} and {b} {how} ({number(float(correlations[place]), '.2f')})")
     n_pairs = int(np.isfinite(sum(one.of_pairs for one in done)).sum())
-    first, second = (done[one] for one in pairs[0])
+    (first, second), (third, fourth) = ([done[one] for one in pairs[at]] for at in (0, -1))
+    low, high = (number(float(correlations[pairs[at]]), ".2f") for at in (0, -1))
+    rankings = f"their rankings of {many(n_pairs, 'pair')}"
     where = _where(first, second, f" {first.method} and {second.method} differ")
+    if low == high:
+        said = f"Any two methods agree about equally: {rankings} have a correlation of {low}."
+        return f"{said}{where}"
     return (
-        f"{' and '.join(said)}, by the correlation of their rankings of {many(n_pairs, 'pair')}."
-        f"{where}"
+        f"{third.method} and {fourth.method} agree most ({high}) and {first.method} and "
+        f"{second.method} least ({low}), by the correlation of {rankings}.{where}"
     )
 
 

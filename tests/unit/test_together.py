@@ -145,6 +145,10 @@ def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
     assert least_alike([mean, neural, cls]) == (0, 1)
     assert least_alike([mean, cls, neural]) == (0, 2)
     assert furthest_apart(mean, neural) == (0, 1)
+    alike = [ranked(name, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4) for name in ("mean", "cls", "max")]
+    assert kept_together(alike) == (
+        "Any two methods agree about equally: their rankings of 6 pairs have a correlation of 1.00."
+    )
     level = ranked("sep", *[0.5] * 6)
     assert kept_together([level, mean, cls]).startswith("mean and cls agree: their rankings")
     assert least_alike([level, mean, cls]) == (1, 2)

@@ -47,6 +47,8 @@ def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool =
     labels = list(corpus.categories)[:IN_SENTENCE]
     if labels:
         k, hits, baselines = _guessed(corpus, methods, labels)
+        if not all((corpus.categories[name] != "").all() for name in labels):
+            everything = "all texts with a label"  # the others do not count
         texts = everything if is_filtered else "texts"
         return neighbours_point(names, hits, baselines, k, texts)
     if len(methods) > 1:
