@@ -193,14 +193,17 @@ def _where(first: Similarity, second: Similarity, begin: str) -> str:
 
 
 def spread(similarities: Sequence[Similarity]) -> str:
-    """Which method sets the pairs furthest apart, and which least."""
+    """Which method sets the pairs furthest apart, and which least; of each, two texts are done."""
     wide = {one.method: float(np.nanstd(one.of_pairs)) for one in _spoken(similarities)}
     widest, narrowest = max(wide, key=wide.__getitem__), min(wide, key=wide.__getitem__)
+    high, low = f"{wide[widest]:.2f}", f"{wide[narrowest]:.2f}"
     if len(wide) == 1:
-        return f"{widest} spreads the pairs with a standard deviation of {wide[widest]:.2f}."
+        return f"{widest} spreads the pairs with a standard deviation of {high}."
+    if high == low:
+        whose = "Both" if len(wide) == 2 else "All"
+        return f"{whose} methods spread the pairs about equally (standard deviation {high})."
     return (
-        f"{widest} spreads the pairs widest (standard deviation {wide[widest]:.2f}), {narrowest} "
-        f"least ({wide[narrowest]:.2f})."
+        f"{widest} spreads the pairs widest (standard deviation {high}), {narrowest} least ({low})."
     )
 
 
@@ -213,8 +216,11 @@ def _by_extremes(one: Similarity) -> str:
         f"By {one.method}, texts {i[most] + 1} and {j[most] + 1} are most similar "
         f"({number(float(products[most]), '.2f')})"
     )
-    if most == least:
+    if len(finite) == 1:
         return f"{said}."
+    if products[most] == products[least]:
+        value = number(float(products[most]), ".2f")
+        return f"By {one.method}, all {many(len(finite), 'pair')} are equally similar ({value})."
     return (
         f"{said}, texts {i[least] + 1} and {j[least] + 1} least "
         f"({number(float(products[least]), '.2f')})."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from neuralviz.embedders.labels import spoken
@@ -164,6 +166,7 @@ def test_one_pair_is_named_once() -> None:
         "mean and cls cannot be compared on so few different pairs."
     )
     equal = similarity("cls", "abc", np.ones((3, 2)))
+    assert kept_together([equal]) == "By cls, all 3 pairs are equally similar (1.00)."
     assert "cannot be compared" in agreement(equal, equal)
 
 
@@ -186,6 +189,9 @@ def test_the_widest_and_the_narrowest() -> None:
     assert spread([wide]) == "mean spreads the pairs with a standard deviation of 0.47."
     assert spread([narrow, wide]).startswith(
         "mean spreads the pairs widest (standard deviation 0.47), neural least (0.4"
+    )
+    assert spread([wide, replace(wide, method="cls")]) == (
+        "Both methods spread the pairs about equally (standard deviation 0.47)."
     )
 
 
