@@ -33,9 +33,9 @@ def many(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
-def listed(items: Sequence[str], last: str = " and ") -> str:
-    """``a``, ``a and b``, ``a, b and c``; what stands before the last one may be another word."""
-    return f"{', '.join(items[:-1])}{last}{items[-1]}" if len(items) > 1 else items[0]
+def joined(names: Sequence[str], last: str = "and") -> str:
+    """``a``, ``a and b``, ``a, b and c``, with another word for *and* as ``last``."""
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def number(value: float, spec: str = "g") -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.evaluation.shares import paired_share_interval
-from neuralviz.words import listed, many
+from neuralviz.words import joined, many
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -73,7 +73,7 @@ def neighbours_point(
     claims = [
         f"**{methods[winner]}** "
         + f"sorts {texts} better " * (winner == winners[0])
-        + f"by {listed([one.label for one in decided if one.better == winner])}"
+        + f"by {joined([one.label for one in decided if one.better == winner])}"
         for winner in winners
     ]
     right = [
@@ -82,13 +82,13 @@ def neighbours_point(
         for one in decided
         if one.better == winner
     ]
-    said = f"{listed(claims, ', ')}: {guessed} {_rights(right, 'texts')}."
+    said = f"{', '.join(claims)}: {guessed} {_rights(right, 'texts')}."
     if undecided:
         doubtful = [
             f"{one.label} ({methods[0]}: {one.shares[0]:.0%}, {methods[1]}: {one.shares[1]:.0%})"
             for one in undecided
         ]
-        said += f" This corpus does not decide on {listed(doubtful)}: {_doubt(len(undecided))}."
+        said += f" This corpus does not decide on {joined(doubtful)}: {_doubt(len(undecided))}."
     return said
 
 
@@ -118,13 +118,13 @@ def accuracy_point(
             if any(paired_share_interval(of[one], of[other])[0] <= 0 for one in best)
         ]
         share = f"{max(shares):.0%}{'' if parts else ' of texts'}"
-        beside = f"; not clearly more than {listed(doubtful)}" if doubtful else ""
-        how, whose = " is right most often", listed([f"**{methods[one]}**" for one in best])
+        beside = f"; not clearly more than {joined(doubtful)}" if doubtful else ""
+        how, whose = " is right most often", joined([f"**{methods[one]}**" for one in best])
         if len(best) == len(of):
             how, whose = " is right equally often", f"{'both' if len(of) == 2 else 'all'} methods"
         parts.append(f"{name}{how * (how != before)} by {whose} ({share}{beside})")
         before = how
-    said = listed([parts[0], *(f"its {part}" for part in parts[1:])])
+    said = joined([parts[0], *(f"its {part}" for part in parts[1:])])
     return f"Guessed from {_nearest(k)}, a text's {said}. {_always(baselines, hits)}"
 
 
@@ -165,7 +165,7 @@ def clusters_point(method: str, names: Sequence[str], sizes: Sequence[int], n_te
     which = "" if len(names) <= NAMED else "the largest are "
     return (
         f"By **{method}**, {sum(sizes):,} of {many(n_texts, 'text')} form "
-        f"{many(len(names), 'cluster')}: {which}{listed(largest)}."
+        f"{many(len(names), 'cluster')}: {which}{joined(largest)}."
     )
 
 
@@ -202,8 +202,8 @@ def landing_point(
             between.append((method, f"only {counts.total()} of {_nearest(k)} {have} one"))
         else:
             between.append((method, f"{_nearest(k)} have {len(counts)} different ones"))
-    parts = [f"**{label}** by {listed(methods)}" for label, methods in near.items()]
-    said = [f"“{sentence}” lands near {name} {listed(parts)}."] if parts else []
+    parts = [f"**{label}** by {joined(methods)}" for label, methods in near.items()]
+    said = [f"“{sentence}” lands near {name} {joined(parts)}."] if parts else []
     for method, why in between:
         what = "it" if said else f"“{sentence}”"
         said.append(f"By {method}, {what} lands near no single {name}: {why}.")
@@ -236,7 +236,7 @@ def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:
     """``topic is right for … of texts and its form for …``: labels, shares, what follows them."""
     (label, share, more), *others = right
     parts = [f"{label} is right for {share} of {texts}{more}"]
-    return listed([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
+    return joined([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
 
 
 def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
@@ -244,7 +244,7 @@ def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
     first, *others = names
     said = [f"the most frequent {first} would be right for {baselines[first]:.0%}"]
     said += [f"the most frequent {name} for {baselines[name]:.0%}" for name in others]
-    return f"Always guessing {listed(said)}."
+    return f"Always guessing {joined(said)}."
 
 
 def _doubt(n: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.layers.marks import kind_in_words
-from neuralviz.words import listed, many, number
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +48,10 @@ def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     least, other = words[-1], float(words[-1].turns[first + at])
     is_clear = cosines.max() <= other - CLEARLY
     how = f"more than {_quoted(least.word)}" if is_clear else "most"
-    of_each = listed([number(float(cosine), ".2f") for cosine in cosines])
+    of_each = joined([number(float(cosine), ".2f") for cosine in cosines])
     beside = f"; for {_quoted(least.word)} it is {number(other, '.2f')}" if is_clear else ""
     return (
-        f"{share:.0%} of this text's embedding comes from {listed([_in_full(w) for w in named])}: "
+        f"{share:.0%} of this text's embedding comes from {joined([_in_full(w) for w in named])}: "
         f"layer {layer} changes {whose} {how}.\n\nThe cosine between {_possessive(named)} before "
         f"and after layer {layer} is {of_each}{beside} (1: no change). SBERT-WK gives most weight "
         "to words that change in jumps from layer to layer, whatever they mean."
@@ -128,9 +128,9 @@ def of_corpus(groups: Sequence[WordGroup]) -> str:
     n = min(NAMED, len(words) // 2)
     most, least = words[::-1][:n], words[:n]
     said = (
-        f"From layer to layer, {listed([_quoted(word) for word in most])} "
+        f"From layer to layer, {joined([_quoted(word) for word in most])} "
         f"{'change' if n > 1 else 'changes'} most in jumps, "
-        f"{listed([_quoted(word) for word in least])} most steadily."
+        f"{joined([_quoted(word) for word in least])} most steadily."
     )
     if low > 0 and high / low >= 2:
         said += (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.ui.layers.blocks import _since_start
-from neuralviz.words import about_seconds, listed, number, why_above_100
+from neuralviz.words import about_seconds, joined, number, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_a_change_of_the_loss_has_an_arrow_or_a_sign_but_not_both(losses, said) 
 
 
 def test_names_are_listed_as_one_would() -> None:
-    assert [listed("abc"[:n]) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
-    assert listed("abc", ", but ") == "a, b, but c"
+    assert [joined("abc"[:n]) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
+    assert joined("abc", "or") == "a, b or c"
 
 
 def test_times_are_said_as_one_would() -> None:

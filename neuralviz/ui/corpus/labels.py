@@ -106,7 +106,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     labels = method_labels([one.spec for one in methods])
     k, hits, baselines = _guessed(corpus, methods, names)
     if not any(of.any() for by_method in hits.values() for of in by_method):
-        st.caption("No text has the label of its neighbours, so there is no accuracy to show.")
+        st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
         return
     found = {
         name: [one.accuracy(name, corpus.categories[name], k) for one in methods] for name in names
