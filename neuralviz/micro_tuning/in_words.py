@@ -57,7 +57,7 @@ def _so_far(record: RunRecord, text: int) -> str:
 
 
 def _learnt(record: RunRecord, text: int) -> str:
-    reports = record.reports.values()
+    reports = [one for i, one in record.reports.items() if i not in record.diverged]
     before, after = (
         float(np.mean([getattr(one.predictions, when).mean() for one in reports]))
         for when in ("before", "after")

@@ -7,6 +7,7 @@ import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ from neuralviz.ui.corpus.kept import (
     find_saved,
     n_embedded,
 )
-from neuralviz.ui.corpus.labels import _voters
+from neuralviz.ui.corpus.labels import _voters, point_of
 from neuralviz.ui.corpus.lists import LIST_HEIGHT, table_height
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
@@ -551,6 +552,23 @@ def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) 
         "Always guessing the most frequent topic would be right for 10% and the most frequent "
         "form for 17%."
     ) in said(one)
+
+
+@pytest.mark.parametrize(
+    ("last", "counted"), [("b", "all 8 texts"), ("", "all texts with a label")]
+)
+def test_a_share_is_of_the_texts_that_have_a_label(last: str, counted: str) -> None:
+    topics = np.array(["a"] * 4 + ["b"] * 3 + [last])
+    corpus = SimpleNamespace(corpus=SimpleNamespace(n_texts=8), categories={"topic": topics})
+    shown = SimpleNamespace(
+        spec=MEAN,
+        kept=SimpleNamespace(embedder="mean"),
+        neighbours=SimpleNamespace(k=3),
+        hits=lambda *_: np.array([True, False]),
+        accuracy=lambda *_: SimpleNamespace(baseline=0.5),
+    )
+    said = point_of(corpus, [shown], is_filtered=True)  # type: ignore[arg-type, list-item]
+    assert f"a text's topic is right for **50%** of {counted}." in said
 
 
 def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:

@@ -163,6 +163,19 @@ def test_a_half_learnt_text_is_not_compared_with_finished_ones(
     assert "cosine similarity of" not in said(page)
 
 
+def test_a_text_that_was_not_started_has_no_figures_of_others(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = copy(recorded_run())
+    record.loss, record.delta_norm = record.loss.copy(), record.delta_norm.copy()
+    record.loss[:, 1:], record.delta_norm[:, 1:] = np.nan, np.nan
+    record.reports = {0: record.reports[0]}
+    monkeypatch.setattr(main, "recorded_run", lambda: record)
+    labelled(page.run().selectbox, "Look at text").set_value(2).run()
+    assert not page.exception
+    assert "cosine similarity of" not in said(page)
+
+
 @pytest.mark.parametrize("stretch", [1, 100])
 def test_shares_that_cancel_out_are_explained(
     page: AppTest, monkeypatch: pytest.MonkeyPatch, stretch: int

@@ -147,9 +147,21 @@ def test_a_stopped_run_speaks_of_the_text_that_is_looked_at(three: RunRecord) ->
     assert run_point(stopped, 2) == "In epoch 4 of 10 the loss is 2.92; it started at 4.20."
 
 
+def test_a_text_that_diverged_says_nothing_of_the_others(three: RunRecord) -> None:
+    report = three.reports[1]
+    after = np.full(len(report.predictions.after), np.nan)
+    three.reports[1] = replace(report, predictions=replace(report.predictions, after=after))
+    three.diverged = {1}
+    said = run_point(three, 0)
+    assert said.startswith("At first the model was ")
+    assert "of the masked words of 2 of 3 texts; after 10 epochs it is" in said
+    assert "nan" not in said
+
+
 def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecord) -> None:
     whole = about_run(three)
     assert whole.files == (three.texts[0], "10 epochs")
+    assert about_run(three, 2).files == (three.texts[2], "10 epochs")
     assert "so far" not in whole.settings
     alone = of_one(three, epochs=1, learning_rate=0.02, precision="fast", predict_unmasked=True)
     assert about_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")

@@ -61,7 +61,7 @@ def show_record(
         earlier: another run on the same texts.
         above: draws what stands between the point and its figures.
     """
-    about = about_run(record)
+    about = about_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
