@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 import secrets
+import threading
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from operator import attrgetter
@@ -26,6 +27,7 @@ KEPT_VIEWS = 5000
 KEPT_BYTES = 1 << 30  # of all views; those that nobody has opened for longest go first
 KEPT_DAYS = 365  # since a view was last opened
 LARGEST_FILE = 1 << 26  # bytes; of a larger one only the texts are kept
+_making_key = threading.Lock()  # for the sessions that need it first together
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
 
 
@@ -86,10 +88,11 @@ def save_once(view: View) -> str:
 def _secret() -> bytes:
     """32 bytes that only this machine knows."""
     path = home() / "views.key"
-    if not path.exists():
-        home().mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(path, secrets.token_bytes(32))
-        path.chmod(0o600)
+    with _making_key:
+        if not path.exists():
+            home().mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(path, secrets.token_bytes(32))
+            path.chmod(0o600)
     return path.read_bytes()
 
 
@@ -121,7 +124,7 @@ def load_view(view_id: str) -> View | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # another writes the same
     try:
         part.write_bytes(content)
         part.replace(path)
