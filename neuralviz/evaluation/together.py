@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.similarity import Similarity, pair_indices, rank_correlations
 from neuralviz.words import many, number
@@ -30,6 +31,8 @@ def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     """[done text with a label] whether the most similar other such text has the same label.
 
+    Where several are equally similar, all of them have to: the order of the texts decides nothing.
+
     Args:
         similarity: of texts of which two with a label are done.
         labels: [text]; ``""`` is none.
@@ -38,7 +41,9 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     products = similarity.products[np.ix_(used, used)].astype(float)
     np.fill_diagonal(products, -np.inf)
     of_text = np.asarray(labels)[used]
-    return of_text[products.argmax(axis=1)] == of_text
+    is_nearest = products >= products.max(axis=1, keepdims=True) - TIE
+    has_label = of_text[:, None] == of_text
+    return (has_label | ~is_nearest).all(axis=1)
 
 
 def _labelled(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:

@@ -117,6 +117,13 @@ def test_labels_that_tell_nothing_are_left_out() -> None:
     assert kept_together([by_label("mean", TOPIC)], labels).startswith("By mean, texts ")
 
 
+def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
+    nothing = similarity("neural", "abcd", np.zeros((4, 2)))
+    assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
+    twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
+    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+
+
 def test_without_labels_rankings_are_compared() -> None:
     vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
     first = similarity("mean", "abcd", vectors)
