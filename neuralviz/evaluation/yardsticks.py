@@ -202,9 +202,10 @@ EXPLAINED: dict[Measure, str] = {
 """What the columns of each measure mean."""
 
 INTERVALS = (
-    "A 95% interval says where a value would lie on other data of this kind, 95 times in 100. If "
-    "the interval of a lead includes 0, the data do not decide between the two methods. Intervals "
-    "are not corrected for picking the best: of many methods, one can have a small lead by luck."
+    "A 95% interval says where the true value probably lies: about 95 of 100 such intervals "
+    "contain it. If the interval of a lead includes 0, the data do not decide between the two "
+    "methods. Intervals are not corrected for picking the best: of many methods, one can have a "
+    "small lead by luck."
 )
 
 

@@ -51,8 +51,8 @@ def _so_far(record: RunRecord, text: int) -> str:
         return f"{whose.capitalize()} start{'s' * one} at {first}."
     are, began = ("is", "it") if one else ("are", "they")
     return (
-        f"In epoch {epoch:,} of {record.settings.epochs:,} {whose} {are} {now}; {began} started at "
-        f"{first}."
+        f"At the start of epoch {epoch:,} of {record.settings.epochs:,}, {whose} {are} {now}; "
+        f"{began} started at {first}."
     )
 
 
