@@ -154,6 +154,7 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     page.keyboard.press("ArrowRight")
     expect(point).to_be_visible()
     expect(field).to_be_visible()
+    settled(page)
     field.fill("Interest rates hold steady.")
     page.keyboard.press("ArrowLeft")  # in the field
     assert shown() == "st-key-slide-layers-text"

@@ -134,9 +134,16 @@ class Stage {
       const way = by > 0 ? "next" : "back"
       this.isAwaiting = by > 0 && !this.isAwaiting && moreToCome(slides)
       if (this.isAwaiting) return
-      if (press(`stage-${way}`) || press(`tour-${way}`)) this.shown = undefined
+      if (press(`stage-${way}`) || press(`tour-${way}`)) this.clear()
     }
     this.showPlace()
+  }
+
+  // Nothing is shown until the next slides are there.
+  clear() {
+    this.shown = undefined
+    this.style.textContent = ""
+    document.documentElement.dataset.stage = ""
   }
 
   soon() {
