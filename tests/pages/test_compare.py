@@ -18,6 +18,7 @@ from neuralviz.models import shared
 from neuralviz.reading.source import Source
 from neuralviz.ui import precision
 from neuralviz.ui.compare.main import stopped_in_words
+from neuralviz.ui.compare.pair import framed_in_words
 from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support.models import SENTENCES, save_family
@@ -447,3 +448,13 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     assert table["cosine"][0] == number(float(products[0, 1]), ".3f")
     page.selectbox(key="compare-second").set_value(0).run()
     assert "Choose two different texts" in said(page)
+
+
+def test_the_framed_texts_are_said_for_the_stage(quick: AppTest) -> None:
+    pair = tuple(quick.selectbox(key=f"compare-{which}").value for which in ("first", "second"))
+    texts = comparison(quick).result[0].texts
+    said = framed_in_words(texts, pair)
+    assert [element.value for element in quick.markdown].count(said) == 2  # heatmaps, two methods
+    both = framed_in_words(("*a*", "b" * 100), (0, 1))
+    assert both == f"Framed: **1** \\*a\\*  \n**2** {'b' * 89}…"
+    assert framed_in_words(("a", "b"), (1, 1)) == "Framed: **2** b"

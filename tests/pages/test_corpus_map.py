@@ -23,6 +23,7 @@ from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models import export_model, shared
+from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
@@ -41,9 +42,10 @@ from neuralviz.ui.corpus.kept import (
     n_embedded,
 )
 from neuralviz.ui.corpus.labels import _voters, point_of
-from neuralviz.ui.corpus.lists import LIST_HEIGHT, table_height
+from neuralviz.ui.corpus.lists import LIST_HEIGHT, _nearest_texts, table_height
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
+from neuralviz.ui.page import plain
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -276,10 +278,49 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
     assert run.status == "done"
     assert run.result.at.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
-    assert any("Neighbours of “The garden" in caption.value for caption in page.caption)
+    assert page.expander[0].label.startswith("All neighbours of “The garden")
+    (read,) = page.table  # what the stage shows
+    assert read.value["**Nearest by mean**"].tolist() == [
+        TEXTS[row] for row in run.result.near.indices[0][:3]
+    ]
     near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
     assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
     assert place(page, run.task.sentence) == [run]  # not placed again
+
+
+def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdown(monkeypatch):
+    shown = SimpleNamespace(label="a*b")
+    labels = {"topic": np.array(["x", "[y](z)"]), "form*": np.array(["c", "d"])}
+    corpus = SimpleNamespace(texts=["**one**", "two"], categories=labels)
+    written, tables = [], []
+    monkeypatch.setattr(st, "markdown", written.append)
+    monkeypatch.setattr(st, "table", lambda table, **_: tables.append(table))
+    _nearest_texts(corpus, shown, np.array([1, 0]), None)
+    (table,) = tables
+    assert list(table) == ["**Nearest by a\\*b**", "topic", "form\\*"]
+    assert table.iloc[:, 0].tolist() == ["two", "\\*\\*one\\*\\*"]
+    assert table["topic"].tolist() == [plain("[y](z)"), "x"]
+
+    _nearest_texts(corpus, shown, np.array([1, 0]), np.array([False, False]))
+    assert written == ["The filter shows no text that is nearest by a\\*b."]
+    assert len(tables) == 1
+
+
+def test_a_placed_sentence_has_the_only_lines(mapped: AppTest, monkeypatch):
+    drawn = []
+
+    def draw(*args, standout: Standout, **rest):
+        drawn.append(standout)
+        return map_figure(*args, standout=standout, **rest)
+
+    monkeypatch.setattr("neuralviz.ui.corpus.maps.map_figure", draw)
+    mapped.session_state["corpus-row"] = 4  # as a click on a point leaves it
+    mapped.run()
+    assert drawn[-1].near is not None
+    place(mapped, "The garden was full of people.")
+    assert drawn[-1].near_placed
+    assert drawn[-1].highlighted == 4  # its ring stays
+    assert drawn[-1].near is None
 
 
 def linked(page: AppTest, **address: str) -> AppTest:
