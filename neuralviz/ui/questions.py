@@ -47,14 +47,13 @@ class Question:
 QUESTIONS = (
     Question(
         "What is a neural embedding?",
-        "The change in a model's weights after training on one text, as one vector. Each cell "
-        "below is one of its values.",
+        "The change in a model's weights after training on one text, as one vector.",
         _HOW,
         (".st-key-slide-step",),
         session={"step": 9},
     ),
     Question(
-        "Which words wrote it?",
+        "Which words changed the weights most?",
         "The longest bars: each word has its share of the embedding.",
         _MICRO_TUNING,
         ("[class*='st-key-slide-'][class*='-words']",),
@@ -92,7 +91,7 @@ QUESTIONS = (
     ),
     Question(
         "Where does a new text land?",
-        "See where this sentence lands. Then type one of your own and press Enter.",
+        "Type a sentence and press Enter: a mark on the maps shows where it lands.",
         _CORPUS,
         (".st-key-corpus-search", ".st-key-slide-maps"),
         session={

@@ -113,7 +113,7 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
     page = page_at("micro_tuning", **address).run()
     assert not page.exception
     run = last_run(page)
-    assert "simmer" in run.task.texts[0]
+    assert "two moons" in run.task.texts[0]
     assert run.wait(60)
     page.run()
     assert last_run(page) is run
