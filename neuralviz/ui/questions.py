@@ -136,10 +136,13 @@ def questions() -> None:
     """All questions, each with a link to what answers it."""
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
-            with st.container(gap=None):
-                if st.button(f"**{question.asked}**", type="tertiary", on_click=_close_list):
-                    _open(number, question)
-                st.caption(question.answer)
+            if st.button(
+                f"**{question.asked}**",
+                type="tertiary",
+                on_click=_close_list,
+                help=question.answer,
+            ):
+                _open(number, question)
 
 
 def question_card(title: str) -> bool:

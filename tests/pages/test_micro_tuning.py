@@ -419,7 +419,7 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     def sentence():
         return labelled(page.text_input, "A sentence with a blank: ___")
 
-    assert sentence().value == "She sat on the bank of the river and ___ the boats."
+    assert sentence().value == "She ___ on the bank of the river and watched the boats."
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
