@@ -424,8 +424,8 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
         press(page, "Predict")
     tried(page)
     assert (
-        "Before, the model’s best guess was “climbed” (2%); after micro-tuning on text 1 it is "
-        "“watched” (68%)."
+        "Before, the model’s best guess was “was” (12%); after micro-tuning on text 1 it is "
+        "“sat” (91%)."
     ) in said(page)
     sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)
