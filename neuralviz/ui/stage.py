@@ -40,7 +40,7 @@ def off_stage(key: str) -> Iterator[None]:
 
 @contextmanager
 def stage_only(key: str) -> Iterator[None]:
-    """What stands for the controls of a slide on the stage, and is not seen on the page."""
+    """What a slide needs on the stage alone, because on the page it stands beside the slide."""
     with st.container(key=f"stage-only-{key}"):
         yield
 

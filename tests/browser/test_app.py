@@ -189,11 +189,11 @@ def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str
     expect(page.get_by_test_id("stPopoverBody")).to_be_hidden()
     expect(page.locator("h3").first).to_have_text("9. Embedding")
     page.get_by_role("button", name="All questions").click()
-    page.get_by_role("button", name="Which words wrote it?").click()
+    page.get_by_role("button", name="Which words changed the weights most?").click()
     answer = page.locator(".st-key-slide-recorded-words")
     answer.wait_for(timeout=MINUTE)
     card = page.locator(".st-key-asked")
-    expect(card).to_contain_text("Which words wrote it?")
+    expect(card).to_contain_text("Which words changed the weights most?")
     expect(answer).to_be_in_viewport(ratio=0.9)
     page.wait_for_function(
         """() => {

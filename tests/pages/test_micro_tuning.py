@@ -113,7 +113,7 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
     page = page_at("micro_tuning", **address).run()
     assert not page.exception
     run = last_run(page)
-    assert "simmer" in run.task.texts[0]
+    assert "two moons" in run.task.texts[0]
     assert run.wait(60)
     page.run()
     assert last_run(page) is run
@@ -419,13 +419,13 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     def sentence():
         return labelled(page.text_input, "A sentence with a blank: ___")
 
-    assert sentence().value == "She sat on the bank of the river and ___ the boats."
+    assert sentence().value == "She ___ on the bank of the river and watched the boats."
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
     assert (
-        "Before, the model’s best guess was “climbed” (2%); after micro-tuning on text 1 it is "
-        "“watched” (68%)."
+        "Before, the model’s best guess was “was” (12%); after micro-tuning on text 1 it is "
+        "“sat” (91%)."
     ) in said(page)
     sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)

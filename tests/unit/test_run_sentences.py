@@ -213,6 +213,8 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
         ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),
         ([0.01, -0.0101, 0.0099],
          "After one step every neuron has moved by about 0.01: its sign is the gradient’s."),
+        ([0.3, -0.29, 0.28, 0.1],
+         "No neuron of bias stands out: half of all 4 changed by 0.24 to 0.29, the most by 0.3."),
         ([0.5], "Neuron 0 (+0.500) of bias changed most."),
         ([0.0, 0.0, 0.0], ""),
         ([np.nan, 0.1, 0.1], ""),
@@ -224,11 +226,19 @@ def test_the_point_of_neurons(delta: list[float], said: str) -> None:
 
 def test_the_point_of_similar_texts() -> None:
     vectors = np.array([[1.0, 0.0], [0.8, 0.6], [-0.6, 0.8]])
-    assert similar_point(vectors, [0, 1, 4]) == (
-        "Texts 1 and 2 (0.80) are the most similar, texts 1 and 5 (−0.60) the least."
+    assert similar_point(vectors, ["One.", "A second text that is far too long.", "Five."]) == (
+        "The most similar are “One.” and “A second text that is far …” (0.80), "
+        "the least “One.” and “Five.” (−0.60)."
     )
-    assert similar_point(vectors[1:] * [1, 0], [0, 1]) == (
+    assert similar_point(vectors[1:] * [1, 0], ["One.", "Two."]) == (
         "The embeddings of the two texts have a cosine similarity of −0.48."
     )
-    assert similar_point(np.array([[1.0, 0.0], [-0.001, 1.0]]), [0, 1]).endswith("of 0.00.")
-    assert similar_point(vectors[:1], [0]) == ""
+    assert similar_point(np.array([[1.0, 0.0], [-0.001, 1.0]]), ["One.", "Two."]) == (
+        "These texts taught the model different things: cosine similarity 0.00, close to 0."
+    )
+    three = np.array([[1.0, 0.0, 0.0], [0.04, 1.0, 0.0], [-0.04, 0.0, 1.0]])
+    assert similar_point(three, ["One.", "Two.", "Three."]) == (
+        "These texts taught the model different things: cosine similarities −0.04 to 0.04, close "
+        "to 0."
+    )
+    assert similar_point(vectors[:1], ["One."]) == ""

@@ -128,7 +128,7 @@ def _products(record: RunRecord, key: str, text: int) -> None:
     table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar"):
-        show_point(similar_point(vectors, shown), key=f"{key}-similar")
+        show_point(plain(similar_point(vectors, labels)), key=f"{key}-similar")
         show_figure(
             products_figure(labels, products, shown),
             key=f"{key}-products",
