@@ -44,7 +44,7 @@ STOPS = (
         "Three texts of a small corpus: two questions, two about money. The model trains on "
         "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
         "in its weights is the text's **neural embedding**. Below, it fills in a "
-        "blank of each text; press **Predict** to try another sentence.",
+        "blank, before and after; press **Predict** to try another sentence.",
         {"micro-tuning-example": "From the corpus"},
         texts="micro-tuning",
     ),

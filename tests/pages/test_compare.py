@@ -184,8 +184,9 @@ def test_other_settings_leave_the_old_result_faded_and_going_back_finds_it_again
 
 
 def told(page: AppTest) -> str:
-    """What is said beside the bar."""
-    return " ".join(str(element.proto) for element in page.get("progress"))
+    """What is said beside the bar, or in its place."""
+    beside = [*page.get("progress"), *page.caption]
+    return " ".join(str(element.proto) for element in beside)
 
 
 def test_a_new_comparison_begins_with_the_pair_of_most_disagreement() -> None:
