@@ -146,9 +146,11 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     def shown() -> str:
         return page.evaluate("window.neuralvizStage.shown")
 
+    on_stage = "window.neuralvizStage?.shown === 'st-key-slide-tour'"
     page.goto(f"{address}/layers?tour=5&stage")
     point = page.locator(".st-key-point-layers-text")
     point.wait_for(state="attached", timeout=MINUTE)
+    page.wait_for_function(on_stage)
     field = page.get_by_role("textbox", name="Text", exact=True)
     expect(field).to_be_hidden()  # the stop's own slide
     page.keyboard.press("ArrowRight")
@@ -170,6 +172,7 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
 
     page.goto(f"{address}/compare?tour=2&compare-example=From+the+corpus&order=By+topic")
     page.locator(".st-key-slide-spread").wait_for(state="attached", timeout=2 * MINUTE)
+    page.wait_for_function(on_stage)
     page.keyboard.press("ArrowRight")
     page.get_by_role("combobox", name="Order of texts").click()
     page.get_by_role("option", name="By form").click()
