@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.yardsticks import MOST_DIGITS
-from neuralviz.words import joined
+from neuralviz.words import counted, joined
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet
@@ -20,7 +20,6 @@ T = TypeVar("T")
 Name = Callable[[str], str]
 
 MOST_NAMED = 5  # methods; of more the last are only counted
-_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
 
@@ -114,8 +113,7 @@ class Claim:
         """``the ten nearest texts vote``."""
         if self.k == 1:
             return "the nearest text votes"
-        count = _COUNTS[self.k] if self.k < len(_COUNTS) else f"{self.k:,}"
-        return f"the {count} nearest texts vote"
+        return f"the {counted(self.k)} nearest texts vote"
 
 
 def spoken_by(results: Results, name: Name) -> Name:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.evaluation.shares import paired_share_interval
-from neuralviz.words import joined, many
+from neuralviz.words import counted, joined, many
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-_WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +228,7 @@ def _nearest(k: int) -> str:
     """``its nearest text``, ``its ten nearest texts``."""
     if k == 1:
         return "its nearest text"
-    return f"its {_WORDS[k] if k < len(_WORDS) else f'{k:,}'} nearest texts"
+    return f"its {counted(k)} nearest texts"
 
 
 def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.micro_tuning.blanks import percent
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def words_point(record: RunRecord, text: int) -> str:
     if not most:
         return ""
     if _cancels(record, text):
-        names = " and ".join(f"“{word}”" for word, _ in most[:2])
+        names = joined([f"“{word}”" for word, _ in most[:2]])
         return (
             f"The words of text {text + 1} pull the weights in opposite directions: {names} "
             "pushed most, and others pulled back."
@@ -101,11 +101,8 @@ def words_point(record: RunRecord, text: int) -> str:
     of_change = f"“{first}” ({percent(share)} of the change)"
     if not others:
         return f"In text {text + 1}, the word that changed the weights most is {of_change}."
-    *between, last = [of_change, *(f"“{word}” ({percent(share)})" for word, share in others)]
-    return (
-        f"In text {text + 1}, the words that changed the weights most are {', '.join(between)} and "
-        f"{last}."
-    )
+    named = joined([of_change, *(f"“{word}” ({percent(share)})" for word, share in others)])
+    return f"In text {text + 1}, the words that changed the weights most are {named}."
 
 
 def _two_authors(record: RunRecord, text: int) -> str:
@@ -113,7 +110,7 @@ def _two_authors(record: RunRecord, text: int) -> str:
     most = _authors(record, text, 2)
     if len(most) < 2 or _cancels(record, text):
         return ""
-    named = " and ".join(f"“{word}”" for word, _ in most)
+    named = joined([f"“{word}”" for word, _ in most])
     share = percent(sum(share for _, share in most))
     return f"{named} caused {share} of the change in its weights."
 
@@ -269,7 +266,7 @@ def similar_point(vectors: np.ndarray, texts: Sequence[str]) -> str:
     of_pairs = products[first, second]
 
     def pair(at: int) -> str:
-        names = " and ".join(f"“{first_words(texts[i])}”" for i in (first[at], second[at]))
+        names = joined([f"“{first_words(texts[i])}”" for i in (first[at], second[at])])
         return f"{names} ({number(of_pairs[at], '.2f')})"
 
     if np.abs(of_pairs).max() < CLOSE_TO_0:
