@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
+_COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # so many of the skipped lines are named
 
 
@@ -31,6 +32,16 @@ def free_name(
 def many(n: int, noun: str) -> str:
     """``1 row``, ``2 rows``."""
     return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def joined(names: Sequence[str], last: str = "and") -> str:
+    """``a``, ``a and b``, ``a, b and c``, with another word for *and* as ``last``."""
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def counted(n: int) -> str:
+    """``two`` … ``ten``, and figures for all others."""
+    return _COUNTS.get(n, f"{n:,}")
 
 
 def number(value: float, spec: str = "g") -> str:

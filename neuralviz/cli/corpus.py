@@ -41,7 +41,7 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import import_vectors
+from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
 
@@ -149,7 +149,7 @@ def import_embeddings(
     store = CorpusStore()
     found = find_corpus(store, corpus)
     kept = import_vectors(store, found, read_vectors(Source.at(file)))
-    label = EmbedderSpec.from_json(kept.spec).label
+    label = imported_label(store, found, kept)
     say(
         f"Imported {many(found.n_texts, 'embedding')} of {kept.dim:,} values as “{label}”. "
         f'Use it with --method "{label}".'

@@ -18,7 +18,7 @@ from rich.text import Text
 from neuralviz.cli.common import INTERRUPTED, say, status
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
-from neuralviz.cli.vectors import MethodsModel, progress_bars
+from neuralviz.cli.vectors import MethodsModel, options_option, progress_bars
 from neuralviz.embedders import split_options
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation import lab
@@ -87,15 +87,7 @@ def evaluate(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help=(
-                "Set an option for every method that has it, or for one method with "
-                "METHOD.NAME=VALUE. Repeatable. Neural methods use precision=exact unless "
-                "you set another."
-            ),
-        ),
+        options_option("exact"),
     ] = None,
     model: MethodsModel = None,
     measure: Annotated[

@@ -11,7 +11,7 @@ import typer
 
 from neuralviz.cli.common import INTERRUPTED, say
 from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.vectors import progress_bars, warn_of_time
+from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
@@ -29,15 +29,7 @@ if TYPE_CHECKING:
 CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 OptionsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--option",
-        metavar="NAME=VALUE",
-        help=(
-            "Set an option for every method that has it, or for one method with "
-            "METHOD.NAME=VALUE. Repeatable. Neural methods use precision=fast here unless "
-            "you set another."
-        ),
-    ),
+    options_option("fast"),
 ]
 
 

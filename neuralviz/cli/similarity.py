@@ -21,6 +21,7 @@ from neuralviz.cli.vectors import (
     LimitOption,
     MethodsModel,
     embed_texts,
+    options_option,
     progress_bars,
     read_file,
     warn_of_time,
@@ -78,14 +79,7 @@ def similarity(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help=(
-                "Set an option for every method that has it, or for one method with "
-                "METHOD.NAME=VALUE. Repeatable."
-            ),
-        ),
+        options_option(),
     ] = None,
     model: MethodsModel = None,
     column: ColumnOption = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -46,6 +46,25 @@ MethodsModel = Annotated[
         ),
     ),
 ]
+
+
+def options_option(precision: str = "") -> Any:
+    """``--option`` of commands with several methods.
+
+    Args:
+        precision: what neural methods use unless another is set; by default each method's own.
+    """
+    note = f" Neural methods use precision={precision} here unless you set another."
+    return typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help=(
+            "Set an option for every method that has it, or for one method with "
+            f"METHOD.NAME=VALUE. Repeatable.{note if precision else ''}"
+        ),
+    )
+
+
 ColumnOption = Annotated[str | None, typer.Option(help="Column with the texts.")]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Use only the first N texts.")]
 BatchSizeOption = Annotated[

@@ -155,9 +155,12 @@ def settings_in_words(windows: Sequence[float], starts: Sequence[float], name: s
         f"{number(min(values), '.2f')} to {number(max(values), '.2f')}"
         for values in (windows, starts)
     )
-    more = np.ptp(starts) - np.ptp(windows)
+    of_start, of_window = float(np.ptp(starts)), float(np.ptp(windows))
+    more = of_start - of_window
     said = "The first layer and the layer window matter about equally."
-    if abs(more) >= AS_MUCH:
+    if max(of_start, of_window) < AS_MUCH:
+        said = "Neither the first layer nor the layer window matters here."
+    elif abs(more) >= AS_MUCH:
         first, second = "first layer", "layer window"
         most, least = (first, second) if more > 0 else (second, first)
         said = f"The {most} matters more than the {least}."

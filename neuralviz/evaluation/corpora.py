@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -49,7 +50,8 @@ def corpus_data(
         used = used[:max_rows]
     make = labelled_data if kind == "labels" else grouped_data
     name = f"{corpus.name}, {column}"
-    return make(name, [texts[at] for at in used], [labels[at] for at in used], notes=notes)
+    data = make(name, [texts[at] for at in used], [labels[at] for at in used], notes=notes)
+    return replace(data, columns={"label" if kind == "labels" else "group": column})
 
 
 def kept_specs(store: CorpusStore, corpus: Corpus) -> tuple[EmbedderSpec, ...]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.maps.shares import paired_share_interval
-from neuralviz.words import many
+from neuralviz.words import counted, joined, many
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-_WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +72,7 @@ def neighbours_point(
     claims = [
         f"**{methods[winner]}** "
         + f"sorts {texts} better " * (winner == winners[0])
-        + f"by {_and([one.label for one in decided if one.better == winner])}"
+        + f"by {joined([one.label for one in decided if one.better == winner])}"
         for winner in winners
     ]
     right = [
@@ -82,13 +81,13 @@ def neighbours_point(
         for one in decided
         if one.better == winner
     ]
-    said = f"{_and(claims, ', ')}: {guessed} {_rights(right, 'texts')}."
+    said = f"{', '.join(claims)}: {guessed} {_rights(right, 'texts')}."
     if undecided:
         doubtful = [
             f"{one.label} ({methods[0]}: {one.shares[0]:.0%}, {methods[1]}: {one.shares[1]:.0%})"
             for one in undecided
         ]
-        said += f" This corpus does not decide on {_and(doubtful)}: {_doubt(len(undecided))}."
+        said += f" This corpus does not decide on {joined(doubtful)}: {_doubt(len(undecided))}."
     return said
 
 
@@ -107,18 +106,24 @@ def accuracy_point(
     if not hits or len(methods) == 1:
         return neighbours_point(methods, hits, baselines, k)
     parts: list[str] = []
+    before = ""
     for name, of in hits.items():
-        best, *others = sorted(range(len(of)), key=lambda place: -of[place].mean())
+        shares = [float(one.mean()) for one in of]
+        order = sorted(range(len(of)), key=lambda place: -shares[place])
+        best = [place for place in order if shares[place] == max(shares)]
         doubtful = [
-            f"{methods[other]}, {of[other].mean():.0%}"
-            for other in others
-            if paired_share_interval(of[best], of[other])[0] <= 0
+            f"{methods[other]}, {shares[other]:.0%}"
+            for other in order[len(best) :]
+            if any(paired_share_interval(of[one], of[other])[0] <= 0 for one in best)
         ]
-        share = f"{of[best].mean():.0%}{'' if parts else ' of texts'}"
-        beside = f"; not clearly more than {_and(doubtful)}" if doubtful else ""
-        how = "" if parts else " is right most often"
-        parts.append(f"{name}{how} by **{methods[best]}** ({share}{beside})")
-    said = _and([parts[0], *(f"its {part}" for part in parts[1:])])
+        share = f"{max(shares):.0%}{'' if parts else ' of texts'}"
+        beside = f"; not clearly more than {joined(doubtful)}" if doubtful else ""
+        how, whose = " is right most often", joined([f"**{methods[one]}**" for one in best])
+        if len(best) == len(of):
+            how, whose = " is right equally often", f"{'both' if len(of) == 2 else 'all'} methods"
+        parts.append(f"{name}{how * (how != before)} by {whose} ({share}{beside})")
+        before = how
+    said = joined([parts[0], *(f"its {part}" for part in parts[1:])])
     return f"Guessed from {_nearest(k)}, a text's {said}. {_always(baselines, hits)}"
 
 
@@ -159,14 +164,14 @@ def clusters_point(method: str, names: Sequence[str], sizes: Sequence[int], n_te
     which = "" if len(names) <= NAMED else "the largest are "
     return (
         f"By **{method}**, {sum(sizes):,} of {many(n_texts, 'text')} form "
-        f"{many(len(names), 'cluster')}: {which}{_and(largest)}."
+        f"{many(len(names), 'cluster')}: {which}{joined(largest)}."
     )
 
 
 def landing_point(
     sentence: str, methods: Sequence[str], labels: Sequence[Sequence[str]], name: str
 ) -> str:
-    """Among which texts a new sentence lands: the label that at least half of those near it have.
+    """Among which texts a new sentence lands: the label of most of those near it, half or more.
 
     Args:
         sentence: as markdown, shortened.
@@ -185,8 +190,9 @@ def landing_point(
         if not counts:
             continue
         k = len(of_near)
-        label, n = counts.most_common(1)[0]
-        if n >= REAL * k:
+        (label, n), *others = counts.most_common(2)
+        is_level = bool(others) and others[0][1] == n
+        if n >= REAL * k and not is_level:
             near.setdefault(label, []).append(
                 f"{method} ({n if n < k else 'all'} of {_nearest(k)})"
             )
@@ -195,8 +201,8 @@ def landing_point(
             between.append((method, f"only {counts.total()} of {_nearest(k)} {have} one"))
         else:
             between.append((method, f"{_nearest(k)} have {len(counts)} different ones"))
-    parts = [f"**{label}** by {_and(methods)}" for label, methods in near.items()]
-    said = [f"“{sentence}” lands near {name} {_and(parts)}."] if parts else []
+    parts = [f"**{label}** by {joined(methods)}" for label, methods in near.items()]
+    said = [f"“{sentence}” lands near {name} {joined(parts)}."] if parts else []
     for method, why in between:
         what = "it" if said else f"“{sentence}”"
         said.append(f"By {method}, {what} lands near no single {name}: {why}.")
@@ -222,14 +228,14 @@ def _nearest(k: int) -> str:
     """``its nearest text``, ``its ten nearest texts``."""
     if k == 1:
         return "its nearest text"
-    return f"its {_WORDS[k] if k < len(_WORDS) else f'{k:,}'} nearest texts"
+    return f"its {counted(k)} nearest texts"
 
 
 def _rights(right: Sequence[tuple[str, str, str]], texts: str) -> str:
     """``topic is right for … of texts and its form for …``: labels, shares, what follows them."""
     (label, share, more), *others = right
     parts = [f"{label} is right for {share} of {texts}{more}"]
-    return _and([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
+    return joined([*parts, *(f"its {name} for {one}{after}" for name, one, after in others)])
 
 
 def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
@@ -237,14 +243,10 @@ def _always(baselines: Mapping[str, float], names: Iterable[str]) -> str:
     first, *others = names
     said = [f"the most frequent {first} would be right for {baselines[first]:.0%}"]
     said += [f"the most frequent {name} for {baselines[name]:.0%}" for name in others]
-    return f"Always guessing {_and(said)}."
+    return f"Always guessing {joined(said)}."
 
 
 def _doubt(n: int) -> str:
     if n == 1:
         return "the 95% interval of the difference includes 0"
     return "the 95% intervals of the differences include 0"
-
-
-def _and(parts: Sequence[str], last: str = " and ") -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{last}{parts[-1]}"

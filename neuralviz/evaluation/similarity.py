@@ -95,6 +95,15 @@ def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(n_texts, k=1)
 
 
+def rank_differences(first: Similarity, second: Similarity) -> np.ndarray:
+    """[text, text] how many ranks higher ``first`` puts each pair than ``second``.
+
+    Positive where the pair is more similar by ``first``; NaN on the diagonal and where either
+    method has not done the pair.
+    """
+    return second.ranks - first.ranks
+
+
 def rank_correlations(similarities: Sequence[Similarity]) -> np.ndarray:
     """[method, method] Spearman's coefficients of the pairs' products, over pairs that all have.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.similarity import Similarity, pair_indices, rank_correlations
 from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import many, number
@@ -30,6 +31,8 @@ def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     """[done text with a label] whether the most similar other such text has the same label.
 
+    Where several are equally similar, all of them have to: the order of the texts decides nothing.
+
     Args:
         similarity: of texts of which two with a label are done.
         labels: [text]; ``""`` is none.
@@ -38,7 +41,9 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     products = similarity.products[np.ix_(used, used)].astype(float)
     np.fill_diagonal(products, -np.inf)
     of_text = np.asarray(labels)[used]
-    return of_text[products.argmax(axis=1)] == of_text
+    is_nearest = products >= products.max(axis=1, keepdims=True) - TIE
+    has_label = of_text[:, None] == of_text
+    return (has_label | ~is_nearest).all(axis=1)
 
 
 def _labelled(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
@@ -146,16 +151,17 @@ def _agreements(done: Sequence[Similarity]) -> str:
     pairs = _correlated(correlations)
     if len(pairs) < 2:
         return agreement(*(done[place] for place in least_alike(done)))
-    said = []
-    for place, how in ((pairs[-1], "agree most"), (pairs[0], "least")):
-        a, b = (done[one].method for one in place)
-        said.append(f"{a} and {b} {how} ({number(float(correlations[place]), '.2f')})")
     n_pairs = int(np.isfinite(sum(one.of_pairs for one in done)).sum())
-    first, second = (done[one] for one in pairs[0])
+    (first, second), (third, fourth) = ([done[one] for one in pairs[at]] for at in (0, -1))
+    low, high = (number(float(correlations[pairs[at]]), ".2f") for at in (0, -1))
+    rankings = f"their rankings of {many(n_pairs, 'pair')}"
     where = _where(first, second, f" {first.method} and {second.method} differ")
+    if low == high:
+        said = f"Any two methods agree about equally: {rankings} have a correlation of {low}."
+        return f"{said}{where}"
     return (
-        f"{' and '.join(said)}, by the correlation of their rankings of {many(n_pairs, 'pair')}."
-        f"{where}"
+        f"{third.method} and {fourth.method} agree most ({high}) and {first.method} and "
+        f"{second.method} least ({low}), by the correlation of {rankings}.{where}"
     )
 
 
@@ -192,14 +198,17 @@ def _where(first: Similarity, second: Similarity, begin: str) -> str:
 
 
 def spread(similarities: Sequence[Similarity]) -> str:
-    """Which method sets the pairs furthest apart, and which least."""
+    """Which method sets the pairs furthest apart, and which least; of each, two texts are done."""
     wide = {one.method: float(np.nanstd(one.of_pairs)) for one in _spoken(similarities)}
     widest, narrowest = max(wide, key=wide.__getitem__), min(wide, key=wide.__getitem__)
+    high, low = f"{wide[widest]:.2f}", f"{wide[narrowest]:.2f}"
     if len(wide) == 1:
-        return f"{widest} spreads the pairs with a standard deviation of {wide[widest]:.2f}."
+        return f"{widest} spreads the pairs with a standard deviation of {high}."
+    if high == low:
+        whose = "Both" if len(wide) == 2 else "All"
+        return f"{whose} methods spread the pairs about equally (standard deviation {high})."
     return (
-        f"{widest} spreads the pairs widest (standard deviation {wide[widest]:.2f}), {narrowest} "
-        f"least ({wide[narrowest]:.2f})."
+        f"{widest} spreads the pairs widest (standard deviation {high}), {narrowest} least ({low})."
     )
 
 
@@ -212,8 +221,11 @@ def _by_extremes(one: Similarity) -> str:
         f"By {one.method}, texts {i[most] + 1} and {j[most] + 1} are most similar "
         f"({number(float(products[most]), '.2f')})"
     )
-    if most == least:
+    if len(finite) == 1:
         return f"{said}."
+    if products[most] == products[least]:
+        value = number(float(products[most]), ".2f")
+        return f"By {one.method}, all {many(len(finite), 'pair')} are equally similar ({value})."
     return (
         f"{said}, texts {i[least] + 1} and {j[least] + 1} least "
         f"({number(float(products[least]), '.2f')})."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.evaluation.bootstrap import paired_interval
+from neuralviz.evaluation.claims import Claim, Name, listed, spoken_by, written
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
 from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
     from neuralviz.evaluation.yardsticks import Yardstick
 
-Name = Callable[[str], str]
 _LEVEL = 10.0**-MOST_DIGITS / 2  # values that differ by less are written alike, and are level
 
 
@@ -46,7 +46,7 @@ class Lead:
     @property
     def is_decided(self) -> bool:
         """Whether the data decide that the first is better: the interval is above 0."""
-        return self.interval is not None and self.interval[0] > 0
+        return not self.is_level and self.interval is not None and self.interval[0] >= _LEVEL
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +69,20 @@ def leads(results: Results, data: int, yardstick: Yardstick) -> list[Lead]:
 
 
 def verdict(
-    results: Results, data: int, yardstick: Yardstick | None = None, name: Name = str
+    results: Results,
+    data: int,
+    yardstick: Yardstick | None = None,
+    name: Name = str,
+    quote: Name = str,
 ) -> str:
-    """What a data set says of the methods, in one to four short sentences.
+    """What a data set says of the methods, in a few short sentences that anybody understands.
 
     Args:
         results: as far as they are.
         data: number of the data set.
         yardstick: by which methods are compared; by default the main one of the data.
         name: marks the label of a method in the sentence; has to escape it where it is markup.
+        quote: escapes other words of a user.
 
     Returns:
         The sentences; empty while nothing is measured.
@@ -90,15 +95,15 @@ def verdict(
     ranked = _ranked(results, data, by)
     if not ranked:
         return f"No method has a {by.title} on these data."
-    on = by.things(results.data[data], ranked[0].measured)
+    name = spoken_by(results, name)
+    claim = Claim.of(by, results.data[data], ranked[0].measured, quote)
     if len(ranked) == 1:
-        said = [_alone(by, ranked[0], on, name)]
+        said = [_alone(claim, ranked[0], name)]
     else:
-        found = [_lead(by, ranked[0], other) for other in ranked[1:]]
         why = by.why_no_interval(results.data[data], results.plan.settings.resamples)
-        said = _compared(by, found, on, why, name)
-        said.append(_better_elsewhere(results, data, by, ranked[0], finished, name))
-    said += [_beside_guessing(by, ranked, on, name), _left_out(results, data, ranked, name)]
+        said = _compared(claim, ranked, why, name)
+        said.append(_better_elsewhere(results, data, claim, ranked[0], finished, name))
+    said += [_beside_guessing(by, ranked), _left_out(results, data, by, ranked, name)]
     return " ".join(filter(None, said))
 
 
@@ -114,6 +119,7 @@ def other_winner(results: Results, others: Mapping[str, Results], name: Name = s
         Of the first that has another winner for certain; empty where there is none.
     """
     (data,) = results.data
+    name = spoken_by(results, name)
     for question, other in others.items():
         if other.data[0].digest_of_texts != data.digest_of_texts or other.plan == results.plan:
             continue
@@ -162,88 +168,119 @@ def _lead(by: Yardstick, first: _Measured, second: _Measured) -> Lead:
     bounds = None
     drawn = [one.measured.resampled.get(by.name) for one in (first, second)]
     if by.measure == "neighbours":
-        bounds = paired_share_interval(first.measured.hits, second.measured.hits)
+        hits = first.measured.hits, second.measured.hits
+        bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
     elif drawn[0] is not None and drawn[1] is not None:
         bounds = paired_interval(by.sign * drawn[0], by.sign * drawn[1])
     return Lead(first.label, second.label, by.sign * (first.value - second.value), bounds)
 
 
-def _compared(
-    by: Yardstick, found: Sequence[Lead], on: str, why_unsure: str, name: Name
-) -> list[str]:
-    """The best method beside the others."""
-    best, runner_up = name(found[0].first), name(found[0].second)
-    level = [lead for lead in found if lead.is_level]
-    undecided = [lead for lead in found if not lead.is_decided]
-    value, bounds = written_lead(by, found[0])
-    if level:
-        names = _listed([best, *(name(lead.second) for lead in level)])
-        rest = _beaten([lead for lead in found if lead.is_decided], by, name, "They beat")
-        return [f"{names} are level in {by.title} on these {on}.", rest]
-    if not undecided:
-        if len(found) == 1:
-            return [
-                f"{best} beats {runner_up} by {value} (95% interval: {bounds}) in {by.title} on "
-                f"these {on}."
-            ]
-        return [
-            f"{best} is the best of {len(found) + 1} methods in {by.title} on these {on}.",
-            f"It beats the runner-up, {runner_up}, by {value} (95% interval: {bounds}).",
-        ]
-    if found[0].interval is None:
-        return [
-            f"{best} is ahead of {runner_up} by {value} in {by.title} on these {on}, but "
-            f"{why_unsure}."
-        ]
-    beaten = _beaten([lead for lead in found if lead.is_decided], by, name, "It beats")
-    if len(found) == 1 or len(undecided) == 1:
-        value, bounds = written_lead(by, undecided[0])
-        return [
-            f"These {on} do not decide between {best} and {name(undecided[0].second)}: {best} is "
-            f"ahead by {value} in {by.title}, but the 95% interval of the difference, {bounds}, "
-            "includes 0.",
-            beaten,
-        ]
-    names = _listed([name(lead.second) for lead in undecided])
-    return [
-        f"{best} is ahead in {by.title}, but these {on} do not decide between it and {names}: "
-        "the 95% intervals of the differences include 0.",
-        beaten,
-    ]
+def _compared(claim: Claim, ranked: Sequence[_Measured], why_unsure: str, name: Name) -> list[str]:
+    """The best methods beside the others, each of which is spoken of once."""
+    by, best = claim.by, ranked[0]
+    top = [best, *(one for one in ranked[1:] if _lead(by, best, one).is_level)]
+    behind = [(one, _standing(by, top, one)) for one in ranked[len(top) :]]
+    beaten, unsure, unknown = (
+        [one for one, standing in behind if standing == wanted]
+        for wanted in ("beaten", "unsure", "unknown")
+    )
+    values = written(by, [one.value for one in ranked])
+    told = {one.label: (name(one.label), v) for one, v in zip(ranked, values, strict=True)}
+    these = claim.these.capitalize()
+    is_level = len(top) > 1
+    shared = [best] if is_level or not unsure else [best, *unsure]
+    rest = claim.beside([told[one.label] for one, _ in behind if one not in shared])
+    degree = "best" if len(ranked) > 2 else "better"
+    if is_level:
+        who = "They are"
+        said = [f"{listed(_names(top, name))} are level: {claim.proof(values[0])}{rest}."]
+        if unsure:
+            rivals = listed(_names(unsure, name), "or")
+            said.append(f"{these} do not decide whether they are better than {rivals}.")
+    elif unsure:
+        who = f"{name(best.label)} is"
+        rivals = listed(_names(shared, name), "or")
+        proof = claim.proof(claim.each([told[one.label] for one in shared]), again=True)
+        said = [f"{these} do not decide whether {rivals} {claim.does(degree)}: {proof}{rest}."]
+        said.append(_includes_0(by, best, unsure, name, alone=len(ranked) == 2))
+    else:
+        who = "It is"
+        than = f"better than {name(ranked[1].label)}" if len(ranked) == 2 else degree
+        said = [f"{name(best.label)} {claim.does(than)}: {claim.proof(values[0])}{rest}."]
+        if not unknown:
+            bounds = _bounds(by, _lead(by, best, ranked[1]))
+            over = "" if len(ranked) == 2 else f" over {name(ranked[1].label)}"
+            return [*said, f"Its lead{over} is clear: {bounds} (95% interval)."]
+    if beaten:
+        said.append(f"{who} clearly better than {listed(_names(beaten, name))}.")
+    if unknown and len(unknown) == len(behind) and not is_level:
+        said.append(f"But {why_unsure}.")
+    elif unknown:
+        too = ", too" if beaten or unsure else ""
+        said.append(f"{who} ahead of {listed(_names(unknown, name))}{too}, but {why_unsure}.")
+    return said
 
 
-def _beaten(decided: Sequence[Lead], by: Yardstick, name: Name, begin: str) -> str:
-    if not decided:
-        return ""
-    if len(decided) > 1:
-        return f"{begin} the other {len(decided)} methods."
-    value, bounds = written_lead(by, decided[0])
-    return f"{begin} {name(decided[0].second)} by {value} (95% interval: {bounds})."
+def _standing(by: Yardstick, top: Sequence[_Measured], other: _Measured) -> str:
+    """Whether a method is ``beaten`` by all of the best, or that is ``unsure`` or ``unknown``."""
+    found = [_lead(by, one, other) for one in top]
+    if all(lead.is_decided for lead in found):
+        return "beaten"
+    return "unsure" if any(lead.interval is not None for lead in found) else "unknown"
 
 
-def _alone(by: Yardstick, one: _Measured, on: str, name: Name) -> str:
+def _includes_0(
+    by: Yardstick, best: _Measured, others: Sequence[_Measured], name: Name, *, alone: bool
+) -> str:
+    """Why it is not decided that the best method is ahead of others."""
+    who = name(best.label)
+    found = [_lead(by, best, other) for other in others]
+    is_around_0 = all(one.interval and one.interval[0] <= 0 <= one.interval[1] for one in found)
+    if len(found) > 1:
+        where = "include 0" if is_around_0 else "are not all clearly above 0"
+        return f"The 95% intervals of {who}'s leads over them {where}."
+    over = "" if alone else f" over {name(others[0].label)}"
+    where = "includes 0" if is_around_0 else "is not clearly above 0"
+    return f"The 95% interval of {who}'s lead{over}, {_bounds(by, found[0])}, {where}."
+
+
+def _bounds(by: Yardstick, lead: Lead) -> str:
+    """The interval of a lead, with its unit."""
+    _, bounds = written_lead(by, lead)
+    return f"{bounds} percentage points" if by.is_share else bounds
+
+
+def _names(methods: Sequence[_Measured], name: Name) -> list[str]:
+    return [name(one.label) for one in methods]
+
+
+def _alone(claim: Claim, one: _Measured, name: Name) -> str:
+    by, label = claim.by, name(one.label)
     bounds = by.interval(one.measured)
     sure = ""
     if bounds is not None:
         sure = f" (95% interval: {by.write(bounds[0])} to {by.write(bounds[1])})"
     value = by.write(one.value)
-    label = name(one.label)
-    if by.measure == "triplets":
-        return f"{label} breaks {value} of these {on}{sure}; chance would break half of them."
-    if by.measure == "pairs":
-        return f"{label} gets {value} of these {on} wrong{sure}; chance gets half of them wrong."
-    if one.measured.neighbours is not None and by.measure == "neighbours":
-        k = one.measured.neighbours.k
-        voters = f"{k} nearest neighbours vote" if k > 1 else "nearest neighbour votes"
-        return (
-            f"With {label}, the {voters} for the right label of {value} of these {on}{sure}; "
-            "always guessing the most frequent label is right for "
-            f"{by.write(by.chance(one.measured))}."
-        )
-    return f"{label} has a {by.title} of {value}{sure} on these {on}."
+    match by.measure:
+        case "neighbours":
+            return (
+                f"With {label}, {claim.voters} for the right {claim.noun} of {value} of "
+                f"{claim.these}{sure}; always guessing the most frequent {claim.noun} is right for "
+                f"{by.write(by.chance(one.measured))}."
+            )
+        case "pairs" | "triplets":
+            return (
+                f"With {label}, {value} of {claim.these} come out wrong{sure}; by chance, half of "
+                "them would."
+            )
+        case _:
+            return (
+                f"{label} has a {by.title} of {value}{sure} on {claim.these}; 1 is the same order "
+                f"as {claim.followed}, 0 no relation."
+            )
 
 
-def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], on: str, name: Name) -> str:
+def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured]) -> str:
     """A sentence where not even the best method is clearly better than guessing."""
     best = ranked[0]
     bounds = by.interval(best.measured)
@@ -260,47 +297,47 @@ def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured], on: str, name: 
 def _better_elsewhere(
     results: Results,
     data: int,
-    by: Yardstick,
+    claim: Claim,
     best: _Measured,
     others: Sequence[Yardstick],
     name: Name,
 ) -> str:
     """Which method beats the best one for certain by another measure; the first such measure."""
     for other in others:
-        if other.measure == by.measure:
+        if other.measure == claim.by.measure:
             continue
         ranked = _ranked(results, data, other)
         here = next((one for one in ranked if one.label == best.label), None)
-        if here is None or ranked[0].label == best.label:
+        if here is None or not _lead(other, ranked[0], here).is_decided:
             continue
-        lead = _lead(other, ranked[0], here)
-        if lead.is_decided and not lead.is_level:
-            value, bounds = written_lead(other, lead)
-            return (
-                f"In {other.title}, {name(lead.first)} beats {name(best.label)} by {value} "
-                f"(95% interval: {bounds})."
-            )
+        about = replace(claim, by=other, things=other.things(results.data[data], here.measured))
+        first, second = written(other, [ranked[0].value, here.value])
+        return (
+            f"But {name(ranked[0].label)} {about.does(f'better than {name(best.label)}')}: "
+            f"{about.proof(first)}; {name(best.label)} {second}."
+        )
     return ""
 
 
-def _left_out(results: Results, data: int, ranked: Sequence[_Measured], name: Name) -> str:
+def _left_out(
+    results: Results, data: int, by: Yardstick, ranked: Sequence[_Measured], name: Name
+) -> str:
     """Methods of which nothing is said, and why."""
     there = {one.label for one in ranked}
     failed: list[str] = []
+    undefined: list[str] = []
     missing: list[str] = []
     for at, row in enumerate(results.rows):
         if row.label not in there:
-            (failed if (data, at) in results.cells else missing).append(name(row.label))
+            cell = results.cells.get((data, at))
+            of = missing if cell is None else undefined if cell.measured else failed
+            of.append(name(row.label))
     said = []
+    if undefined:
+        have = "has" if len(undefined) == 1 else "have"
+        said.append(f"{listed(undefined)} {have} no {by.title} on these data.")
     if failed:
-        said.append(f"{_listed(failed)} could not be measured.")
+        said.append(f"{listed(failed)} could not be measured.")
     if missing:
-        said.append(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} not finished.")
+        said.append(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} not finished.")
     return " ".join(said)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``, ``a, b and 3 others``."""
-    if len(names) > 4:
-        names = [*names[:2], f"{len(names) - 2} others"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

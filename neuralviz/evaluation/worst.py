@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.measured import Measured
 
 WORST_PAIRS = 20
+FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
 
 Cell = str | float
 Quote = Callable[[str], str]
@@ -44,7 +45,7 @@ def worst_cases(data: DataSet, measured: Measured) -> list[Cases]:
 
 
 def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) -> str:
-    """A sentence on the worst case of all; empty where there is none.
+    """A sentence on the worst case of all, or that there is none; empty where nobody knows.
 
     Args:
         data: what was measured on.
@@ -52,34 +53,68 @@ def worst_in_words(data: DataSet, measured: Measured, label: str, quote: Quote) 
         label: of the method, marked up already.
         quote: shortens and escapes a text.
     """
-    cases = worst_cases(data, measured)
-    if not cases:
-        return ""
-    first = cases[0].lines[0]
     if isinstance(data, ScoredData) and len(measured.products):
-        one, other, score, cosine = first
+        return _worst_pair(data, measured, label, quote)
+    triplets = _triplets(data, measured)
+    if triplets is not None and triplets.lines:
+        anchor, positive, alike, negative, unlike = triplets.lines[0]
+        near, than = ("as near", "as") if alike == unlike else ("nearer", "than")
         return (
-            f"{label} is furthest from people on {quote(str(one))} and {quote(str(other))}: "
-            f"they give it {float(score):g}, {label} a cosine similarity of "
-            f"{number(float(cosine), '.2f')}."
-        )
-    if measured.triplets is not None:
-        anchor, positive, _, negative, _ = first
-        return (
-            f"{label} puts {quote(str(anchor))} nearer to {quote(str(negative))} than to "
+            f"{label} puts {quote(str(anchor))} {near} to {quote(str(negative))} {than} to "
             f"{quote(str(positive))} of its own group."
         )
-    text, own, voted, _ = first
-    return f"{label} takes {quote(str(text))} for {quote(str(voted))}, but it is {quote(str(own))}."
+    if measured.outvoted:
+        worst = measured.outvoted[0]
+        return (
+            f"{label} takes {quote(data.texts[worst.text])} for {quote(worst.voted)}, but it is "
+            f"{quote(worst.label)}."
+        )
+    if measured.triplets is not None and not measured.triplets.wrong:
+        return f"With {label}, no triplet comes out wrong."
+    if measured.neighbours is not None and measured.neighbours.accuracy == 1:
+        return f"With {label}, the nearest texts vote for the right label of every text."
+    return ""
+
+
+def _worst_pair(data: ScoredData, measured: Measured, label: str, quote: Quote) -> str:
+    n = len(data.scores)
+    away = _ranks_away(data, measured)
+    at = int(np.abs(away).argmax())
+    if abs(away[at]) < FAR * n:
+        return f"{label} puts no pair far from its place by people's scores."
+    one, other = (quote(data.texts[side[at]]) for side in (data.first, data.second))
+    cosine = measured.products[at]
+    if away[at] < 0:
+        share = (np.delete(measured.products, at) > cosine).mean()
+        finds = f"{label} finds {share:.0%} of the other pairs more similar"
+    else:
+        share = (np.delete(measured.products, at) < cosine).mean()
+        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
+    return (
+        f"{label} is furthest from people on {one} and {other}: they give it "
+        f"{float(data.scores[at]):g}, but {finds} (cosine similarity "
+        f"{number(float(cosine), '.2f')})."
+    )
+
+
+def _ranks_away(data: ScoredData, measured: Measured) -> np.ndarray:
+    """[pair] ranks by which the cosine similarity is too high, or with a minus too low.
+
+    Pairs of equal score share all their ranks: within these, none is wrong.
+    """
+    lowest, highest = (
+        scipy.stats.rankdata(data.scores, method=method) for method in ("min", "max")
+    )
+    rank = scipy.stats.rankdata(measured.products)
+    return np.maximum(rank - highest, 0) + np.minimum(rank - lowest, 0)
 
 
 def _pairs(data: DataSet, measured: Measured) -> Cases | None:
     """Pairs whose places by cosine similarity and by score are furthest apart."""
     if not isinstance(data, ScoredData) or not len(measured.products):
         return None
-    by_score, by_product = (scipy.stats.rankdata(one) for one in (data.scores, measured.products))
-    order = np.argsort(-np.abs(by_score - by_product), kind="stable")[:WORST_PAIRS]
-    worst = [at for at in order if by_score[at] != by_product[at]]
+    away = np.abs(_ranks_away(data, measured))
+    order = np.argsort(-away, kind="stable")[:WORST_PAIRS]
     return Cases(
         "Pairs with the largest disagreement between human score and cosine similarity",
         ("text 1", "text 2", "human score", "cosine similarity"),
@@ -90,7 +125,8 @@ def _pairs(data: DataSet, measured: Measured) -> Cases | None:
                 float(data.scores[at]),
                 float(measured.products[at]),
             )
-            for at in worst
+            for at in order
+            if away[at]
         ),
     )
 

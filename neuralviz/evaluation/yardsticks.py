@@ -114,6 +114,12 @@ def yardsticks_of(results: Results, data: int) -> list[Yardstick]:
     ]
 
 
+def best_first(results: Results, data: int, by: Yardstick) -> list[tuple[str, Measured]]:
+    """Labels and what was measured, the best first, those without a value last."""
+    found = [(label, one) for _, label, one in results.finished(data)]
+    return sorted(found, key=lambda one: -np.nan_to_num(by.sign * by.read(one[1]), nan=-np.inf))
+
+
 def _named(one: Yardstick, k: int, measured: list[Measured]) -> Yardstick:
     """With the number of neighbours that voted in its title."""
     if one.name != "neighbours":
@@ -196,9 +202,10 @@ EXPLAINED: dict[Measure, str] = {
 """What the columns of each measure mean."""
 
 INTERVALS = (
-    "A 95% interval says where a value would lie on other data of this kind, 95 times in 100. If "
-    "the interval of a lead includes 0, the data do not decide between the two methods. Intervals "
-    "are not corrected for picking the best: of many methods, one can have a small lead by luck."
+    "A 95% interval says where the true value probably lies: about 95 of 100 such intervals "
+    "contain it. If the interval of a lead includes 0, the data do not decide between the two "
+    "methods. Intervals are not corrected for picking the best: of many methods, one can have a "
+    "small lead by luck."
 )
 
 

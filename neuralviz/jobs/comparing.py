@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -166,7 +166,8 @@ class Compare(KeptTask[Step, Comparison]):
 
     def cache_key(self) -> str:
         specs = [spec.to_json() for spec in self.specs]
-        return json.dumps([FORMAT, specs, self.texts, [asdict(model) for model in self.models]])
+        models = [model.identity() for model in self.models]
+        return json.dumps([FORMAT, specs, self.texts, models])
 
     def is_whole(self, result: Comparison) -> bool:
         return not any(one.error for one in result)

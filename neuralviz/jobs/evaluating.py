@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import models_now
+from neuralviz.errors import StoreError
 from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
@@ -54,18 +55,18 @@ class Evaluate(KeptTask[Event, Filling]):
     Attributes:
         plan: one data set, and ways to embed.
         models: of the plan's rows; results by other files of a model are others.
-        in_corpora: whether the texts are those of a kept corpus, beside whose embeddings theirs
-            are kept and found.
+        corpus: id of the kept corpus whose texts they are, beside whose embeddings theirs are kept
+            and found; empty for others.
     """
 
     plan: EvaluationPlan
     models: tuple[ModelRef, ...]
-    in_corpora: bool = False
+    corpus: str = ""
 
     @classmethod
-    def now(cls, plan: EvaluationPlan, *, in_corpora: bool = False) -> Evaluate:
+    def now(cls, plan: EvaluationPlan, *, corpus: str = "") -> Evaluate:
         """The task for the models as they are now."""
-        return cls(plan, models_now(row.spec for row in plan.rows), in_corpora)
+        return cls(plan, models_now(row.spec for row in plan.rows), corpus)
 
     @property
     def label(self) -> str:
@@ -75,7 +76,12 @@ class Evaluate(KeptTask[Event, Filling]):
         return Filling(Results(self.plan))
 
     def events(self, should_stop: ShouldStop) -> Generator[Event, None, None]:
-        vectors = CorpusStore().vectors if self.in_corpora else None
+        vectors = None
+        if self.corpus:
+            store = CorpusStore()
+            if self.corpus not in {one.id for one in store.corpora()}:
+                raise StoreError("This corpus was deleted in the meantime. Choose other data.")
+            vectors = store.vectors
         yield from evaluate(self.plan, vectors, loaders=LOADERS, should_stop=should_stop)
 
     def fold(self, result: Filling, events: Sequence[Event]) -> Filling:
@@ -102,8 +108,8 @@ class Evaluate(KeptTask[Event, Filling]):
         return Progress(done, total, unit, f"{done:,} of {total:,} {unit}{now}")
 
     def cache_key(self) -> str:
-        models = [asdict(model) for model in self.models]
-        return json.dumps([FORMAT, self.plan.cache_key(), models, self.in_corpora])
+        models = [model.identity() for model in self.models]
+        return json.dumps([FORMAT, self.plan.cache_key(), models, self.corpus])
 
     def is_whole(self, result: Filling) -> bool:
         return not result.any_failed

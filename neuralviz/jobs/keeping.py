@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from abc import abstractmethod
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import Task
-from neuralviz.store.results import find_result, keep_result
+from neuralviz.locks import NamedLocks
+from neuralviz.store.results import corpus_view, find_result, is_of_corpus, keep_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +24,8 @@ E = TypeVar("E")
 R = TypeVar("R")
 
 MOST_BYTES = 1 << 27  # a result that takes more is not kept: packing it would take seconds
+COMPUTING = ("torch", "transformers", "tokenizers", "sentence-transformers", "numpy", "scipy")
+_writing = NamedLocks()  # view and key of what is being written
 _log = logging.getLogger(__name__)
 
 
@@ -71,11 +77,15 @@ def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
         about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
         if run.task.n_bytes(run.result) > MOST_BYTES:
             return
-        try:
-            content = json.dumps(about).encode() + b"\n" + run.task.pack(run.result)
-            keep_result(view, _key(run.task), content)
-        except (OSError, ValueError) as error:
-            _log.warning("A result could not be kept: %s", error)
+        key = _key(run.task)
+        with _writing.hold((view, key)):
+            try:
+                content = json.dumps(about).encode() + b"\n" + run.task.pack(run.result)
+                if is_of_corpus(view) and not _is_there(view):
+                    return  # the corpus was deleted meanwhile, and its results with it
+                keep_result(view, key, content)
+            except (OSError, ValueError, NeuralvizError) as error:
+                _log.warning("A result could not be kept: %s", error)
 
     return keep
 
@@ -88,7 +98,9 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
         view: id of the view under which it was kept.
         number: of the run among those of its owner.
     """
-    found = find_result(view, _key(task))
+    key = _key(task)
+    with _writing.hold((view, key)):  # a run that has just ended may be writing it
+        found = find_result(view, key)
     if found is None:
         return None
     head, _, content = found.partition(b"\n")
@@ -109,5 +121,22 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
 
 
 def _key(task: KeptTask[E, R]) -> str:
-    """What the result of a task is kept under: another version may compute it in another way."""
-    return json.dumps([__version__, task.cache_key()])
+    """What the result of a task is kept under: other versions may compute it in another way."""
+    return json.dumps([__version__, _versions(), task.cache_key()])
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Versions of the packages whose numbers are in a result; none is imported for that."""
+    found = {}
+    for name in COMPUTING:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _is_there(view: str) -> bool:
+    """Whether the corpus that a view's results are of is still kept."""
+    from neuralviz.store.corpora import CorpusStore  # loads pyarrow
+
+    return any(corpus_view(corpus.id) == view for corpus in CorpusStore().corpora())

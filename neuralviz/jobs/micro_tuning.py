@@ -58,7 +58,7 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
         return Progress(result.progress, 1.0, doing=doing)
 
     def cache_key(self) -> str:
-        return json.dumps([FORMAT, asdict(self.model), self.texts, asdict(self.settings)])
+        return json.dumps([FORMAT, self.model.identity(), self.texts, asdict(self.settings)])
 
     def pack(self, result: RunRecord) -> bytes:
         return record_bytes(result)

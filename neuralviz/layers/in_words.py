@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.layers.marks import kind_in_words
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +48,10 @@ def of_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     least, other = words[-1], float(words[-1].turns[first + at])
     is_clear = cosines.max() <= other - CLEARLY
     how = f"more than {_quoted(least.word)}" if is_clear else "most"
-    of_each = _listed([number(float(cosine), ".2f") for cosine in cosines])
+    of_each = joined([number(float(cosine), ".2f") for cosine in cosines])
     beside = f"; for {_quoted(least.word)} it is {number(other, '.2f')}" if is_clear else ""
     return (
-        f"{share:.0%} of this text's embedding comes from {_listed([_in_full(w) for w in named])}: "
+        f"{share:.0%} of this text's embedding comes from {joined([_in_full(w) for w in named])}: "
         f"layer {layer} changes {whose} {how}.\n\nThe cosine between {_possessive(named)} before "
         f"and after layer {layer} is {of_each}{beside} (1: no change). SBERT-WK gives most weight "
         "to words that change in jumps from layer to layer, whatever they mean."
@@ -128,9 +128,9 @@ def of_corpus(groups: Sequence[WordGroup]) -> str:
     n = min(NAMED, len(words) // 2)
     most, least = words[::-1][:n], words[:n]
     said = (
-        f"From layer to layer, {_listed([_quoted(word) for word in most])} "
+        f"From layer to layer, {joined([_quoted(word) for word in most])} "
         f"{'change' if n > 1 else 'changes'} most in jumps, "
-        f"{_listed([_quoted(word) for word in least])} most steadily."
+        f"{joined([_quoted(word) for word in least])} most steadily."
     )
     if low > 0 and high / low >= 2:
         said += (
@@ -151,6 +151,9 @@ def of_groups(groups: Sequence[WordGroup]) -> str:
         f"{_in_two_digits(float(group.variance.max()))}"
         for group in groups
     ]
+    low, high = float(groups[0].variance.min()), float(groups[-1].variance.max())
+    if not high > low:
+        return f"All words change equally steadily.\n\nTheir variance is {_in_two_digits(low)}."
     return (
         "A third of the words change steadily, a third in jumps, the rest in between.\n\nThe "
         f"variance is {ranges[0]} in the first third, {ranges[1]} in the middle, {ranges[2]} in "
@@ -222,8 +225,3 @@ def _in_full(word: FollowedWord) -> str:
 
 def _quoted(word: str) -> str:
     return f"“{word if len(word) <= LONGEST else word[: LONGEST - 1] + '…'}”"
-
-
-def _listed(items: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else items[0]

@@ -107,36 +107,60 @@ def check_scale(scale: float) -> None:
 
 
 def sentence_with_blank(text: str, report: TextReport | None) -> str:
-    """A text with a blank for the word that says most: that of the largest share of the delta.
+    """A text with a blank for the word that the model has learnt best.
 
-    Without shares it is the longest word. Of a long text there are only the words around it. A text
-    without a word gets a blank behind it.
+    It is a word of the vocabulary that stands in the text once and that the model guessed wrong
+    before micro-tuning and right after it; of several, the one whose probability rose most. Where
+    there is none, only the rise counts. Without a report, or where no such word was masked, it is
+    the longest word. Of a long text there are only the words around it. A text without a word gets
+    a blank behind it.
 
     Args:
         text: as it was given.
         report: on its micro-tuning, once there is one.
     """
-    if report is None or report.shares is None:
-        spans = [match.span() for match in re.finditer(r"\w+", text)]
-        weights: Sequence[float] = [end - start for start, end in spans]
-    else:
+    if report is not None:
         text = report.text.text
-        spans = report.text.word_spans
-        weights = np.bincount(report.text.words, weights=report.shares).tolist()
-    words = [
-        (weight, span)
-        for weight, span in zip(weights, spans, strict=True)
-        if _HAS_LETTER.search(text[slice(*span)])
-    ]
-    if not words:
+    span = (report and _learnt_best(report)) or _longest(text)
+    if span is None:
         return f"{_literal(text)[:DEFAULT_LENGTH]} {BLANK}".lstrip()
-    _, (start, end) = max(words, key=lambda word: word[0])
+    start, end = span
     half = DEFAULT_LENGTH // 2
     before, after = _literal(text[:start]), _literal(text[end:])
     if len(text) > DEFAULT_LENGTH:
         before = before[-half:].partition(" ")[2] if len(before) > half else before
         after = after[:half].rpartition(" ")[0] if len(after) > half else after
     return f"{before}{BLANK}{after}"
+
+
+def _longest(text: str) -> tuple[int, int] | None:
+    """Where the longest word of a text is; None where it has none."""
+    words = (match for match in re.finditer(r"\w+", text) if _HAS_LETTER.search(match.group()))
+    longest = max(words, key=lambda match: len(match.group()), default=None)
+    return None if longest is None else longest.span()
+
+
+def _learnt_best(report: TextReport) -> tuple[int, int] | None:
+    """Where the word for the blank is; None where no word of one token was masked."""
+    text, predictions = report.text, report.predictions
+    n_tokens = np.bincount(text.words)
+    spans = text.word_spans
+    spelt = [text.text[slice(*span)].lower() for span in spans]
+    rise = predictions.after - predictions.before
+    found: list[tuple[bool, float, tuple[int, int]]] = []
+    for token, word in enumerate(text.words.tolist()):
+        at = np.flatnonzero(predictions.token == token)
+        is_word = n_tokens[word] == 1 and not text.unknown[token]
+        if not is_word or not len(at) or not _HAS_LETTER.search(spelt[word]):
+            continue
+        begins = f"“{text.tokens[token]}” "
+        was, is_now = (
+            np.mean([words[i].startswith(begins) for i in at]) > 0.5
+            for words in (predictions.words_before, predictions.words_after)
+        )
+        is_learnt = is_now and not was and spelt.count(spelt[word]) == 1
+        found.append((bool(is_learnt), float(rise[at].mean()), spans[word]))
+    return max(found)[2] if found else None
 
 
 def _literal(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.micro_tuning.blanks import percent
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.settings import TuningSettings
 
 ALIKE = 1.05  # of the largest to the smallest change: neurons of one size
+CLEARLY_MORE = 1.1  # of a change named to the next one: less is not apart from the rest
+NAMED_NEURONS = 2
+CLOSE_TO_0 = 0.1  # cosine similarities of texts that have taught different things
+QUOTED = 28  # characters of a text
 
 CANCELLED = 1.0  # sum of the negative shares
 
@@ -51,13 +55,13 @@ def _so_far(record: RunRecord, text: int) -> str:
         return f"{whose.capitalize()} start{'s' * one} at {first}."
     are, began = ("is", "it") if one else ("are", "they")
     return (
-        f"In epoch {epoch:,} of {record.settings.epochs:,} {whose} {are} {now}; {began} started at "
-        f"{first}."
+        f"At the start of epoch {epoch:,} of {record.settings.epochs:,}, {whose} {are} {now}; "
+        f"{began} started at {first}."
     )
 
 
 def _learnt(record: RunRecord, text: int) -> str:
-    reports = record.reports.values()
+    reports = [one for i, one in record.reports.items() if i not in record.diverged]
     before, after = (
         float(np.mean([getattr(one.predictions, when).mean() for one in reports]))
         for when in ("before", "after")
@@ -88,7 +92,7 @@ def words_point(record: RunRecord, text: int) -> str:
     if not most:
         return ""
     if _cancels(record, text):
-        names = " and ".join(f"“{word}”" for word, _ in most[:2])
+        names = joined([f"“{word}”" for word, _ in most[:2]])
         return (
             f"The words of text {text + 1} pull the weights in opposite directions: {names} "
             "pushed most, and others pulled back."
@@ -97,11 +101,8 @@ def words_point(record: RunRecord, text: int) -> str:
     of_change = f"“{first}” ({percent(share)} of the change)"
     if not others:
         return f"In text {text + 1}, the word that changed the weights most is {of_change}."
-    *between, last = [of_change, *(f"“{word}” ({percent(share)})" for word, share in others)]
-    return (
-        f"In text {text + 1}, the words that changed the weights most are {', '.join(between)} and "
-        f"{last}."
-    )
+    named = joined([of_change, *(f"“{word}” ({percent(share)})" for word, share in others)])
+    return f"In text {text + 1}, the words that changed the weights most are {named}."
 
 
 def _two_authors(record: RunRecord, text: int) -> str:
@@ -109,7 +110,7 @@ def _two_authors(record: RunRecord, text: int) -> str:
     most = _authors(record, text, 2)
     if len(most) < 2 or _cancels(record, text):
         return ""
-    named = " and ".join(f"“{word}”" for word, _ in most)
+    named = joined([f"“{word}”" for word, _ in most])
     share = percent(sum(share for _, share in most))
     return f"{named} caused {share} of the change in its weights."
 
@@ -231,18 +232,32 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
     if len(delta) > 2 and sizes.max() <= ALIKE * sizes.min():
         size = number(sizes.mean(), ".2g")
         return f"After one step every neuron has moved by about {size}: its sign is the gradient’s."
-    first, *rest = np.argsort(-sizes)[:2].tolist()
+    if not neurons_stand_out(delta):
+        low, high = (number(size, ".2g") for size in np.quantile(sizes, [0.25, 0.75]))
+        return (
+            f"No neuron of {layer} stands out: half of all {len(delta):,} changed by {low} to "
+            f"{high}, the most by {number(sizes.max(), '.2g')}."
+        )
+    first, *rest = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]
     noun = "Neurons" if rest else "Neuron"
     return f"{noun} {' and '.join(named)} of {layer} changed most."
 
 
-def similar_point(vectors: np.ndarray, texts: Sequence[int]) -> str:
-    """Which texts are most and which least similar, by their embeddings [text, dim].
+def neurons_stand_out(delta: np.ndarray) -> bool:
+    """Whether the largest changes of a delta [dim] are clearly apart from all others."""
+    sizes = np.sort(np.abs(delta))[::-1]
+    if len(sizes) <= NAMED_NEURONS:
+        return True
+    return bool(sizes[NAMED_NEURONS - 1] >= CLEARLY_MORE * sizes[NAMED_NEURONS])
+
+
+def similar_point(vectors: np.ndarray, texts: Sequence[str]) -> str:
+    """Which texts are most and which least similar, or that all have taught different things.
 
     Args:
-        vectors: of length 1.
-        texts: [text] their numbers, counted from 0.
+        vectors: [text, dim] their embeddings, of length 1.
+        texts: [text] as they were given; their first words are quoted.
     """
     if len(texts) < 2:
         return ""
@@ -251,14 +266,27 @@ def similar_point(vectors: np.ndarray, texts: Sequence[int]) -> str:
     of_pairs = products[first, second]
 
     def pair(at: int) -> str:
-        names = f"{texts[first[at]] + 1} and {texts[second[at]] + 1}"
+        names = joined([f"“{first_words(texts[i])}”" for i in (first[at], second[at])])
         return f"{names} ({number(of_pairs[at], '.2f')})"
 
+    if np.abs(of_pairs).max() < CLOSE_TO_0:
+        cosines = _range(of_pairs.tolist(), ".2f")
+        what = "cosine similarity" if len(of_pairs) == 1 else "cosine similarities"
+        return f"These texts taught the model different things: {what} {cosines}, close to 0."
     if len(of_pairs) == 1:
         cosine = number(of_pairs[0], ".2f")
         return f"The embeddings of the two texts have a cosine similarity of {cosine}."
     most, least = int(of_pairs.argmax()), int(of_pairs.argmin())
-    return f"Texts {pair(most)} are the most similar, texts {pair(least)} the least."
+    return f"The most similar are {pair(most)}, the least {pair(least)}."
+
+
+def first_words(text: str, at_most: int = QUOTED) -> str:
+    """A text's first words, on one line: ``The bank has raised its …``."""
+    line = " ".join(text.split())
+    if len(line) <= at_most:
+        return line
+    begun = line[: at_most + 1].rpartition(" ")[0] or line[:at_most]
+    return f"{begun} …"
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ What loads them, and torch with it, is imported with the first model.
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the one that was used longest ago goes first
 
 _models: dict[tuple[str, object], TextModel] = {}
@@ -52,6 +54,26 @@ class ModelRef:
     def now(cls, model_id: str) -> ModelRef:
         """The model that would be loaded now."""
         return cls(model_id, files_stamp(model_id))
+
+    def identity(self) -> dict[str, Any]:
+        """All that says which weights it has, as plain values: of a hub model, its commit, too.
+
+        That is known once the model is on this machine, so it is asked for when it is needed.
+        """
+        return {"id": self.id, "files": self.files, "commit": _commit(self.id)}
+
+
+def _commit(model_id: str) -> str:
+    """The commit of a hub model that the local cache would give; empty where there is none."""
+    if not _HUB_ID.fullmatch(model_id):
+        return ""
+    from huggingface_hub import constants
+
+    folder = "--".join(["models", *model_id.split("/")])
+    try:
+        return (Path(constants.HF_HUB_CACHE) / folder / "refs" / "main").read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def shared_model(model_id: str) -> LanguageModel:

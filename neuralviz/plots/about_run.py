@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.record import RunRecord
 
 
-def about_run(record: RunRecord) -> About:
-    """What figures and tables of a run say of it."""
+def about_run(record: RunRecord, text: int = 0) -> About:
+    """What figures and tables of a run say of it.
+
+    Args:
+        record: of the run.
+        text: the one that is looked at, by which files are named; of all texts, the first.
+    """
     settings = record.settings
     masking = "none: every token is predicted"
     if not settings.predict_unmasked:
@@ -32,7 +37,7 @@ def about_run(record: RunRecord) -> About:
             "precision": settings.precision_in_words,
         }
         | ({"so far": left} if (left := how_far(record)) else {}),
-        files=(record.texts[0], *_what_matters(settings)),
+        files=(record.texts[text], *_what_matters(settings)),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.similarity import pair_indices
+from neuralviz.evaluation.similarity import pair_indices, rank_differences
 from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
 from neuralviz.words import number
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 10  # texts: so many fit with the numbers in the cells
 TICKS_ACROSS, TICKS_DOWN = 9, 9
 NAME_LENGTH, LINE_LENGTH = 60, 32
-NAMED_GROUPS, LEVEL_GROUPS, GROUP_NAME = 12, 3, 14
+NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # of what the colours span
 NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _BINS = 60
@@ -70,7 +70,7 @@ def similarity_heatmap(
     """
     products = similarity.products.copy()
     np.fill_diagonal(products, np.nan)
-    figure = go.Figure(_heatmap(products, names, order, "cosine similarity"))
+    figure = go.Figure(_heatmap(products, names, order, "cosine similarity", ".3f"))
     figure.update_traces(zmin=limits[0], zmax=limits[1], colorscale="Cividis", autocolorscale=False)
     figure.update_layout(
         title=escape(similarity.method), plot_bgcolor=NOT_MEASURED, **_square_axes(order)
@@ -88,14 +88,23 @@ def difference_heatmap(
     pair: tuple[int, int] | None = None,
     groups: Sequence[str] | None = None,
 ) -> go.Figure:
-    """Products of ``first`` minus those of ``second``, the diagonal left out."""
-    difference = first.products - second.products
-    np.fill_diagonal(difference, np.nan)
+    """How many ranks higher ``first`` puts each pair than ``second``, the diagonal left out.
+
+    Of ranks, since methods spread their cosine similarities over different ranges.
+    """
+    difference = rank_differences(first, second)
     low, high = symmetric_range(difference)
-    figure = go.Figure(_heatmap(difference, names, order, "difference", sign="+"))
-    figure.update_traces(zmin=low, zmax=high)
+    figure = go.Figure(_heatmap(difference, names, order, "ranks", "+.0f"))
+    figure.update_traces(
+        zmin=low,
+        zmax=high,
+        colorbar={
+            "title": {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"},
+            "tickformat": "+d",
+        },
+    )
     figure.update_layout(
-        title=f"{escape(first.method)} minus {escape(second.method)}",
+        title=f"Ranks: {escape(first.method)} against {escape(second.method)}",
         plot_bgcolor=NOT_MEASURED,
         **_square_axes(order),
     )
@@ -125,7 +134,9 @@ def similarity_heatmaps(
         products = one.products.copy()
         np.fill_diagonal(products, np.nan)
         figure.add_trace(
-            _heatmap(products, names, order, "cosine similarity").update(coloraxis="coloraxis"),
+            _heatmap(products, names, order, "cosine similarity", ".3f").update(
+                coloraxis="coloraxis"
+            ),
             place // columns + 1,
             place % columns + 1,
         )
@@ -248,25 +259,27 @@ def _heatmap(
     names: Sequence[str],
     order: np.ndarray,
     what: str,
-    sign: str = "",
+    written: str,
 ) -> go.Heatmap:
+    """The values as cells, written in them in short where there is room."""
     named = [names[i] for i in order]
     shown = values[np.ix_(order, order)].astype(np.float32)
     has_text = len(order) <= MAX_VALUES
+    in_short = written.replace(".3f", ".2f")
     return go.Heatmap(
         z=shown,
         x=named,
         y=named,
-        text=[[_in_cell(value, sign) for value in row] for row in shown] if has_text else None,
+        text=[[_in_cell(value, in_short) for value in row] for row in shown] if has_text else None,
         texttemplate="%{text}" if has_text else None,
-        hovertemplate=f"%{{y}}<br>%{{x}}<br>{what} %{{z:{sign}.3f}}<extra></extra>",
+        hovertemplate=f"%{{y}}<br>%{{x}}<br>{what} %{{z:{written}}}<extra></extra>",
         colorbar={"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6},
     )
 
 
-def _in_cell(value: float, sign: str) -> str:
+def _in_cell(value: float, written: str) -> str:
     """A value with a minus sign, which plotly.js would write as a hyphen; nothing for NaN."""
-    return number(value, f"{sign}.2f") if np.isfinite(value) else ""
+    return number(float(value), written) if np.isfinite(value) else ""
 
 
 def _square_axes(order: np.ndarray) -> dict[str, dict]:
@@ -292,7 +305,11 @@ def _ticks(order: np.ndarray, at_most: int) -> dict[str, list]:
 
 
 def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) -> None:
-    """Lines between groups, and their names in place of the texts' numbers."""
+    """Lines between groups, and their names in place of the texts' numbers.
+
+    Rows alone are named: columns are in the same order, and names below narrow ones would lie on
+    each other, tilted ones on the colour bar.
+    """
     if groups is None:
         return
     of_place = [groups[i] for i in order]
@@ -305,9 +322,8 @@ def _divide(figure: go.Figure, order: np.ndarray, groups: Sequence[str] | None) 
             figure.add_shape(type="line", line={"color": "#FFFFFF", "width": 2}, **ends)
     if len(starts) <= NAMED_GROUPS:
         names = [escape(shorten(of_place[at], GROUP_NAME)) for at in starts]
-        ticks = {"tickvals": middles, "ticktext": names, "ticks": ""}
-        figure.update_xaxes(ticks | {"tickangle": -45 if len(starts) > LEVEL_GROUPS else 0})
-        figure.update_yaxes(ticks)
+        figure.update_yaxes(tickvals=middles, ticktext=names, ticks="")
+        figure.update_xaxes(showticklabels=False, ticks="")
 
 
 def _frame(figure: go.Figure, order: np.ndarray, pair: tuple[int, int] | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,10 +11,11 @@ import plotly.graph_objects as go
 
 from neuralviz.errors import Stopped, never
 from neuralviz.evaluation.broken import TIE
+from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.in_words import Table
 from neuralviz.evaluation.verdict import leads, verdict, written_lead
-from neuralviz.evaluation.worst import worst_cases
-from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
+from neuralviz.evaluation.worst import worst_cases, worst_in_words
+from neuralviz.evaluation.yardsticks import INTERVALS, best_first, explained, yardsticks_of
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.results import (
     common_figures,
@@ -24,7 +25,7 @@ from neuralviz.plots.results import (
     yardstick_figure,
 )
 from neuralviz.plots.tables import TABLE_STYLE, table_html, texts_html
-from neuralviz.plots.theme import style
+from neuralviz.plots.theme import shorten, style
 from neuralviz.words import many
 from neuralviz.words import number as written
 
@@ -36,6 +37,7 @@ MAX_HISTOGRAMS = 4
 LEFT_OUT = ("kendall_b", "pearson")  # in the tables only
 MAX_LEADS = 15  # pairs of methods whose difference is listed: those of six methods
 WORST_LISTED = 3  # of each method
+QUOTED = 90  # characters of a text in a sentence
 _STYLE = """
 body{font:17px/1.5 'Source Sans 3','Helvetica Neue',Arial,sans-serif;color:#1f2328;background:#fff;
 max-width:1100px;margin:2.5rem auto;padding:0 1.2rem}h1{margin-bottom:.2rem}h2{margin-top:2.6rem}
@@ -59,23 +61,29 @@ def report_html(results: Results, *, should_stop: ShouldStop = never) -> str:
     title = "Evaluation"
     if len(results.data) == 1:
         title += f": {escape(results.data[0].name)}"
-    parts = [f"<h1>{title}</h1>{_about(results)}"]
     drawn = 0
-    for number in range(len(results.data)):
-        parts += [*_first(results, number), *_worst(results, number)]
-        for figure, height in data_figures(results, number):
+
+    def draw(figures: Iterable[tuple[go.Figure, int]]) -> Iterator[str]:
+        nonlocal drawn
+        for figure, height in figures:
             if should_stop():
                 raise Stopped
             page = style(go.Figure(figure), dark=False)
             page.update_layout(height=height, paper_bgcolor="white")
-            parts.append(
-                page.to_html(
-                    full_html=False,
-                    include_plotlyjs=not drawn,
-                    config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
-                )
+            yield page.to_html(
+                full_html=False,
+                include_plotlyjs=not drawn,
+                config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
             )
             drawn += 1
+
+    parts = [f"<h1>{title}</h1>{_about(results)}"]
+    for number in range(len(results.data)):
+        parts += _first(results, number)
+        parts += draw(proof_figures(results, number))
+        parts += _worst(results, number)
+        parts += _numbers(results, number)
+        parts += draw(other_figures(results, number))
         parts += _source(results, number)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
@@ -98,11 +106,19 @@ def _about(results: Results) -> str:
 
 
 def _first(results: Results, number: int) -> list[str]:
-    """What was found on a data set: the verdict, the numbers, who is ahead of whom."""
+    """What a data set is, and what was found on it, in a sentence."""
     data = results.data[number]
-    said = verdict(results, number, name=lambda label: f"<strong>{escape(label)}</strong>")
-    parts = [f"<h2>{escape(data.name)}</h2><p>{escape(data.describe())}.</p>"]
-    parts.append(f"<p class='point'>{said}</p>" if said else "")
+    said = verdict(
+        results, number, name=lambda label: f"<strong>{escape(label)}</strong>", quote=escape
+    )
+    heading = f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else ""
+    point = f"<p class='point'>{said}</p>" if said else ""
+    return [heading, point, f"<p>{escape(data.describe())}.</p>"]
+
+
+def _numbers(results: Results, number: int) -> list[str]:
+    """The tables: all values, who is ahead of whom, what was published."""
+    parts = ["<h3>All numbers</h3>"]
     parts += [table_html(one) for one in results.tables(number) if one.heads]
     parts += [f"<p class='note'>{escape(one)}</p>" for one in results.sentences(number)]
     if left_out := results.left_out(number):
@@ -131,19 +147,27 @@ def _leads(results: Results, number: int) -> str:
 
 
 def _worst(results: Results, number: int) -> list[str]:
-    """What each method gets most wrong."""
+    """What each method gets most wrong, in a sentence and as texts, the best method first."""
     data = results.data[number]
+    name = spoken_by(results, lambda label: f"<strong>{escape(label)}</strong>")
     parts = []
-    for _, label, measured in results.finished(number):
+    by = next(iter(yardsticks_of(results, number)), None)
+    for label, measured in best_first(results, number, by) if by else ():
+        said = worst_in_words(data, measured, name(label), _quote)
+        parts += [f"<p>{said}</p>"] if said else []
         for cases in worst_cases(data, measured)[:1]:
             lines = [
                 [one if isinstance(one, str) else _digits(one) for one in line]
                 for line in cases.lines[:WORST_LISTED]
             ]
-            parts.append(f"<h4>{escape(label)}</h4>{texts_html(cases.heads, lines)}")
+            parts.append(texts_html(cases.heads, lines))
     if parts:
         parts.insert(0, "<h3>What each method gets most wrong</h3>")
     return parts
+
+
+def _quote(text: str) -> str:
+    return f"“{escape(shorten(text, QUOTED))}”"
 
 
 def _source(results: Results, number: int) -> list[str]:
@@ -167,14 +191,18 @@ def _how_to_read(results: Results) -> str:
     return f"<h2>How to read this</h2>{lines}"
 
 
-def data_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
-    """Figures of a data set with their heights in px."""
-    for place, by in enumerate(yardsticks_of(results, number)):
-        if by.name in LEFT_OUT:
-            continue
-        if found := yardstick_figure(results, number, by):
-            yield found[0], rows_height(found[1])
-        if place == 0 and (found := lead_of_best(results, number, by)):
+def proof_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
+    """What proves the verdict on a data set, with heights in px: the values, and the leads."""
+    for by in yardsticks_of(results, number)[:1]:
+        for found in (yardstick_figure(results, number, by), lead_of_best(results, number, by)):
+            if found:
+                yield found[0], rows_height(found[1])
+
+
+def other_figures(results: Results, number: int) -> Iterable[tuple[go.Figure, int]]:
+    """The other figures of a data set with their heights in px."""
+    for by in yardsticks_of(results, number)[1:]:
+        if by.name not in LEFT_OUT and (found := yardstick_figure(results, number, by)):
             yield found[0], rows_height(found[1])
     for _, figure, n_rows in common_figures(results, number):
         yield figure, 180 + 60 * n_rows

@@ -107,8 +107,8 @@ def file_name(name: str, about: About = NOTHING) -> str:
 
 def _in_file_name(words: str) -> str:
     """The first words, of letters, digits and decimal points in ASCII alone; empty without any."""
-    plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
-    joined = _NOT_IN_ASCII_NAMES.sub("-", plain[:1000]).strip("-")
+    plain = unicodedata.normalize("NFKD", words[:1000]).encode("ascii", "ignore").decode().lower()
+    joined = _NOT_IN_ASCII_NAMES.sub("-", plain).strip("-")
     if len(joined) <= LONGEST_PART:
         return joined
     cut = joined[: LONGEST_PART + 1]

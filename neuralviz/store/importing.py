@@ -15,7 +15,7 @@ from neuralviz.embedders.specs import EmbedderSpec, imported_spec
 from neuralviz.errors import SettingsError, StoreError, TextError
 from neuralviz.store.old_ids import ID_LENGTH
 from neuralviz.store.vectors import text_keys
-from neuralviz.words import many
+from neuralviz.words import free_name, many
 
 if TYPE_CHECKING:
     from neuralviz.reading.vectors import ReadVectors
@@ -69,20 +69,33 @@ def import_vectors(store: CorpusStore, corpus: Corpus, read: ReadVectors) -> Kep
 
 
 def imported_by_label(store: CorpusStore, corpus: Corpus) -> dict[str, EmbedderSpec]:
-    """The imported vectors that a whole corpus has, by label; of one label, those that came last.
+    """The imported vectors that a whole corpus has, by label, the oldest first.
+
+    Files of one name have a number behind it, from the second on: ``file: rows.npy (2)``.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    found = {}
+    found: dict[str, EmbedderSpec] = {}
     for kept in store.vectors.embedders():
         try:
             spec = EmbedderSpec.from_json(kept.spec)
         except SettingsError:  # of another version, or made by hand
             continue
         if spec.is_imported and store.vectors.has(kept, store.keys(corpus)).all():
-            found[spec.label] = spec
+            found[free_name(spec.label, found)] = spec
     return found
+
+
+def imported_label(store: CorpusStore, corpus: Corpus, kept: KeptEmbedder) -> str:
+    """What imported vectors are called among those of a corpus.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    spec = EmbedderSpec.from_json(kept.spec)
+    labels = {one: label for label, one in imported_by_label(store, corpus).items()}
+    return labels.get(spec, spec.label)
 
 
 def imported_embedder(store: CorpusStore, spec: EmbedderSpec) -> KeptEmbedder:

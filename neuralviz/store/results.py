@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import time
 from typing import TYPE_CHECKING
 
 from neuralviz.paths import home
+from neuralviz.store.pruning import prune
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def keep_result(view: str, key: str, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    _prune(path.parent)
+    prune(path.parent, n_bytes=KEPT_BYTES, days=KEPT_DAYS)
 
 
 def find_result(view: str, key: str) -> bytes | None:
@@ -83,19 +83,3 @@ def _path(view: str, key: str) -> Path:
         raise ValueError(f"{view} is not a valid view ID")
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return home() / "results" / f"{view}.{digest}"
-
-
-def _prune(folder: Path) -> None:
-    """Delete what is too old, and what was opened longest ago when there is too much."""
-    found = []
-    for path in folder.iterdir():
-        try:
-            about = path.stat()
-        except FileNotFoundError:  # another process pruned it
-            continue
-        found.append((about.st_mtime, about.st_size, path))
-    room, oldest = KEPT_BYTES, time.time() - KEPT_DAYS * 86400
-    for opened, size, path in sorted(found, reverse=True, key=lambda one: one[0]):
-        room -= size
-        if room < 0 or opened < oldest:
-            path.unlink(missing_ok=True)

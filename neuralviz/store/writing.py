@@ -94,12 +94,21 @@ def table_bytes(ending: str, table: pa.Table) -> bytes:
 
 
 def frame_csv(frame: pd.DataFrame) -> str:
-    """A data frame as CSV, its texts and the names of its columns `inert`.
+    """A data frame as CSV, its texts and the names of its columns `inert`, its vectors as JSON.
 
     It begins with a byte order mark, without which Excel takes UTF-8 for another encoding.
     """
-    safe = frame.map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
+    safe = frame.map(_cell)
     return BYTE_ORDER_MARK + safe.rename(columns=lambda name: inert(str(name))).to_csv(index=False)
+
+
+def _cell(value: object) -> object:
+    """What goes into a CSV file for the value of a data frame."""
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, np.ndarray):
+        return f"[{', '.join(map(_short, value))}]"  # pandas would leave out most of it
+    return value
 
 
 def frame_parquet(frame: pd.DataFrame, about: Mapping[str, str] | None = None) -> bytes:

@@ -47,14 +47,13 @@ class Question:
 QUESTIONS = (
     Question(
         "What is a neural embedding?",
-        "The change in a model's weights after training on one text, as one vector. Each cell "
-        "below is one of its values.",
+        "The change in a model's weights after training on one text, as one vector.",
         _HOW,
         (".st-key-slide-step",),
         session={"step": 9},
     ),
     Question(
-        "Which words wrote it?",
+        "Which words changed the weights most?",
         "The longest bars: each word has its share of the embedding.",
         _MICRO_TUNING,
         ("[class*='st-key-slide-'][class*='-words']",),
@@ -92,7 +91,7 @@ QUESTIONS = (
     ),
     Question(
         "Where does a new text land?",
-        "See where this sentence lands. Then type one of your own and press Enter.",
+        "Type a sentence and press Enter: a mark on the maps shows where it lands.",
         _CORPUS,
         (".st-key-corpus-search", ".st-key-slide-maps"),
         session={
@@ -137,10 +136,13 @@ def questions() -> None:
     """All questions, each with a link to what answers it."""
     with st.popover("Ten questions", icon=":material/quiz:", key=_LIST, on_change="rerun"):
         for number, question in enumerate(QUESTIONS, 1):
-            with st.container(gap=None):
-                if st.button(f"**{question.asked}**", type="tertiary", on_click=_close_list):
-                    _open(number, question)
-                st.caption(question.answer)
+            if st.button(
+                f"**{question.asked}**",
+                type="tertiary",
+                on_click=_close_list,
+                help=question.answer,
+            ):
+                _open(number, question)
 
 
 def question_card(title: str) -> bool:

@@ -179,8 +179,7 @@ def run_panel(
         run: what is shown.
         show: draws a result; is told whether the run still goes on.
         words: what is said of it.
-        bar_stays: keep the bar when it is over, so that what is below it stays in place; else a
-            line takes its place.
+        bar_stays: keep its room when it is over, so that what is below it stays in place.
         every: seconds between two drawings.
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
@@ -216,7 +215,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
             _offer_restart(runs, run)
         return
     if status == "done":
-        share, text = 1.0, words.done(run.result) if words.done else _done(run)
+        text = words.done(run.result) if words.done else _done(run)
     elif status == "stopped":
         text = words.stopped(run.result) if words.stopped else _stopped(run)
         text = f"{text} {when(run)}".rstrip()
@@ -235,11 +234,13 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
             _offer_restart(runs, run)
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(share, plain(text))
-        if status == "stopped":
-            _offer_restart(runs, run)
-        elif over:
+        if status == "done":
+            st.caption(plain(text))
             st.html(_AS_HIGH_AS_A_BUTTON, width="content")
+            return
+        st.progress(share, plain(text))
+        if over:
+            _offer_restart(runs, run)
         elif st.button("Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"):
             run.stop()
 

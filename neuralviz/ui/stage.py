@@ -39,6 +39,13 @@ def off_stage(key: str) -> Iterator[None]:
 
 
 @contextmanager
+def stage_only(key: str) -> Iterator[None]:
+    """What a slide needs on the stage alone, because on the page it stands beside the slide."""
+    with st.container(key=f"stage-only-{key}"):
+        yield
+
+
+@contextmanager
 def on_stage(key: str, width: Literal["stretch", "content"] = "stretch") -> Iterator[None]:
     """What a stop of the tour asks the visitor to press or to type into.
 

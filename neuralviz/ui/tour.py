@@ -43,8 +43,8 @@ STOPS = (
         "What does a language model learn from a text?",
         "Three texts of a small corpus: two questions, two about money. The model trains on "
         "each alone; **Tune** does it again. The loss falls: the model learns. What has changed "
-        "in its weights is the text's **neural embedding**. At the end, let it fill in a blank: "
-        "press **Predict**.",
+        "in its weights is the text's **neural embedding**. Below, it fills in a "
+        "blank, before and after; press **Predict** to try another sentence.",
         {"micro-tuning-example": "From the corpus"},
         texts="micro-tuning",
     ),
@@ -53,17 +53,17 @@ STOPS = (
         "Compare",
         "Do all methods find the same texts similar?",
         "Twelve texts of the corpus: three topics, each as a headline, a question, a diary entry "
-        "and a complaint. One method puts every text next to one on the same topic. Now order "
-        "the texts **by form**. Off the stage, click a cell to read its two texts.",
+        "and a complaint. **mean** puts every text next to one on the same topic. Now order the "
+        "texts **by form**: which methods see it?",
         {"compare-example": "From the corpus", "order": "By topic"},
         texts="compare",
     ),
     Stop(
         "pages/corpus_map.py",
         "Corpus map",
-        "What are the themes of the whole corpus?",
+        "Do two methods sort a corpus alike?",
         "All 480 texts, each a point. The same texts make two different maps: one by topic, one "
-        "by form. Click a point to see its neighbours on both. Then type a sentence of your own "
+        "by form. Type a sentence of your own "
         "and press Enter: where does it land?",
         fields={"corpus-how": "By meaning"},
     ),
@@ -73,14 +73,14 @@ STOPS = (
         "Which method is better, and how sure is that?",
         "It depends on the question: here it is the **form**. The sentence says who is ahead and "
         "whether the data decide it; the intervals are the proof. Switch to the topics: "
-        "the order turns round.",
+        "another method wins.",
     ),
     Stop(
         "pages/layers.py",
         "Layer dynamics",
         "What does a layer do?",
-        "A question of the corpus. Inside the model, each layer turns every word's vector a "
-        "little. See which words turn most, and where. Then try a sentence of your own.",
+        "A question of the corpus. Inside the model, each layer changes every word's vector. See "
+        "which words change most, and where. Then try a sentence of your own.",
         texts="followed",
         fields={
             "followed-text": "Does the front half or the rear half of this train go to the coast?"

@@ -10,13 +10,15 @@ import hashlib
 import json
 import re
 import secrets
-import time
+import threading
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.paths import home
 from neuralviz.reading.source import Source
+from neuralviz.store.pruning import prune
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,7 @@ KEPT_VIEWS = 5000
 KEPT_BYTES = 1 << 30  # of all views; those that nobody has opened for longest go first
 KEPT_DAYS = 365  # since a view was last opened
 LARGEST_FILE = 1 << 26  # bytes; of a larger one only the texts are kept
+_making_key = threading.Lock()  # for the sessions that need it first together
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
 
 
@@ -65,7 +68,7 @@ def save_view(view: View, view_id: str | None = None) -> str:
         about["file"] = view.file.name
         _write(folder / f"{view_id}.file", content)
     _write(folder / f"{view_id}.json", json.dumps(about).encode())
-    _prune(folder)
+    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, most=KEPT_VIEWS, unit=attrgetter("stem"))
     return view_id
 
 
@@ -85,10 +88,11 @@ def save_once(view: View) -> str:
 def _secret() -> bytes:
     """32 bytes that only this machine knows."""
     path = home() / "views.key"
-    if not path.exists():
-        home().mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write(path, secrets.token_bytes(32))
-        path.chmod(0o600)
+    with _making_key:
+        if not path.exists():
+            home().mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(path, secrets.token_bytes(32))
+            path.chmod(0o600)
     return path.read_bytes()
 
 
@@ -120,27 +124,9 @@ def load_view(view_id: str) -> View | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")  # another writes the same
     try:
         part.write_bytes(content)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)  # on a full disk
-
-
-def _prune(folder: Path) -> None:
-    views: dict[str, tuple[float, int]] = {}
-    for path in folder.iterdir():
-        try:
-            about = path.stat()
-        except FileNotFoundError:  # another session pruned it
-            continue
-        opened, size = views.get(path.stem, (0.0, 0))
-        views[path.stem] = (max(opened, about.st_mtime), size + about.st_size)
-    room, oldest = KEPT_BYTES, time.time() - KEPT_DAYS * 86400
-    newest_first = sorted(views.items(), key=lambda one: one[1][0], reverse=True)
-    for place, (name, (opened, size)) in enumerate(newest_first):
-        room -= size
-        if place >= KEPT_VIEWS or room < 0 or opened < oldest:
-            for ending in ("json", "file"):
-                (folder / f"{name}.{ending}").unlink(missing_ok=True)

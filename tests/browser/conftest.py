@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -12,12 +13,42 @@ from playwright.sync_api import Error, expect, sync_playwright
 from tests.support.app import APP, launch_chromium, served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Generator, Iterator
 
     from playwright.sync_api import Browser, Page, Request
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
+HERE = Path(__file__).parent
+LOGS = pytest.StashKey[list[Path]]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waited in vain is tried once more, on a new page: browsers do hang on busy machines.
+
+    The report says so ("rerun"); what is wrong fails both times.
+    """
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun="TimeoutError"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that failed says what the page said, and the next one finds nothing of it."""
+    report = yield
+    page = getattr(item, "funcargs", {}).get("watched")
+    if call.when == "call" and report.failed and page:
+        try:
+            said = f"{page.url}\n{page.locator('body').inner_text(timeout=5_000)[:2000]}"
+            page.goto("about:blank")
+        except Error as error:
+            said = error.message
+        report.sections.append(("what the page said", said))
+        for log in item.config.stash.get(LOGS, []):
+            report.sections.append((f"log of {log.parent.name}", log.read_text()[-1000:]))
+    return report
 
 
 def no_browser(reason: str) -> NoReturn:
@@ -39,12 +70,19 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], str]]:
+def serve(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Callable[[Path], str]]:
     """Serve a script until the tests are over; gives its address."""
+    logs = pytestconfig.stash[LOGS] = []
+
+    def serve(script: Path) -> str:
+        folder = tmp_path_factory.mktemp("served")
+        logs.append(folder / "log")
+        return servers.enter_context(served(script, folder))
+
     with ExitStack() as servers:
-        yield lambda script: servers.enter_context(
-            served(script, tmp_path_factory.mktemp("served"))
-        )
+        yield serve
 
 
 @pytest.fixture(scope="session")

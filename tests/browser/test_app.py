@@ -146,14 +146,17 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     def shown() -> str:
         return page.evaluate("window.neuralvizStage.shown")
 
+    on_stage = "window.neuralvizStage?.shown === 'st-key-slide-tour'"
     page.goto(f"{address}/layers?tour=5&stage")
     point = page.locator(".st-key-point-layers-text")
     point.wait_for(state="attached", timeout=MINUTE)
+    page.wait_for_function(on_stage)
     field = page.get_by_role("textbox", name="Text", exact=True)
     expect(field).to_be_hidden()  # the stop's own slide
     page.keyboard.press("ArrowRight")
     expect(point).to_be_visible()
     expect(field).to_be_visible()
+    settled(page)
     field.fill("Interest rates hold steady.")
     page.keyboard.press("ArrowLeft")  # in the field
     assert shown() == "st-key-slide-layers-text"
@@ -169,6 +172,7 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
 
     page.goto(f"{address}/compare?tour=2&compare-example=From+the+corpus&order=By+topic")
     page.locator(".st-key-slide-spread").wait_for(state="attached", timeout=2 * MINUTE)
+    page.wait_for_function(on_stage)
     page.keyboard.press("ArrowRight")
     page.get_by_role("combobox", name="Order of texts").click()
     page.get_by_role("option", name="By form").click()
@@ -188,11 +192,11 @@ def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str
     expect(page.get_by_test_id("stPopoverBody")).to_be_hidden()
     expect(page.locator("h3").first).to_have_text("9. Embedding")
     page.get_by_role("button", name="All questions").click()
-    page.get_by_role("button", name="Which words wrote it?").click()
+    page.get_by_role("button", name="Which words changed the weights most?").click()
     answer = page.locator(".st-key-slide-recorded-words")
     answer.wait_for(timeout=MINUTE)
     card = page.locator(".st-key-asked")
-    expect(card).to_contain_text("Which words wrote it?")
+    expect(card).to_contain_text("Which words changed the weights most?")
     expect(answer).to_be_in_viewport(ratio=0.9)
     page.wait_for_function(
         """() => {

@@ -90,6 +90,14 @@ def reordered_clicked_and_taken_away(page: Page) -> None:
     for field, start in zip((one, other), starts, strict=True):
         expect(field).to_have_value(start)
 
+    framed = page.locator(".st-key-stage-only-framed-heatmaps")
+    expect(framed).to_be_hidden()
+    page.get_by_role("button", name="Stage").click()
+    expect(framed).to_be_visible()
+    expect(framed).to_contain_text(f"Framed: {order[2]} ")
+    page.keyboard.press("Escape")
+    expect(framed).to_be_hidden()
+
     page.get_by_role("button", name="Download", exact=True).first.click()
     files = {}
     for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (Parquet)"):

@@ -96,6 +96,27 @@ def test_zoom_legend_hover_and_node_stay_while_the_data_move(figures: Page) -> N
     assert figures.evaluate(f'window.line === document.querySelector("{LINE}")')
 
 
+def test_a_redraw_that_waits_for_its_frame_does_not_end_a_drag(figures: Page) -> None:
+    figures.evaluate("""() => {
+        const frame = window.requestAnimationFrame
+        window.drawn = 0
+        window.line.on("plotly_afterplot", () => { window.drawn += 1 })
+        window.requestAnimationFrame = callback => frame(time => {
+            if (window.line.drawing && !window.line.held) {
+                window.drawn = 0
+                window.line.dispatchEvent(new PointerEvent("pointerdown"))
+                window.requestAnimationFrame = frame
+            }
+            callback(time)
+        })
+    }""")
+    figures.wait_for_function("window.line.held")
+    figures.wait_for_timeout(1_500)  # three times new data
+    assert figures.evaluate("window.drawn") == 0
+    figures.evaluate("window.dispatchEvent(new PointerEvent('pointerup'))")
+    figures.wait_for_function("window.drawn > 1")
+
+
 def test_a_click_on_a_cell_comes_back(figures: Page) -> None:
     x, y, width, height = box(figures, "[aria-label='heat'] .nsewdrag")
     figures.mouse.click(x + 0.625 * width, y + height / 6)

@@ -18,6 +18,7 @@ from neuralviz.models import shared
 from neuralviz.reading.source import Source
 from neuralviz.ui import precision
 from neuralviz.ui.compare.main import stopped_in_words
+from neuralviz.ui.compare.pair import framed_in_words
 from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support.models import SENTENCES, save_family
@@ -183,8 +184,9 @@ def test_other_settings_leave_the_old_result_faded_and_going_back_finds_it_again
 
 
 def told(page: AppTest) -> str:
-    """What is said beside the bar."""
-    return " ".join(str(element.proto) for element in page.get("progress"))
+    """What is said beside the bar, or in its place."""
+    beside = [*page.get("progress"), *page.caption]
+    return " ".join(str(element.proto) for element in beside)
 
 
 def test_a_new_comparison_begins_with_the_pair_of_most_disagreement() -> None:
@@ -447,3 +449,13 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     assert table["cosine"][0] == number(float(products[0, 1]), ".3f")
     page.selectbox(key="compare-second").set_value(0).run()
     assert "Choose two different texts" in said(page)
+
+
+def test_the_framed_texts_are_said_for_the_stage(quick: AppTest) -> None:
+    pair = tuple(quick.selectbox(key=f"compare-{which}").value for which in ("first", "second"))
+    texts = comparison(quick).result[0].texts
+    said = framed_in_words(texts, pair)
+    assert [element.value for element in quick.markdown].count(said) == 2  # heatmaps, two methods
+    both = framed_in_words(("*a*", "b" * 100), (0, 1))
+    assert both == f"Framed: **1** \\*a\\*  \n**2** {'b' * 89}…"
+    assert framed_in_words(("a", "b"), (1, 1)) == "Framed: **2** b"

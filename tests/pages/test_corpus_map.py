@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from neuralviz.maps.mapping import make_map
 from neuralviz.maps.projecting import ProjectionSettings
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.models import export_model, shared
+from neuralviz.plots.corpus_map import Standout, map_figure
 from neuralviz.reading.table import MAX_CHARACTERS
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors
@@ -30,7 +32,7 @@ from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
-from neuralviz.ui.corpus import main
+from neuralviz.ui.corpus import choose, main
 from neuralviz.ui.corpus.kept import (
     OpenCorpus,
     Saved,
@@ -39,10 +41,11 @@ from neuralviz.ui.corpus.kept import (
     find_saved,
     n_embedded,
 )
-from neuralviz.ui.corpus.labels import _voters
-from neuralviz.ui.corpus.lists import LIST_HEIGHT, table_height
+from neuralviz.ui.corpus.labels import _voters, point_of
+from neuralviz.ui.corpus.lists import LIST_HEIGHT, _nearest_texts, table_height
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
+from neuralviz.ui.page import plain
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -275,10 +278,49 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
     assert run.status == "done"
     assert run.result.at.shape == (1, 2)
     assert run.result.near.indices.shape == (1, 15)
-    assert any("Neighbours of “The garden" in caption.value for caption in page.caption)
+    assert page.expander[0].label.startswith("All neighbours of “The garden")
+    (read,) = page.table  # what the stage shows
+    assert read.value["**Nearest by mean**"].tolist() == [
+        TEXTS[row] for row in run.result.near.indices[0][:3]
+    ]
     near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
     assert near["cosine"].tolist() == pytest.approx(1 - run.result.near.distances[0])
     assert place(page, run.task.sentence) == [run]  # not placed again
+
+
+def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdown(monkeypatch):
+    shown = SimpleNamespace(label="a*b")
+    labels = {"topic": np.array(["x", "[y](z)"]), "form*": np.array(["c", "d"])}
+    corpus = SimpleNamespace(texts=["**one**", "two"], categories=labels)
+    written, tables = [], []
+    monkeypatch.setattr(st, "markdown", written.append)
+    monkeypatch.setattr(st, "table", lambda table, **_: tables.append(table))
+    _nearest_texts(corpus, shown, np.array([1, 0]), None)
+    (table,) = tables
+    assert list(table) == ["**Nearest by a\\*b**", "topic", "form\\*"]
+    assert table.iloc[:, 0].tolist() == ["two", "\\*\\*one\\*\\*"]
+    assert table["topic"].tolist() == [plain("[y](z)"), "x"]
+
+    _nearest_texts(corpus, shown, np.array([1, 0]), np.array([False, False]))
+    assert written == ["The filter shows no text that is nearest by a\\*b."]
+    assert len(tables) == 1
+
+
+def test_a_placed_sentence_has_the_only_lines(mapped: AppTest, monkeypatch):
+    drawn = []
+
+    def draw(*args, standout: Standout, **rest):
+        drawn.append(standout)
+        return map_figure(*args, standout=standout, **rest)
+
+    monkeypatch.setattr("neuralviz.ui.corpus.maps.map_figure", draw)
+    mapped.session_state["corpus-row"] = 4  # as a click on a point leaves it
+    mapped.run()
+    assert drawn[-1].near is not None
+    place(mapped, "The garden was full of people.")
+    assert drawn[-1].near_placed
+    assert drawn[-1].highlighted == 4  # its ring stays
+    assert drawn[-1].near is None
 
 
 def linked(page: AppTest, **address: str) -> AppTest:
@@ -553,6 +595,23 @@ def test_the_page_opens_with_its_point_and_a_colour_a_map(visited: CorpusStore) 
     ) in said(one)
 
 
+@pytest.mark.parametrize(
+    ("last", "counted"), [("b", "all 8 texts"), ("", "all texts with a label")]
+)
+def test_a_share_is_of_the_texts_that_have_a_label(last: str, counted: str) -> None:
+    topics = np.array(["a"] * 4 + ["b"] * 3 + [last])
+    corpus = SimpleNamespace(corpus=SimpleNamespace(n_texts=8), categories={"topic": topics})
+    shown = SimpleNamespace(
+        spec=MEAN,
+        kept=SimpleNamespace(embedder="mean"),
+        neighbours=SimpleNamespace(k=3),
+        hits=lambda *_: np.array([True, False]),
+        accuracy=lambda *_: SimpleNamespace(baseline=0.5),
+    )
+    said = point_of(corpus, [shown], is_filtered=True)  # type: ignore[arg-type, list-item]
+    assert f"a text's topic is right for **50%** of {counted}." in said
+
+
 def test_filters_are_in_the_address_and_reach_maps_and_lists(visited: CorpusStore) -> None:
     (corpus,) = visited.corpora()
     page = AppTest.from_file(PAGE, default_timeout=90)
@@ -649,3 +708,25 @@ def test_how_long_micro_tuning_takes_is_said_once_it_was_measured(
 )
 def test_no_more_neighbours_vote_than_a_label_has_texts(columns, k: int) -> None:
     assert _voters([np.array(column) for column in columns]) == k
+
+
+def test_an_upload_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Upload:
+        file_id: str
+        name: str = "a.csv"
+        n_copied: int = 0
+
+        def getvalue(self) -> bytes:
+            self.n_copied += 1
+            return b"text\none\n"
+
+    monkeypatch.setattr(choose.st, "session_state", {})
+    first, second = Upload("1"), Upload("2")
+    (before,) = choose._sources([first])
+    again, other = choose._sources([first, second])
+    assert again is before
+    assert (other.name, other.content) == ("a.csv", b"text\none\n")
+    choose._sources([second])
+    assert (first.n_copied, second.n_copied) == (1, 1)
+    assert list(choose.st.session_state[choose._SOURCES_OF_FILES]) == ["2"]

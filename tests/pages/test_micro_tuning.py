@@ -113,7 +113,7 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
     page = page_at("micro_tuning", **address).run()
     assert not page.exception
     run = last_run(page)
-    assert "simmer" in run.task.texts[0]
+    assert "two moons" in run.task.texts[0]
     assert run.wait(60)
     page.run()
     assert last_run(page) is run
@@ -159,6 +159,19 @@ def test_a_half_learnt_text_is_not_compared_with_finished_ones(
     assert not page.exception
     assert "The embeddings of the two texts have a cosine similarity of 0.15." in said(page)
     labelled(page.selectbox, "Look at text").set_value(2).run()
+    assert not page.exception
+    assert "cosine similarity of" not in said(page)
+
+
+def test_a_text_that_was_not_started_has_no_figures_of_others(
+    page: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = copy(recorded_run())
+    record.loss, record.delta_norm = record.loss.copy(), record.delta_norm.copy()
+    record.loss[:, 1:], record.delta_norm[:, 1:] = np.nan, np.nan
+    record.reports = {0: record.reports[0]}
+    monkeypatch.setattr(main, "recorded_run", lambda: record)
+    labelled(page.run().selectbox, "Look at text").set_value(2).run()
     assert not page.exception
     assert "cosine similarity of" not in said(page)
 
@@ -303,7 +316,7 @@ def test_stopping_keeps_what_was_learnt(page: AppTest) -> None:
     told = messages(page).replace("\\", "")
     half = re.search(r"Stopped. Texts 1 to 3 are half-learnt: they reached epoch (\d+) of", told)
     assert half
-    assert f"In epoch {half[1]} of 1,000 the losses of 3 texts are" in said(page)
+    assert f"At the start of epoch {half[1]} of 1,000, the losses of 3 texts are" in said(page)
 
 
 def test_a_second_run_on_the_same_text_is_drawn_over_the_first(bundled) -> None:
@@ -406,13 +419,13 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest, bundled) -> None:
     def sentence():
         return labelled(page.text_input, "A sentence with a blank: ___")
 
-    assert sentence().value == "She sat on the bank of the river and ___ the boats."
+    assert sentence().value == "She ___ on the bank of the river and watched the boats."
     if "Press **Predict**" in captions(page):  # the model is not loaded yet
         press(page, "Predict")
     tried(page)
     assert (
-        "Before, the model’s best guess was “climbed” (2%); after micro-tuning on text 1 it is "
-        "“watched” (68%)."
+        "Before, the model’s best guess was “was” (12%); after micro-tuning on text 1 it is "
+        "“sat” (91%)."
     ) in said(page)
     sentence().set_value("She sat on the ___ of the river.").run()
     tried(page)

@@ -119,7 +119,12 @@ def test_what_is_said_of_sbert_wk() -> None:
     assert settings_in_words([0.31, 0.1], [0.2, 0.22], "Pearson").startswith(
         "The layer window matters more than the first layer.\n"
     )
-    assert settings_in_words([0.31, 0.3], [0.22, 0.23], "Pearson").startswith(
+    assert settings_in_words([0.31, 0.3], [0.22, 0.232], "Pearson").startswith(
         "The first layer and the layer window matter about equally.\n"
     )
+    assert settings_in_words([0.31, 0.31], [0.31, 0.312], "Pearson").startswith(
+        "Neither the first layer nor the layer window matters here.\n"
+    )
+    level = settings_in_words([0.3, 0.4], [0.2, 0.3], "Pearson")
+    assert level.startswith("The first layer and the layer window matter about equally.\n")
     assert settings_in_words([float("nan")], [0.2], "Pearson") == ""

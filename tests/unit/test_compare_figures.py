@@ -20,17 +20,42 @@ def of_products(method: str, product: float, n: int = 2) -> Similarity:
     return Similarity(method, tuple(f"text {i}" for i in range(n)), products, np.zeros(n))
 
 
+def of_pairs(method: str, *pairs: float) -> Similarity:
+    """Three texts, by the products of the first two, the first and the last, the last two."""
+    products = np.eye(3)
+    products[np.triu_indices(3, 1)] = pairs
+    return Similarity(method, ("a", "b", "c"), np.maximum(products, products.T), np.zeros(3))
+
+
 def test_negative_values_in_cells_have_a_minus_sign() -> None:
-    low, high = of_products("mean", -0.254), of_products("neural", 0.1)
+    low = of_products("mean", -0.254)
     names, order = text_names(low.texts), np.arange(2)
     heatmap = similarity_heatmap(low, names, order, colour_range([low]))
     assert heatmap.data[0].text == (["", "−0.25"], ["−0.25", ""])
     assert heatmap.data[0].texttemplate == "%{text}"
-    assert difference_heatmap(high, low, names, order).data[0].text[0] == ["", "+0.35"]
-    assert difference_heatmap(low, high, names, order).data[0].text[0] == ["", "−0.35"]
 
 
 def test_cells_of_many_texts_have_no_values_written_in_them() -> None:
     many = of_products("mean", 0.5, MAX_VALUES + 1)
     names, order = text_names(many.texts), np.arange(len(many.texts))
     assert similarity_heatmap(many, names, order, (0, 1)).data[0].texttemplate is None
+
+
+def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() -> None:
+    low, high = of_pairs("neural", 0.04, 0.02, 0.03), of_pairs("sbert-wk", 0.60, 0.70, 0.65)
+    figure = difference_heatmap(low, high, text_names(low.texts), np.arange(3))
+    (cells,) = figure.data
+    assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
+    assert (cells.zmin, cells.zmax) == (-2, 2)
+    assert figure.layout.title.text == "Ranks: neural against sbert-wk"
+    assert cells.colorbar.title.text == "orange: higher by neural"
+
+
+def test_groups_are_named_beside_rows_alone() -> None:
+    """Below narrow columns their names lay on each other and on the colour bar."""
+    groups = ("headline", "question", "diary", "complaint")
+    one = of_products("mean", 0.5, len(groups))
+    names, order = text_names(one.texts, groups), np.arange(len(groups))
+    layout = similarity_heatmap(one, names, order, (0, 1), groups=groups).layout
+    assert layout.yaxis.ticktext == groups
+    assert layout.xaxis.showticklabels is False

@@ -31,7 +31,7 @@ from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import verdict
 from neuralviz.plots import evaluation as plots
-from neuralviz.plots.report import MAX_HISTOGRAMS, data_figures, report_html
+from neuralviz.plots.report import MAX_HISTOGRAMS, other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
@@ -72,8 +72,12 @@ def pairs_like_the_benchmark(benchmark: str = "stsb") -> ScoredData:
     return replace(data, benchmark=benchmark)
 
 
+def all_figures(results: Results) -> list[tuple[go.Figure, int]]:
+    return [*proof_figures(results, 0), *other_figures(results, 0)]
+
+
 def titles(results: Results) -> list[str]:
-    return [figure.layout.title.text for figure, _ in data_figures(results, 0)]
+    return [figure.layout.title.text for figure, _ in all_figures(results)]
 
 
 def words_of(figure: go.Figure) -> str:
@@ -271,7 +275,7 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "Cosines by mean",
         "Cosines by neural, exact",
     ]
-    first = next(iter(data_figures(results, 0)))[0]
+    first = next(iter(all_figures(results)))[0]
     measured = results.measured(0, 0)
     assert measured is not None
     assert first.data[0].x[0] == measured.correlations.spearman
@@ -300,7 +304,7 @@ def test_a_row_that_failed_is_in_no_figure() -> None:
     results = filled(rows[:1], few_pairs())
     results = Results(EvaluationPlan(results.data, rows), cells=results.cells)
     results = results.having(Cell(0, 1, None, error=f"It has no model {EVIL}."))
-    for figure, _ in data_figures(results, 0):
+    for figure, _ in all_figures(results):
         assert "cls" not in words_of(figure)
     report = report_html(results)
     assert "cls: It has no model &lt;script&gt;" in report
@@ -403,14 +407,17 @@ def test_the_report_says_first_what_was_found_and_how_to_read_it_last() -> None:
         report.index(part)
         for part in (
             "<h1>Evaluation: own &lt;b&gt;.csv</h1>", "UTC, neuralviz", "Methods: mean, cls.", said,
+            "Plotly.newPlot", "What each method gets most wrong", "All numbers",
             "↑ higher is better", "<td class='best'>", "Differences on the same data",
-            "What each method gets most wrong", "How to read this",
+            "How to read this",
             "1 is the same order, 0 no relation", "<h2>Settings</h2>",
         )
     ]  # fmt: skip
     assert places == sorted(places)
     assert results.begun.replace("T", " ").rstrip("Z") in report
-    assert "dog 0" in report[places[7] : places[8]]  # the texts of the worst pairs
+    assert "dog 0" in report[places[5] : places[6]]  # the texts of the worst pairs
+    assert "from people" in report[places[5] : places[6]]  # said in a sentence, too
+    assert "<h2>own" not in report  # the title has said it
 
 
 def test_the_reports_tables_have_the_numbers() -> None:
@@ -438,7 +445,7 @@ def test_what_was_published_stands_beside_with_its_model() -> None:
     assert "<td>7,216</td><td>0.84</td><td>0.37</td><td>945</td><td>0.84</td>" in table
     assert "<td>0.67</td>" in table  # I with neural
     assert "sbert-wk" not in table
-    spearman = next(iter(data_figures(results, 0)))[0]
+    spearman = next(iter(all_figures(results)))[0]
     assert spearman.data[-1].x == (0.820, 0.658)
     assert spearman.data[-1].name.endswith("all-MiniLM-L6-v2, bert-base-uncased")
     assert spearman.data[0].error_x.array is None  # no resamples, no interval

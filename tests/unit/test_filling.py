@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,11 +22,13 @@ from neuralviz.micro_tuning.blanks import (
     sentence_with_blank,
 )
 from neuralviz.micro_tuning.filling import fill_blanks
+from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import load_record
+from neuralviz.micro_tuning.watching import watch
 from neuralviz.paths import sample_data
+from neuralviz.ui.micro_tuning.main import EXAMPLES
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning.record import RunRecord
     from neuralviz.models import LanguageModel
 
 SENTENCE = "The ___ of the river is a [MASK]."
@@ -168,8 +171,9 @@ def test_deltas_that_do_not_fit(bundled: LanguageModel, tiny: LanguageModel) -> 
 # --- in words ----------------------------------------------------------------------------------
 
 
-def test_a_sentence_is_made_of_the_word_with_the_largest_share(recorded) -> None:
+def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:
     texts, reports = recorded.texts, recorded.reports
+    assert sentence_with_blank(texts[0], reports[0]).startswith("She ___ on the bank")
     assert sentence_with_blank(texts[2], reports[2]) == "The bank has ___ its interest rates again."
     assert sentence_with_blank(texts[2], None) == "The bank has raised its ___ rates again."
     assert sentence_with_blank("42 !", None) == "42 ! ___"
@@ -178,6 +182,36 @@ def test_a_sentence_is_made_of_the_word_with_the_largest_share(recorded) -> None
     assert long.count("___") == 1
     assert 200 < len(long) < 250
     assert "word ___ word" in long
+
+
+def test_a_word_in_pieces_or_guessed_before_is_no_blank(recorded) -> None:
+    """Of “The bank has raised …”: *raised* rose most, but then it would not do."""
+    report, text = recorded.reports[2], recorded.texts[2]
+    raised = report.text.tokens.index("raised")
+    at = report.predictions.token == raised
+    guessed = tuple(
+        f"“raised” {0.6:.0%}" if here else words
+        for here, words in zip(at, report.predictions.words_before, strict=True)
+    )
+    known = replace(report, predictions=replace(report.predictions, words_before=guessed))
+    words = report.text.words.copy()
+    words[raised] = words[raised - 1]
+    in_pieces = replace(report, text=replace(report.text, words=words))
+    for other in (known, in_pieces):
+        made = sentence_with_blank(text, other)
+        assert "___" in made
+        assert "raised" in made
+
+
+def test_the_tours_blanks_are_guessed_wrong_before_and_right_after(bundled: LanguageModel) -> None:
+    texts = EXAMPLES["From the corpus"]
+    settings = check_settings(bundled)
+    record = RunRecord(bundled.id, settings, texts).having(list(watch(bundled, texts, settings)))
+    for index, text in enumerate(texts):
+        sentence = sentence_with_blank(text, record.reports[index])
+        (found,) = fill_blanks(bundled, sentence, [(1.0, record.text_delta(index))])
+        assert sentence.replace("___", found.before[0].token).lower() != text.lower()
+        assert sentence.replace("___", found.after[0].token).lower() == text.lower()
 
 
 def blank(*candidates: tuple[str, float, float]) -> FilledBlank:

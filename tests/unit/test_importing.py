@@ -23,7 +23,12 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import import_vectors, imported_by_label, imported_embedder
+from neuralviz.store.importing import (
+    import_vectors,
+    imported_by_label,
+    imported_embedder,
+    imported_label,
+)
 from neuralviz.store.writing import write_vectors
 
 TEXTS = ("rain", "snow", "rain", "bread", "salt", "a choir", "a river")
@@ -148,7 +153,13 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     assert list(found) == ["file: rows.npy", "file: texts.parquet"]
     assert imported_embedder(store, found["file: rows.npy"]) == by_row
     newer = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS + 1))
-    assert imported_embedder(store, imported_by_label(store, corpus)["file: rows.npy"]) == newer
+    found = imported_by_label(store, corpus)  # both of the name are there
+    assert list(found) == ["file: rows.npy", "file: texts.parquet", "file: rows.npy (2)"]
+    assert imported_embedder(store, found["file: rows.npy"]) == by_row
+    assert imported_embedder(store, found["file: rows.npy (2)"]) == newer
+    assert imported_label(store, corpus, newer) == "file: rows.npy (2)"
+    again = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
+    assert imported_label(store, corpus, again) == "file: rows.npy"  # the same vectors
     assert imported_by_label(store, store.add("other", ReadTexts(("x", "y")))) == {}
     store.delete(corpus)
     assert not store.vectors.has(by_row, store.vectors._keys(by_text)).any()

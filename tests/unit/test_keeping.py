@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
@@ -10,16 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from huggingface_hub import constants
 
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
-from neuralviz.jobs import RunQueue
+from neuralviz.evaluation.data import labelled_data
+from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.plan import EvaluationPlan
+from neuralviz.jobs import RunQueue, keeping
 from neuralviz.jobs.comparing import Compare, Step
+from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.jobs.run import Run
+from neuralviz.models.shared import ModelRef
+from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import results
-from neuralviz.store.results import find_result, keep_result
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.results import corpus_view, find_result, keep_result
 
 VIEW = "AAAAAAAAAAAA"
 
@@ -223,3 +232,71 @@ def test_a_comparison_comes_back_as_it_was() -> None:
         Compare.now((embedder_spec("mean", {"model": "bundled"}), *specs[1:]), task.texts),
     ]
     assert len({one.cache_key() for one in (task, *others)}) == 4
+
+
+def test_another_revision_of_a_hub_model_has_no_kept_results(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
+    ref = home / "hub" / "models--some--model" / "refs" / "main"
+    ref.parent.mkdir(parents=True)
+    task = Compare(
+        (embedder_spec("mean", {}, "some/model"),), ("a",), (ModelRef.now("some/model"),)
+    )
+    before = task.cache_key()
+    ref.write_text("1" * 40)
+    keeper(VIEW)(Run.over(task, task.start(), status="done", finished=1e9, seconds=1.0))
+    assert reopened(task, VIEW, 1) is not None
+    assert task.cache_key() != before
+    ref.write_text("2" * 40)
+    assert reopened(task, VIEW, 1) is None
+    assert ModelRef.now("some/model") == task.models[0]  # for runs of this session it is the same
+    for model_id in ("../..", "bundled", "a/b/c", ""):
+        assert ModelRef.now(model_id).identity()["commit"] == ""
+
+
+def test_other_versions_of_what_computes_have_no_kept_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(Count(7))
+    monkeypatch.setattr(keeping, "_versions", lambda: {"torch": "0.0.1"})
+    assert reopened(Count(7), VIEW, 1) is None
+
+
+def test_a_result_that_is_being_written_is_waited_for() -> None:
+    """A link that is followed while the result of the run is written finds it."""
+    is_packing = threading.Event()
+
+    class Slow(Count):
+        def pack(self, result: int) -> bytes:
+            is_packing.set()
+            time.sleep(0.2)
+            return super().pack(result)
+
+    RunQueue().submit(Slow(7), lambda: True, at_end=keeper(VIEW))
+    assert is_packing.wait(10)
+    again = reopened(Count(7), VIEW, 1)
+    assert again is not None
+    assert again.result == 7
+
+
+def test_what_came_of_a_deleted_corpus_is_not_kept(home: Path) -> None:
+    store = CorpusStore()
+    corpus = store.add("some", ReadTexts(("one", "two")))
+    over = Run.over(Count(7), 7, status="done", finished=1e9, seconds=1.0)
+    keeper(corpus_view(corpus.id))(over)
+    assert reopened(Count(7), corpus_view(corpus.id), 1) is not None
+    store.delete(corpus)
+    keeper(corpus_view(corpus.id))(over)
+    assert not list((home / "results").iterdir())
+
+
+def test_a_deleted_corpus_is_not_evaluated() -> None:
+    corpus = CorpusStore().add("some", ReadTexts(("one", "two", "three", "four")))
+    data = labelled_data("some", ["one", "two", "three", "four"], ["a", "a", "b", "b"])
+    task = Evaluate.now(EvaluationPlan((data,), method_rows(["mean"], {})), corpus=corpus.id)
+    CorpusStore().delete(corpus)
+    asked = RunQueue().submit(task, lambda: True)
+    assert asked.wait(10)
+    assert asked.error == "This corpus was deleted in the meantime. Choose other data."
+    assert CorpusStore().vectors.embedders() == ()

@@ -183,6 +183,9 @@ def test_few_words_and_words_that_do_not_differ() -> None:
     assert of_corpus(groups("cba", [0.0, 0.0, 0.0])) == (
         "From layer to layer, all 3 words change equally steadily."
     )
+    assert of_groups(groups("cba", [0.2, 0.2, 0.2])) == (
+        "All words change equally steadily.\n\nTheir variance is 0.20."
+    )
 
 
 # --- change by block ---------------------------------------------------------------------------

@@ -267,6 +267,20 @@ def test_the_best_of_several_methods_is_named_with_those_it_is_not_clearly_bette
     assert accuracy_point(methods, {}, {}, 10) == ""
 
 
+def test_methods_that_are_right_equally_often_are_not_ranked() -> None:
+    methods, baselines = ["mean", "neural", "sbert-wk"], {"topic": 0.1, "form": 0.25}
+    level = {"topic": right(0.9, 0.9, 0.4), "form": right(0.5, 0.5, 0.5)}
+    assert accuracy_point(methods, level, baselines, 10).startswith(
+        "Guessed from its ten nearest texts, a text's topic is right most often by **mean** and "
+        "**neural** (90% of texts) and its form is right equally often by all methods (50%). "
+    )
+    level["topic"] = level["form"]
+    assert (
+        "right equally often by all methods (50% of texts) and its form by all methods (50%)"
+        in (accuracy_point(methods, level, baselines, 10))
+    )
+
+
 def test_methods_that_agree_and_themes_are_said() -> None:
     assert agreement_point(["mean", "neural"], 0.17, 10) == (
         "**mean** and **neural** group these texts differently: they share **17%** of a text's "
@@ -320,10 +334,15 @@ def test_a_sentence_among_texts_of_many_labels_lands_near_none() -> None:
         "ones."
     )
     assert landing_point(
-        "Tonight …", ["mean", "neural"], [mixed, ["moon"] * 5 + ["a"] * 5], "topic"
+        "Tonight …", ["mean", "neural"], [mixed, ["moon"] * 5 + ["a"] * 4 + [""]], "topic"
     ) == (
         "“Tonight …” lands near topic **moon** by neural (5 of its ten nearest texts). By mean, it "
         "lands near no single topic: its ten nearest texts have 9 different ones."
+    )
+    level = ["moon"] * 5 + ["sea"] * 5
+    assert landing_point("Tonight …", ["mean"], [level], "topic") == (
+        "By mean, “Tonight …” lands near no single topic: its ten nearest texts have 2 different "
+        "ones."
     )
     few = ["moon", *[""] * 9]
     assert landing_point("Tonight …", ["mean"], [few], "topic") == (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralviz.ui.layers.blocks import _since_start
-from neuralviz.words import about_seconds, number, why_above_100
+from neuralviz.words import about_seconds, joined, number, why_above_100
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,11 @@ def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
 )
 def test_a_change_of_the_loss_has_an_arrow_or_a_sign_but_not_both(losses, said) -> None:
     assert _since_start(np.array(losses)) == said
+
+
+def test_names_are_listed_as_one_would() -> None:
+    assert [joined("abc"[:n]) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
+    assert joined("abc", "or") == "a, b or c"
 
 
 def test_times_are_said_as_one_would() -> None:

@@ -53,7 +53,7 @@ def test_the_numbers_are_those_of_the_models_of_today(method: str) -> None:
 def test_what_it_says_is_worth_seeing() -> None:
     """The page opens with methods that differ for certain, and differently by what is asked."""
     forms, topics, *_ = recorded_results()
-    assert verdict(forms, 0).startswith("sbert-wk is the best of 3 methods in 10-NN accuracy")
+    assert verdict(forms, 0).startswith("sbert-wk finds the form of a text best: for 84.0% of")
     said = other_winner(forms, {"topics": topics})
     assert said == "Ask the same texts for their topics, and mean is the best."
 

@@ -126,11 +126,12 @@ def test_shares_that_are_not_known_are_not_said(three: RunRecord) -> None:
 
 def test_while_it_goes_on_the_losses_are_said(three: RunRecord) -> None:
     assert run_point(unfinished(three, 4), 0) == (
-        "In epoch 5 of 10 the losses of 3 texts are 2.44 to 2.79; they started at 3.59 to 4.20."
+        "At the start of epoch 5 of 10, the losses of 3 texts are 2.44 to 2.79; they started at "
+        "3.59 to 4.20."
     )
     alone = of_one(three)
     assert run_point(unfinished(alone, 4), 0) == (
-        "In epoch 5 of 10 the loss is 2.44; it started at 3.59."
+        "At the start of epoch 5 of 10, the loss is 2.44; it started at 3.59."
     )
     assert run_point(unfinished(three, 0), 0) == "The losses of 3 texts start at 3.59 to 4.20."
     assert run_point(unfinished(alone, 0), 0) == "The loss starts at 3.59."
@@ -144,12 +145,27 @@ def test_a_stopped_run_speaks_of_the_text_that_is_looked_at(three: RunRecord) ->
     stopped.loss[4:, 2], stopped.delta_norm[4:, 2] = np.nan, np.nan
     stopped.reports = {i: three.reports[i] for i in (0, 1)}
     assert "of 2 of 3 texts;" in run_point(stopped, 0)
-    assert run_point(stopped, 2) == "In epoch 4 of 10 the loss is 2.92; it started at 4.20."
+    assert (
+        run_point(stopped, 2)
+        == "At the start of epoch 4 of 10, the loss is 2.92; it started at 4.20."
+    )
+
+
+def test_a_text_that_diverged_says_nothing_of_the_others(three: RunRecord) -> None:
+    report = three.reports[1]
+    after = np.full(len(report.predictions.after), np.nan)
+    three.reports[1] = replace(report, predictions=replace(report.predictions, after=after))
+    three.diverged = {1}
+    said = run_point(three, 0)
+    assert said.startswith("At first the model was ")
+    assert "of the masked words of 2 of 3 texts; after 10 epochs it is" in said
+    assert "nan" not in said
 
 
 def test_downloads_say_which_run_they_are_of_and_how_far_it_came(three: RunRecord) -> None:
     whole = about_run(three)
     assert whole.files == (three.texts[0], "10 epochs")
+    assert about_run(three, 2).files == (three.texts[2], "10 epochs")
     assert "so far" not in whole.settings
     alone = of_one(three, epochs=1, learning_rate=0.02, precision="fast", predict_unmasked=True)
     assert about_run(alone).files[1:] == ("1 epoch", "rate 0.02", "fast", "no masks")
@@ -197,6 +213,8 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
         ([0.2, -0.3, 0.1], "Neurons 1 (−0.300) and 0 (+0.200) of bias changed most."),
         ([0.01, -0.0101, 0.0099],
          "After one step every neuron has moved by about 0.01: its sign is the gradient’s."),
+        ([0.3, -0.29, 0.28, 0.1],
+         "No neuron of bias stands out: half of all 4 changed by 0.24 to 0.29, the most by 0.3."),
         ([0.5], "Neuron 0 (+0.500) of bias changed most."),
         ([0.0, 0.0, 0.0], ""),
         ([np.nan, 0.1, 0.1], ""),
@@ -208,11 +226,19 @@ def test_the_point_of_neurons(delta: list[float], said: str) -> None:
 
 def test_the_point_of_similar_texts() -> None:
     vectors = np.array([[1.0, 0.0], [0.8, 0.6], [-0.6, 0.8]])
-    assert similar_point(vectors, [0, 1, 4]) == (
-        "Texts 1 and 2 (0.80) are the most similar, texts 1 and 5 (−0.60) the least."
+    assert similar_point(vectors, ["One.", "A second text that is far too long.", "Five."]) == (
+        "The most similar are “One.” and “A second text that is far …” (0.80), "
+        "the least “One.” and “Five.” (−0.60)."
     )
-    assert similar_point(vectors[1:] * [1, 0], [0, 1]) == (
+    assert similar_point(vectors[1:] * [1, 0], ["One.", "Two."]) == (
         "The embeddings of the two texts have a cosine similarity of −0.48."
     )
-    assert similar_point(np.array([[1.0, 0.0], [-0.001, 1.0]]), [0, 1]).endswith("of 0.00.")
-    assert similar_point(vectors[:1], [0]) == ""
+    assert similar_point(np.array([[1.0, 0.0], [-0.001, 1.0]]), ["One.", "Two."]) == (
+        "These texts taught the model different things: cosine similarity 0.00, close to 0."
+    )
+    three = np.array([[1.0, 0.0, 0.0], [0.04, 1.0, 0.0], [-0.04, 0.0, 1.0]])
+    assert similar_point(three, ["One.", "Two.", "Three."]) == (
+        "These texts taught the model different things: cosine similarities −0.04 to 0.04, close "
+        "to 0."
+    )
+    assert similar_point(vectors[:1], ["One."]) == ""

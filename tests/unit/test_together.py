@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from neuralviz.embedders.labels import spoken
@@ -115,6 +117,13 @@ def test_labels_that_tell_nothing_are_left_out() -> None:
     assert kept_together([by_label("mean", TOPIC)], labels).startswith("By mean, texts ")
 
 
+def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
+    nothing = similarity("neural", "abcd", np.zeros((4, 2)))
+    assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
+    twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
+    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+
+
 def test_without_labels_rankings_are_compared() -> None:
     vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
     first = similarity("mean", "abcd", vectors)
@@ -145,6 +154,10 @@ def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
     assert least_alike([mean, neural, cls]) == (0, 1)
     assert least_alike([mean, cls, neural]) == (0, 2)
     assert furthest_apart(mean, neural) == (0, 1)
+    alike = [ranked(name, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4) for name in ("mean", "cls", "max")]
+    assert kept_together(alike) == (
+        "Any two methods agree about equally: their rankings of 6 pairs have a correlation of 1.00."
+    )
     level = ranked("sep", *[0.5] * 6)
     assert kept_together([level, mean, cls]).startswith("mean and cls agree: their rankings")
     assert least_alike([level, mean, cls]) == (1, 2)
@@ -160,6 +173,7 @@ def test_one_pair_is_named_once() -> None:
         "mean and cls cannot be compared on so few different pairs."
     )
     equal = similarity("cls", "abc", np.ones((3, 2)))
+    assert kept_together([equal]) == "By cls, all 3 pairs are equally similar (1.00)."
     assert "cannot be compared" in agreement(equal, equal)
 
 
@@ -182,6 +196,9 @@ def test_the_widest_and_the_narrowest() -> None:
     assert spread([wide]) == "mean spreads the pairs with a standard deviation of 0.47."
     assert spread([narrow, wide]).startswith(
         "mean spreads the pairs widest (standard deviation 0.47), neural least (0.4"
+    )
+    assert spread([wide, replace(wide, method="cls")]) == (
+        "Both methods spread the pairs about equally (standard deviation 0.47)."
     )
 
 

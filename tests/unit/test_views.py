@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,11 @@ def test_views_have_so_much_room_and_so_much_time(
     fourth = save("fourth")
     assert [views.load_view(one) is not None for one in (second, fourth)] == [False, True]
     assert len(list((home / "views").iterdir())) <= 2
+
+
+def test_many_sessions_keep_the_same_view_at_once(home: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        ids = set(pool.map(lambda _: views.save_once(views.View(("a", "b"))), range(200)))
+    assert [views.load_view(one) for one in ids] == [views.View(("a", "b"))]
+    assert sorted(path.name for path in home.iterdir()) == ["views", "views.key"]
+    assert (home / "views.key").stat().st_mode & 0o777 == 0o600

@@ -61,6 +61,13 @@ def test_data_frames_are_inert_too():
     assert frame["text"][0] == "=1"
 
 
+def test_a_csv_file_of_a_data_frame_has_every_value_of_a_vector() -> None:
+    vector = np.linspace(-1, 1, 3000, dtype=np.float32)
+    content = frame_csv(pd.DataFrame({"id": ["a"], "vector": [vector]}))
+    (row,) = csv.DictReader(io.StringIO(content.removeprefix("\ufeff")))
+    np.testing.assert_array_equal(np.float32(json.loads(row["vector"])), vector)
+
+
 def test_doubles_keep_all_of_their_digits():
     table = pa.table({"n": pa.array([1714567891.0, 1234567.891, 1e300, -0.0, 2.0**60])})
     rows = table_bytes(".csv", table).decode().splitlines()[1:]

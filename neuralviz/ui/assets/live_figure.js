@@ -244,6 +244,10 @@ async function redraw(Plotly, node) {
     requestAnimationFrame(() => setTimeout(resume))
     setTimeout(resume, 100)
   })
+  if (node.held) { // a drag has begun meanwhile
+    node.stale = true
+    return
+  }
   const start = performance.now()
   node.redrawn = true
   try {

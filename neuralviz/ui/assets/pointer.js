@@ -5,6 +5,7 @@
 const LOOK = 200 // ms between two looks
 const ACTS = ["wheel", "touchmove", "pointerdown", "keydown"]
 const HEARD = { passive: true, capture: true } // also what a figure keeps to itself
+const STILL = matchMedia("(prefers-reduced-motion: reduce)")
 const ROOM = 24 // px between the card and the target
 
 class Pointer {
@@ -41,7 +42,7 @@ class Pointer {
     const { top, bottom } = found[last].getBoundingClientRect()
     if (top >= card && bottom <= window.innerHeight) return
     const least = Math.max(main.getBoundingClientRect().top, card) + ROOM
-    if (Math.abs(top - least) > 2) main.scrollBy({ top: top - least, behavior: "smooth" })
+    if (Math.abs(top - least) > 2) main.scrollBy({ top: top - least, behavior: STILL.matches ? "instant" : "smooth" })
   }
 
   // In the colours of the theme, which the page knows only where components are.

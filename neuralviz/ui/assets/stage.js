@@ -33,6 +33,7 @@ function moreToCome(slides) {
 class Stage {
   constructor() {
     this.shown = undefined // class of the slide
+    this.wanted = undefined // class of the slide that was asked for
     this.isAwaiting = false // the next slide
     this.style = document.head.appendChild(document.createElement("style"))
     this.place = document.body.appendChild(document.createElement("div"))
@@ -128,15 +129,22 @@ class Stage {
     const at = slides.findIndex((slide) => keyOf(slide) === this.shown) + by
     if (at >= 0 && at < slides.length) {
       this.isAwaiting = false
-      this.shown = keyOf(slides[at])
+      this.wanted = keyOf(slides[at])
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"
       this.isAwaiting = by > 0 && !this.isAwaiting && moreToCome(slides)
       if (this.isAwaiting) return
-      if (press(`stage-${way}`) || press(`tour-${way}`)) this.shown = undefined
+      if (press(`stage-${way}`) || press(`tour-${way}`)) this.clear()
     }
     this.showPlace()
+  }
+
+  // Nothing is shown until the next slides are there.
+  clear() {
+    this.shown = this.wanted = undefined
+    this.style.textContent = ""
+    document.documentElement.dataset.stage = ""
   }
 
   soon() {
@@ -152,6 +160,7 @@ class Stage {
     const slide = this.nextOf(slides)
     if (!slide) return
     this.shown = keyOf(slide)
+    this.wanted ??= this.shown
     const app = document.querySelector("[data-testid=stApp]")
     const ground = getComputedStyle(app).backgroundColor
     if (document.documentElement.dataset.stage !== this.shown) {
@@ -172,11 +181,15 @@ class Stage {
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
 
+  // The slide that was asked for; while the page is made anew it may be gone for a moment.
   nextOf(slides) {
-    const at = slides.findIndex((one) => keyOf(one) === this.shown)
-    if (!this.isAwaiting || !slides[at + 1]) return slides[at] ?? slides[0]
-    this.isAwaiting = false
-    return slides[at + 1]
+    let at = slides.findIndex((one) => keyOf(one) === this.wanted)
+    if (this.isAwaiting && slides[at + 1]) {
+      this.isAwaiting = false
+      at += 1
+    }
+    if (slides[at]) this.wanted = keyOf(slides[at])
+    return slides[at] ?? slides[0]
   }
 
   // Of the controls at the foot of the slides.

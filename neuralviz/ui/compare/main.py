@@ -31,7 +31,7 @@ from neuralviz.ui.compare.methods import (
     show_two_methods,
     show_warnings,
 )
-from neuralviz.ui.compare.pair import choose_texts, show_how_neural, show_products
+from neuralviz.ui.compare.pair import choose_texts, show_framed, show_how_neural, show_products
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import dimmed, plain, wide_columns
@@ -184,6 +184,8 @@ def _show(run: Run[Comparison], look: Look, comparison: Comparison, live: bool) 
     assert isinstance(task, Compare)
     with slide("heatmaps"):
         show_point(plain(kept_together(done, look.labels)), key="compare")
+        if not live:
+            show_framed(texts, "heatmaps")
         heatmaps, beside = wide_columns([3, 1], "compare-seen")
         with heatmaps:
             show_heatmaps(comparison, look, live)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from neuralviz.evaluation.similarity import rank_differences
 from neuralviz.evaluation.together import agreement, least_alike, spread
 from neuralviz.plots.compare import difference_heatmap, products_scatter, spread_figure
 from neuralviz.plots.theme import shorten
@@ -20,6 +21,7 @@ from neuralviz.ui.compare.looking import (
     choose_point,
     chosen_pair,
 )
+from neuralviz.ui.compare.pair import show_framed
 from neuralviz.ui.figures import download_table, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
@@ -153,20 +155,21 @@ def show_two_methods(
     pair = chosen_pair(len(a.texts))
     with slide("two-methods"):
         show_point(plain(agreement(a, b)), key="compare-two")
+        show_framed(a.texts, "two")
         left, right = st.columns(2)
         with left:
             show_figure(
                 difference_heatmap(a, b, names, places, pair, groups),
                 key="compare-difference",
                 numbers=lambda: _differences(a, b),
-                name=f"difference {a.method} {b.method}",
+                name=f"rank difference {a.method} {b.method}",
                 height=480,
                 handlers=Handlers(choose_cell),
                 about=about,
             )
             st.caption(
-                f"Orange: {plain(a.method)} gives the pair a higher cosine similarity; "
-                "purple: a lower one."
+                f"Orange: {plain(a.method)} ranks the pair higher, as more similar; purple: lower. "
+                "Ranks are compared because methods use different ranges of cosine similarity."
             )
         with right:
             show_figure(
@@ -183,7 +186,7 @@ def show_two_methods(
 
 def _differences(a: Similarity, b: Similarity) -> pd.DataFrame:
     table = as_table(a)
-    table.iloc[:, 1:] -= b.products
+    table.iloc[:, 1:] = rank_differences(a, b)
     return table
 
 

@@ -17,6 +17,7 @@ from neuralviz.ui.compare.looking import PAIR, choose_pair, chosen_pair
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.page import plain
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.stage import stage_only
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.comparing import Comparison, NeuralPair
 
 COSINE = "cosine"
+FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: most pairs are followed by then
 
@@ -45,6 +47,20 @@ def choose_texts(texts: Sequence[str]) -> None:
         )
         with st.container(height=SHOWN_HEIGHT, border=False):
             st.text(texts[st.session_state[key]])
+
+
+def show_framed(texts: Sequence[str], key: str) -> None:
+    """On the stage, where no text can be chosen: the two whose cells are framed, in short."""
+    pair = chosen_pair(len(texts))
+    if pair is not None:
+        with stage_only(f"framed-{key}"):
+            st.markdown(framed_in_words(texts, pair))
+
+
+def framed_in_words(texts: Sequence[str], pair: tuple[int, int]) -> str:
+    """The beginnings of two texts with their numbers, a line each; one line of the same text."""
+    lines = (f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}" for i in dict.fromkeys(pair))
+    return "Framed: " + "  \n".join(lines)
 
 
 def show_products(done: Sequence[Similarity]) -> None:

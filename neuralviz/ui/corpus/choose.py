@@ -39,6 +39,7 @@ CORPUS = "corpus"  # where session and address keep the id of the one that is lo
 KEPT_SECONDS = 600  # of what was read, while one looks at it
 _TIMES_ADDED = "corpus-times-added"  # so that the dialog opens empty
 _RENAMED = "corpus-renamed"
+_SOURCES_OF_FILES = "corpus-uploaded"  # by id of the upload
 _IN_ADDRESS = "corpus-in-address"
 ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
 PREVIEWED = 6  # texts
@@ -81,6 +82,7 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     )
     if row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
+        st.session_state.pop(_SOURCES_OF_FILES, None)
         _add_dialog()
     corpus = by_id.get(chosen or "")
     if corpus is not None:
@@ -144,6 +146,7 @@ def _add_dialog() -> None:
         except NeuralvizError as error:
             show_error(error)
             return
+        st.session_state.pop(_SOURCES_OF_FILES, None)
         if vectors is not None:
             import_for_new(corpus, vectors)
             return
@@ -185,9 +188,9 @@ def _uploaded() -> _Given:
             "table, or a Parquet column of vectors, is imported as its embeddings."
         ),
     )
-    sources = [_source(file) for file in files]
+    sources = _sources(files)
     arrays = [source for source in sources if source.ending == ".npy"]
-    files = [file for file, source in zip(files, sources, strict=True) if source not in arrays]
+    files = [file for file in files if not file.name.lower().endswith(".npy")]
     if arrays and (len(arrays), len(files)) != (1, 1):
         raise TextError(
             "A .npy file holds vectors alone. Upload one together with one file of their texts, "
@@ -198,7 +201,8 @@ def _uploaded() -> _Given:
     if len(files) > 1:
         return _Given(_read_files(sources), f"{len(files)} files")
     (file,) = files
-    source, name = _source(file), PurePosixPath(file.name).stem
+    source = next(one for one in sources if one not in arrays)
+    name = PurePosixPath(file.name).stem
     vectors = arrays[0] if arrays else source if has_vectors(source) else None
     if not source.is_table:
         mode = _choose_mode(list(_MODES), "corpus-file-mode")
@@ -230,12 +234,19 @@ def _folder() -> _Given:
     )
     if not files:
         return _Given()
-    given = sorted(map(_source, files), key=lambda source: source.name)
+    given = sorted(_sources(files), key=lambda source: source.name)
     return _Given(_read_files(given), PurePosixPath(given[0].name).parts[0])
 
 
-def _source(file: UploadedFile) -> Source:
-    return Source(file.name, file.getvalue())
+def _sources(files: Sequence[UploadedFile]) -> list[Source]:
+    """What was uploaded, each file copied once for as long as it is there."""
+    before: dict[str, Source] = st.session_state.get(_SOURCES_OF_FILES, {})
+    now = {
+        file.file_id: before.get(file.file_id) or Source(file.name, file.getvalue())
+        for file in files
+    }
+    st.session_state[_SOURCES_OF_FILES] = now
+    return list(now.values())
 
 
 _SOURCES = {"Files": _uploaded, "Folder": _folder, "Paste": _pasted}

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import NeuralvizError
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import ENDINGS, read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.importing import import_vectors, imported_by_label
+from neuralviz.store.importing import import_vectors, imported_by_label, imported_label
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.reading.vectors import ReadVectors
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
@@ -73,7 +73,7 @@ def _import(corpus: Corpus, source: Source) -> None:
 
 def _tell(corpus: Corpus, kept: KeptEmbedder) -> None:
     """Keep what is to be said in the next run, in which the imported vectors come first."""
-    label = EmbedderSpec.from_json(kept.spec).label
+    label = imported_label(CorpusStore(), corpus, kept)
     st.session_state[_TOLD] = (
         f"Imported {many(corpus.n_texts, 'embedding')} of {kept.dim:,} values as the method "
         f"“{label}”."

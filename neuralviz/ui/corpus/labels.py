@@ -47,6 +47,8 @@ def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool =
     labels = list(corpus.categories)[:IN_SENTENCE]
     if labels:
         k, hits, baselines = _guessed(corpus, methods, labels)
+        if not all((corpus.categories[name] != "").all() for name in labels):
+            everything = "all texts with a label"  # the others do not count
         texts = everything if is_filtered else "texts"
         return neighbours_point(names, hits, baselines, k, texts)
     if len(methods) > 1:
@@ -104,7 +106,7 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     labels = method_labels([one.spec for one in methods])
     k, hits, baselines = _guessed(corpus, methods, names)
     if not any(of.any() for by_method in hits.values() for of in by_method):
-        st.caption("No text has the label of its neighbours, so there is no accuracy to show.")
+        st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
         return
     found = {
         name: [one.accuracy(name, corpus.categories[name], k) for one in methods] for name in names

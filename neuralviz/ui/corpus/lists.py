@@ -29,7 +29,7 @@ from neuralviz.ui.corpus.maps import (
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import off_stage, slide
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 LISTED = 1000  # rows of a table at most: more make browsers slow
 SHOWN_NEIGHBOURS = 8
+READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
 LIST_HEIGHT = 390  # px
 NOTHING = 0.0005  # what is shown as 0.000
 CARD_HEIGHT = 260
@@ -200,15 +201,34 @@ def _nearest(
             methods = spoken_labels(list(found))
             said = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
             show_point(said, key="sentence")
-        for column, shown in zip(st.columns(len(maps)), maps, strict=True):
-            with column:
-                if shown not in found:
-                    continue
-                near_it = found[shown].near
-                title = f"Neighbours of “{shorten(sentence, 80)}” by {shown.label}"
-                st.caption(plain(title))
-                rows, distances = near_it.indices[0], near_it.distances[0]
-                _near_table(corpus, shown, rows, distances, "sentence", within)
+        for shown, one in found.items():
+            _nearest_texts(corpus, shown, one.near.indices[0], within)
+        if not found:
+            return
+        with (
+            off_stage("sentence"),
+            st.expander(f"All neighbours of “{plain(shorten(sentence, 80))}”"),
+        ):
+            for column, (shown, one) in zip(st.columns(len(found)), found.items(), strict=True):
+                with column:
+                    st.caption(plain(f"By {shown.label}"))
+                    rows, distances = one.near.indices[0], one.near.distances[0]
+                    _near_table(corpus, shown, rows, distances, "sentence", within)
+
+
+def _nearest_texts(
+    corpus: OpenCorpus, shown: OpenMap, rows: np.ndarray, within: np.ndarray | None
+) -> None:
+    """The first neighbours of a sentence by one method, readable on the stage."""
+    rows = (rows if within is None else rows[within[rows]])[:READ_NEIGHBOURS]
+    if not len(rows):
+        st.markdown(plain(f"The filter shows no text that is nearest by {shown.label}."))
+        return
+    head = f"**Nearest by {plain(shown.label)}**"
+    table = {head: [plain(shorten(corpus.texts[i], READ_LENGTH)) for i in rows]}
+    for name, values in list(corpus.categories.items())[:READ_LABELS]:
+        table[plain(name)] = [plain(shorten(str(value), 30)) for value in values[rows]]
+    st.table(pd.DataFrame(table), hide_index=True)
 
 
 def _near_table(

@@ -243,7 +243,8 @@ def _figure(
         near_it = [shown.coordinates[found.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
-    near = None if row is None else shown.neighbours.first(K).indices[row]
+    has_lines = row is not None and not lands  # those of two points could not be told apart
+    near = shown.neighbours.first(K).indices[row] if has_lines else None
     return map_figure(
         shown.coordinates[drawn],
         drawn,

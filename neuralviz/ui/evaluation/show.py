@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.verdict import other_winner, verdict
 from neuralviz.evaluation.yardsticks import INTERVALS, explained, yardsticks_of
@@ -16,7 +17,7 @@ from neuralviz.jobs.evaluating import Evaluate, Filling
 from neuralviz.plots.evaluation import rows_height
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import lead_of_best, yardstick_figure
-from neuralviz.plots.standalone import About
+from neuralviz.plots.standalone import About, file_name
 from neuralviz.plots.tables import TABLE_STYLE, table_html
 from neuralviz.store.results import corpus_view
 from neuralviz.store.writing import BYTE_ORDER_MARK
@@ -40,11 +41,13 @@ from neuralviz.ui.stage import slide
 if TYPE_CHECKING:
     from neuralviz.evaluation.in_words import Table
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.jobs import Run
     from neuralviz.ui.evaluation.choose import Chosen
 
 RUNS = SessionRuns("evaluation")
 SEEN = "evaluation-seen"
+LONGEST_NAME = 100  # characters of a file's name
 NOTHING_ELSE: Mapping[str, Results] = MappingProxyType({})
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
@@ -52,7 +55,7 @@ ALSO_DETAILS = ("broken",)  # beside correlations: there is no room
 
 def bring_back(chosen: Chosen) -> bool:
     """Whether just this was evaluated before, and is there again."""
-    task = Evaluate.now(chosen.plan, in_corpora=bool(chosen.corpus))
+    task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
     return RUNS.recall(task, _view_of(chosen)) is not None
 
 
@@ -68,7 +71,7 @@ def show_evaluation(chosen: Chosen, *, again: bool) -> None:
         chosen: what is measured.
         again: have what failed or was stopped done again; what is embedded is found.
     """
-    task = Evaluate.now(chosen.plan, in_corpora=bool(chosen.corpus))
+    task = Evaluate.now(chosen.plan, corpus=chosen.corpus)
     last: Run[Filling] | None = RUNS.of(task)
     failed = last is not None and (last.status != "done" or last.result.any_failed)
     run = RUNS.start(task, again=again and failed, view=_view_of(chosen))
@@ -107,18 +110,20 @@ def show_results(
         st.session_state[SEEN] = results
     about = about_results(results)
     with slide("evaluation-verdict"):
-        _verdict(results, about, others, live=live)
-    with slide("evaluation-numbers"):
+        by = _verdict(results, about, others, live=live)
+        is_proved = not live and by is not None and _proof(results, by, about)
+        if not is_proved:
+            _numbers(results)
+    if is_proved:  # on the stage, the figures say it
         _numbers(results)
     if not live and results.finished(0):
-        _downloads(results)
+        _downloads(results, about)
     if live:
         st.caption("Figures appear when all methods are finished.")
         return
-    if not results.finished(0):
+    if by is None:
         return
-    with slide("evaluation-worst"):
-        show_worst(results, about)
+    show_worst(results, by, about)
     views = views_of(results)
     if views:
         st.subheader("More ways to look at it", anchor=False)
@@ -130,8 +135,7 @@ def show_results(
             key=f"view-{results.data[0].kind}",  # what is looked at first depends on the kind
             label_visibility="collapsed",
         )
-        with slide("evaluation-view"):
-            draw_view(view if view in views else views[0], results, about)
+        draw_view(view if view in views else views[0], results, by, about)
 
 
 def about_results(results: Results) -> About:
@@ -148,8 +152,10 @@ def about_results(results: Results) -> About:
     )
 
 
-def _verdict(results: Results, about: About, others: Mapping[str, Results], *, live: bool) -> None:
-    """The point, and the figures that prove it, of the measure that is chosen."""
+def _verdict(
+    results: Results, about: About, others: Mapping[str, Results], *, live: bool
+) -> Yardstick | None:
+    """The point by the measure that is chosen, if there is one, which is returned."""
     top = st.container()
     yardsticks = {by.short: by for by in yardsticks_of(results, 0)}
     by = next(iter(yardsticks.values()), None)
@@ -161,16 +167,19 @@ def _verdict(results: Results, about: About, others: Mapping[str, Results], *, l
         by = yardsticks.get(chosen, by)
     with top:
         said = [
-            verdict(results, 0, by, name=method_name),
+            verdict(results, 0, by, name=method_name, quote=plain),
             other_winner(results, others, name=method_name),
         ]
         show_point(" ".join(filter(None, said)), key="evaluation")
-    if live or by is None:
-        return
+    return by
+
+
+def _proof(results: Results, by: Yardstick, about: About) -> bool:
+    """What each method reaches, and how far the best is ahead; whether there is a figure of it."""
     found = yardstick_figure(results, 0, by)
     lead = lead_of_best(results, 0, by)
     if found is None:
-        return
+        return False
     height = rows_height(max(found[1], lead[1] if lead else 0))
     left, right = st.columns([1, 1], gap="large") if lead else (st.container(), None)
     with left:
@@ -185,6 +194,7 @@ def _verdict(results: Results, about: About, others: Mapping[str, Results], *, l
                 numbers=lambda: lead_numbers(results, by),
                 name=f"{about.title} lead in {by.title}", height=height, about=about,
             )  # fmt: skip
+    return True
 
 
 def _numbers(results: Results) -> None:
@@ -219,22 +229,24 @@ def _titled(table: Table) -> Table:
     return table._replace(heads=["method", *table.heads[1:]])
 
 
-def _downloads(results: Results) -> None:
+def _downloads(results: Results, about: About) -> None:
+    methods = "-".join(spoken([row.label for row in results.rows]))
+    name = file_name(f"{about.title}-{methods}"[:LONGEST_NAME])
     with st.popover(
         "Download the results", icon=":material/download:", type="tertiary", key="evaluation-take"
     ):
         st.download_button(
-            "Report (HTML)", lambda: report_html(results), "report.html", "text/html",
+            "Report (HTML)", lambda: report_html(results), f"{name}.html", "text/html",
             key="evaluation-report", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
-            "Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), "results.csv", "text/csv",
+            "Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", "text/csv",
             key="evaluation-csv", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.download_button(
             "Results (JSON)",
             lambda: json.dumps(results.as_record(), ensure_ascii=False, indent=2, allow_nan=False),
-            "results.json", "application/json",
+            f"{name}.json", "application/json",
             key="evaluation-json", on_click="ignore", width="stretch",
         )  # fmt: skip
         st.caption(f"The report lists all settings. In tables, {NONE} means undefined.")

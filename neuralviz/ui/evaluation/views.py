@@ -9,19 +9,25 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.evaluation.asides import least_shared, separated
+from neuralviz.evaluation.asides import followed, halves, least_shared, separated
+from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.data import ScoredData
 from neuralviz.evaluation.verdict import leads
+from neuralviz.evaluation.yardsticks import best_first
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.results import common_figures, histograms, quality_figures
 from neuralviz.plots.theme import escape
+from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import slide
 from neuralviz.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
+
+    import plotly.graph_objects as go
 
     from neuralviz.evaluation.measured import Measured
     from neuralviz.evaluation.paraphrases import QualityMap
@@ -45,9 +51,19 @@ def views_of(results: Results) -> list[str]:
     return [view for view in _DRAW if has[view]]
 
 
-def draw_view(view: str, results: Results, about: About) -> None:
-    """Draw one of `views_of`."""
-    _DRAW[view](results, about)
+def draw_view(view: str, results: Results, by: Yardstick, about: About) -> None:
+    """Draw one of `views_of` with its slide; ``by`` says which method is the best."""
+    _DRAW[view](results, by, about)
+
+
+def _on_a_slide(draw: Callable[..., None]) -> Callable[..., None]:
+    """A view that fits on a slide as it is."""
+
+    def drawn(results: Results, by: Yardstick, about: About) -> None:
+        with slide("evaluation-view"):
+            draw(results, by, about)
+
+    return drawn
 
 
 def yardstick_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
@@ -95,17 +111,15 @@ def method_name(label: str) -> str:
     return f"**{plain(label)}**"
 
 
-def _pick(of: Iterable[str], key: str) -> str:
-    labels = list(of)
-    return st.selectbox("Method", labels, key=key) or labels[0]
-
-
-def _pair_by_pair(results: Results, about: About) -> None:
+@_on_a_slide
+def _pair_by_pair(results: Results, by: Yardstick, about: About) -> None:
     data = results.data[0]
     assert isinstance(data, ScoredData)
-    of = {label: one for _, label, one in results.finished(0)}
-    label = _pick(of, "evaluation-pairs-of")
-    one = of[label]
+    top = st.container()
+    label, one = pick_method(results, by, "evaluation-pairs-of")
+    with top:
+        said = halves(data, one, spoken_by(results, method_name)(label))
+        show_point(said, key="evaluation-pairs")
     sentences = [
         (data.texts[a], data.texts[b]) for a, b in zip(data.first, data.second, strict=True)
     ]
@@ -138,13 +152,16 @@ def _pair_by_pair(results: Results, about: About) -> None:
     )
 
 
-def _similar_and_dissimilar(results: Results, about: About) -> None:
-    show_point(separated(results, 0, name=method_name), key="evaluation-separated")
-    places = (place for _ in results.rows for place in st.columns(2))
+@_on_a_slide
+def _similar_and_dissimilar(results: Results, by: Yardstick, about: About) -> None:
+    show_point(separated(results, 0, by, name=method_name), key="evaluation-separated")
     drawn = list(histograms(results, 0))
     if len(drawn) > MANY:
         of = {results.rows[at].label: (at, figure) for at, figure in drawn}
-        drawn = [of[_pick(of, "evaluation-histograms-of")]]
+        label, _ = pick_method(results, by, "evaluation-histograms-of", among=of)
+        drawn = [of[label]]
+    beside = 3 if len(drawn) == 3 else 2  # no empty corner
+    places = (place for _ in drawn for place in st.columns(beside))
     for at, figure in drawn:
         with next(places) if len(drawn) > 1 else st.container():
             show_figure(
@@ -168,7 +185,8 @@ def _products(results: Results, row: int) -> pd.DataFrame:
     return pd.DataFrame({"kind": kinds, "product": np.concatenate([same, diff])})
 
 
-def _shared_errors(results: Results, about: About) -> None:
+@_on_a_slide
+def _shared_errors(results: Results, by: Yardstick, about: About) -> None:
     show_point(least_shared(results, 0, name=method_name), key="evaluation-shared")
     compared = results.compared[0]
     labels = [results.rows[at].label for at in compared.rows]
@@ -194,20 +212,32 @@ def _shared_errors(results: Results, about: About) -> None:
         st.caption(left_out)
 
 
-def _paraphrases(results: Results, about: About) -> None:
-    for at, kind, figure in quality_figures(results, 0):
-        one = results.measured(0, at)
-        maps = () if one is None else one.paraphrases
-        with swiped(f"evaluation-{kind}-{at}-wide", 320 * len(maps)):
-            show_figure(
-                figure,
-                key=f"evaluation-{kind}-{at}",
-                numbers=partial(_maps, maps) if kind == "tau-c" else None,
-                name=f"paraphrases-{kind}",
-                about=about,
-                height=420,
-            )
+def _paraphrases(results: Results, by: Yardstick, about: About) -> None:
+    best, *_ = best_first(results, 0, by)
+    drawn = list(quality_figures(results, 0))
+    drawn.sort(key=lambda one: (one[1] != "tau-c", results.rows[one[0]].label != best[0]))
+    with slide("evaluation-view"):
+        said = followed(results, 0, by, method_name, plain)
+        show_point(said, key="evaluation-paraphrases")
+        _draw_map(results, *drawn[0], about)
+    for one in drawn[1:]:  # there is no room for them on the stage
+        _draw_map(results, *one, about)
     st.caption("One quality of similarity varies; the other two are fixed at the values shown.")
+
+
+def _draw_map(results: Results, at: int, kind: str, figure: go.Figure, about: About) -> None:
+    """A method's map, of the kind ``tau-c`` or ``ratio``."""
+    measured = results.measured(0, at)
+    maps = () if measured is None else measured.paraphrases
+    with swiped(f"evaluation-{kind}-{at}-wide", 320 * len(maps)):
+        show_figure(
+            figure,
+            key=f"evaluation-{kind}-{at}",
+            numbers=partial(_maps, maps) if kind == "tau-c" else None,
+            name=f"paraphrases-{kind}",
+            about=about,
+            height=420,
+        )
 
 
 def _maps(maps: Sequence[QualityMap]) -> pd.DataFrame:

@@ -2,64 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 from pandas.api.types import is_numeric_dtype
 
+from neuralviz.evaluation.claims import spoken_by
 from neuralviz.evaluation.worst import worst_cases, worst_in_words
-from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.evaluation.pick import pick_method
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import off_stage, slide
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.worst import Cases
+    from neuralviz.evaluation.yardsticks import Yardstick
     from neuralviz.plots.standalone import About
 
-ROW_HEIGHT = 84  # px, for four lines: words are broken into lines above 64
-SHORT = 25  # characters: a column of texts that are no longer is as wide as they are
-SHOWN = 3  # cases; the others are a scroll away
+SHOWN = 3  # cases; the others are a click away
 QUOTED = 90  # characters of a text in the sentence
 
 
-def show_worst(results: Results, about: About) -> None:
-    """A sentence on the worst case of a method, and the others as a table."""
+def show_worst(results: Results, by: Yardstick, about: About) -> None:
+    """A sentence on the worst case of a method, and the others as a table.
+
+    Args:
+        results: of one data set.
+        by: what says which method comes first.
+        about: what figures say of themselves.
+    """
     data = results.data[0]
-    of = {label: one for _, label, one in results.finished(0) if worst_cases(data, one)}
-    if not of:
+    name = spoken_by(results, lambda label: f"**{plain(label)}**")
+    said = {
+        label: worst_in_words(data, one, name(label), _quote)
+        for _, label, one in results.finished(0)
+    }
+    labels = [label for label, sentence in said.items() if sentence]
+    if not labels:
         return
-    top = st.container()
-    label = st.selectbox("Errors of", _best_first(results, list(of)), key="evaluation-worst-of")
-    label = label or next(iter(of))
-    with top:
-        said = worst_in_words(data, of[label], f"**{plain(label)}**", _quote)
-        show_point(said, key="evaluation-worst")
-    for place, cases in enumerate(worst_cases(data, of[label])):
-        st.markdown(f"**{cases.title}**")
-        frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
-        _in_words(frame, f"evaluation-worst-{place}")
-        with st.popover(
-            "Download",
-            icon=":material/download:",
-            type="tertiary",
-            key=f"evaluation-errors-{place}",
-        ):
-            download_table(
-                "Errors", frame, f"{about.title} errors of {label}",
-                key=f"evaluation-errors-{place}", about=about,
-            )  # fmt: skip
+    with slide("evaluation-worst"):
+        top = st.container()
+        label, measured = pick_method(
+            results, by, "evaluation-worst-of", among=labels, label="Errors of"
+        )
+        with top:
+            show_point(said[label], key="evaluation-worst")
+        found = worst_cases(data, measured)
+        for cases in found[:1]:
+            _show_cases(cases, 0, label, about)
+    for place, cases in enumerate(found[1:], 1):  # there is no room for them on the stage
+        _show_cases(cases, place, label, about)
 
 
-def _best_first(results: Results, labels: list[str]) -> list[str]:
-    """Labels, the best method of the main measure first."""
-    for by in yardsticks_of(results, 0)[:1]:
-        value = {label: by.sign * by.read(one) for _, label, one in results.finished(0)}
-        return sorted(labels, key=lambda label: -np.nan_to_num(value[label], nan=-np.inf))
-    return labels
+def _show_cases(cases: Cases, place: int, label: str, about: About) -> None:
+    """The table of one kind of cases, and its download."""
+    st.markdown(f"**{cases.title}**")
+    frame = pd.DataFrame(cases.lines, columns=list(cases.heads))
+    _in_words(frame, f"evaluation-worst-{place}")
+    with st.popover(
+        "Download", icon=":material/download:", type="tertiary", key=f"evaluation-errors-{place}"
+    ):
+        download_table(
+            "Errors", frame, f"{about.title} errors of {label}",
+            key=f"evaluation-errors-{place}", about=about,
+        )  # fmt: skip
 
 
 def _quote(text: str) -> str:
@@ -67,20 +78,16 @@ def _quote(text: str) -> str:
 
 
 def _in_words(frame: pd.DataFrame, key: str) -> None:
-    """A table of texts, each cut at 300 characters, and of numbers."""
+    """A table of the worst cases, each text cut at 300 characters, and all cases on demand."""
     shown = frame.copy()
-    config: dict[str, Any] = {}
     for name in shown.columns:
         if is_numeric_dtype(shown[name]):
-            digits = "%.3g" if name == "human score" else "%.3f"
-            shown[name] = shown[name].where(shown[name].abs() >= 5e-4, 0.0)  # no −0.000
-            config[name] = st.column_config.NumberColumn(format=digits, width="small")
-            continue
-        shown[name] = [shorten(text, 300) for text in shown[name]]
-        if shown[name].str.len().max() > SHORT:
-            config[name] = st.column_config.TextColumn(width="medium")
-    rows = min(SHOWN, len(shown))
-    st.dataframe(
-        shown, hide_index=True, key=key, column_config=config, row_height=ROW_HEIGHT,
-        height=38 + rows * ROW_HEIGHT,
-    )  # fmt: skip
+            digits = ".3g" if name == "human score" else ".3f"
+            shown[name] = [number(value, digits) for value in shown[name]]
+        else:
+            shown[name] = [shorten(text, 300) for text in shown[name]]
+    worst = shown[:SHOWN].map(plain)
+    st.table(worst, hide_index=True)
+    if len(shown) > SHOWN:
+        with off_stage(key), st.expander(f"All {len(shown)}"):
+            st.dataframe(shown, hide_index=True, key=key)

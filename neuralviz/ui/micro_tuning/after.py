@@ -40,7 +40,7 @@ def show_after(record: RunRecord, key: str, text: int) -> None:
         _predictions(record, key, text)
     else:
         st.caption("Word shares and predictions appear only when micro-tuning is finished.")
-    if len(record.alike(text)) > 1:
+    if text in record.started() and len(record.alike(text)) > 1:
         _products(record, key, text)
     offer_one_step(record, key)
     _downloads(record, key)
@@ -70,7 +70,7 @@ def _shares(record: RunRecord, key: str, text: int) -> None:
                 numbers=pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 name=f"word shares of text {text + 1}",
                 height=400,
-                about=about_run(record),
+                about=about_run(record, text),
             )
     decay = number(report.decay_share, ",.1%")
     note = f"The shares of all words and of weight decay ({decay}) sum to 100%."
@@ -128,7 +128,7 @@ def _products(record: RunRecord, key: str, text: int) -> None:
     table = pd.DataFrame(products, columns=[f"text {i + 1}" for i in shown])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar"):
-        show_point(similar_point(vectors, shown), key=f"{key}-similar")
+        show_point(plain(similar_point(vectors, labels)), key=f"{key}-similar")
         show_figure(
             products_figure(labels, products, shown),
             key=f"{key}-products",

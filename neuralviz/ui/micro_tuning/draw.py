@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
-from neuralviz.micro_tuning.in_words import against_earlier, neurons_point, run_point
+from neuralviz.micro_tuning.in_words import (
+    against_earlier,
+    first_words,
+    neurons_point,
+    neurons_stand_out,
+    run_point,
+)
 from neuralviz.plots.about_run import about_run
 from neuralviz.plots.micro_tuning import (
     EXTREME,
@@ -23,7 +29,7 @@ from neuralviz.plots.standalone import file_name
 from neuralviz.ui.live_figure import live_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.stage import slide
+from neuralviz.ui.stage import slide, stage_only
 from neuralviz.words import number
 
 if TYPE_CHECKING:
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 
 HEIGHT = 390  # px: both figures are seen on the first screen
 NAMED_TEXTS = 5  # in a warning
+STAGE_TEXTS = 5  # more are not listed there, but the one looked at is
+STAGE_LETTERS = 90  # of each, on one line
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +69,11 @@ def show_record(
         earlier: another run on the same texts.
         above: draws what stands between the point and its figures.
     """
-    about = about_run(record)
+    about = about_run(record, text)
     runs = (2, 1) if earlier is None else earlier.numbers
     with slide(f"{key}-learning"):
         show_point(plain(run_point(record, text)), key=f"{key}-learning")
+        _texts_on_stage(record, key, text)
         if earlier is not None:
             st.markdown(plain(against_earlier(record, earlier.record, earlier.numbers)))
         above()
@@ -100,8 +109,20 @@ def show_record(
                 footer=about.line,
             )
     if record.epochs_done(text):
-        with slide(f"{key}-neurons"):
+        names = f"{key}-neurons"
+        layer = st.session_state.get(f"{key}-layer", 0)
+        stands_out = neurons_stand_out(record.last[layer][text])
+        with slide(names) if stands_out else st.container(key=f"{names}-alike"):
             _neurons(record, key, text, about)
+
+
+def _texts_on_stage(record: RunRecord, key: str, text: int) -> None:
+    """The numbered texts, which stand beside the slide and are not seen on the stage."""
+    if len(record.texts) == 1:
+        return
+    shown = range(len(record.texts)) if len(record.texts) <= STAGE_TEXTS else [text]
+    with stage_only(f"texts-{key}"):
+        st.text("\n".join(f"{i + 1}. {first_words(record.texts[i], STAGE_LETTERS)}" for i in shown))
 
 
 def _curves(record: RunRecord, text: int) -> np.ndarray:

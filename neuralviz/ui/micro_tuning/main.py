@@ -44,9 +44,9 @@ EXAMPLES = {
         "The old lighthouse keeper climbed the stairs every evening to light the lamp."
     ],
     "From the corpus": [
-        "What on earth is the difference between a simmer and a gentle boil?",
-        "Why does the cash machine charge me for the privilege of my own money?",
-        "Interest rates hold steady as markets hold breath",
+        "What would happen to the tides if we had two moons instead of one?",
+        "Where did the forty pounds go that were in my purse this morning?",
+        "Tax office finds own building undeclared since 1987",
     ],
     "Word order": ["The dog chased the cat.", "The cat chased the dog.", "The cat was chased."],
     "A short story": [

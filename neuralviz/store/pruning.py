@@ -1,0 +1,46 @@
+"""Folders of files that are dropped when nobody has opened them for long, or there is no room."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from operator import attrgetter
+from pathlib import Path
+
+
+def prune(
+    folder: Path,
+    *,
+    n_bytes: int,
+    days: float,
+    most: int | None = None,
+    unit: Callable[[Path], str] = attrgetter("name"),
+) -> None:
+    """Delete what is too old, and what was opened longest ago where there is too much.
+
+    Args:
+        folder: of files only; when a file was opened is when it was changed last.
+        n_bytes: there is room for.
+        days: since it was last opened that a file is kept.
+        most: units that are kept; by default as many as there is room for.
+        unit: what of a path says which files belong together, and come and go so.
+    """
+    units: dict[str, tuple[float, int, list[Path]]] = {}
+    for path in folder.iterdir():
+        try:
+            about = path.stat()
+        except FileNotFoundError:  # another session pruned it
+            continue
+        opened, size, paths = units.get(unit(path), (0.0, 0, []))
+        units[unit(path)] = (
+            max(opened, about.st_mtime),
+            size + about.st_size,
+            [*paths, path],
+        )
+    oldest = time.time() - days * 86400
+    newest_first = sorted(units.values(), key=lambda one: one[0], reverse=True)
+    for place, (opened, size, paths) in enumerate(newest_first):
+        n_bytes -= size
+        if n_bytes < 0 or opened < oldest or (most is not None and place >= most):
+            for path in paths:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,41 @@
+"""One method at a time: the best comes first, until another is picked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.evaluation.yardsticks import best_first
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.measured import Measured
+    from neuralviz.evaluation.results import Results
+    from neuralviz.evaluation.yardsticks import Yardstick
+
+
+def pick_method(
+    results: Results,
+    by: Yardstick,
+    key: str,
+    *,
+    among: Collection[str] | None = None,
+    label: str = "Method",
+) -> tuple[str, Measured]:
+    """A method and what was measured of it: of other results, or by another measure, the best one.
+
+    Args:
+        results: of one data set.
+        by: what says which is the best.
+        key: of the widget.
+        among: labels to choose from, at least one; by default all.
+        label: of the widget.
+    """
+    of = {name: one for name, one in best_first(results, 0, by) if among is None or name in among}
+    asked = (results.data[0].digest, by.name, tuple(of))
+    if st.session_state.get(f"{key}-for") != asked:
+        st.session_state[f"{key}-for"] = asked
+        st.session_state[key] = next(iter(of))
+    chosen = st.selectbox(label, list(of), key=key)
+    return chosen, of[chosen]

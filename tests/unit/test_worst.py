@@ -1,0 +1,75 @@
+"""What is said of the worst case: a real miss, or that there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.broken import BrokenCount
+from neuralviz.evaluation.data import DataSet, ScoredData, grouped_data, labelled_data, scored_data
+from neuralviz.evaluation.measured import Measured
+from neuralviz.evaluation.triplets import WorstTriplets
+from neuralviz.evaluation.worst import worst_cases, worst_in_words
+from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
+
+
+def pairs(scores: list[float]) -> ScoredData:
+    sides = ([f"{side} {i}" for i in range(len(scores))] for side in ("one", "other"))
+    return scored_data("pairs.csv", *sides, np.array(scores))
+
+
+def said(data: DataSet, measured: Measured) -> str:
+    return worst_in_words(data, measured, "<mean>", lambda text: f"“{text}”")
+
+
+def test_a_pair_that_is_right_is_not_the_worst() -> None:
+    """Half of the pairs have the score 0, so all ranks of the lower half are right for them."""
+    data = pairs([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
+    right = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5]))
+    assert said(data, right) == "<mean> puts no pair far from its place by people's scores."
+    assert worst_cases(data, right) == []
+    one_off = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.3, 0.2, 0.4, 0.5]))
+    assert said(data, one_off) == "<mean> puts no pair far from its place by people's scores."
+    (cases,) = worst_cases(data, one_off)
+    assert [line[0] for line in cases.lines] == ["one 6", "one 7"]
+
+
+def test_the_worst_pair_is_told_by_its_place() -> None:
+    data = pairs([0, 0, 0, 1, 2, 3, 4, 4.5, 5])
+    low = Measured(products=np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.15]))
+    assert said(data, low) == (
+        "<mean> is furthest from people on “one 8” and “other 8”: they give it 5, but <mean> finds "
+        "88% of the other pairs more similar (cosine similarity 0.15)."
+    )
+    high = Measured(products=np.array([0.1, 0.9, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85]))
+    assert said(data, high) == (
+        "<mean> is furthest from people on “one 1” and “other 1”: they give it 0, but <mean> finds "
+        "it more similar than 100% of the other pairs (cosine similarity 0.90)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unlike", "how"), [(0.6, "nearer to “b” than to"), (0.5, "as near to “b” as to")]
+)
+def test_a_triplet_of_equal_similarities_is_not_said_to_be_nearer(unlike: float, how: str) -> None:
+    data = grouped_data("g.csv", ["a", "b", "c", "d"], list("xyxy"))
+    worst = WorstTriplets(
+        *(np.array([at]) for at in (0, 2, 1)), np.array([0.5]), np.array([unlike])
+    )
+    measured = Measured(triplets=BrokenCount(1, 0, 4, 0.5, 0.5), worst_triplets=worst)
+    assert said(data, measured) == f"<mean> puts “a” {how} “c” of its own group."
+
+
+def test_no_miss_is_said_to_be_none() -> None:
+    groups = grouped_data("g.csv", ["a", "b", "c", "d"], list("xyxy"))
+    assert said(groups, Measured(triplets=BrokenCount(0, 0, 4, 0.5, 0.5))) == (
+        "With <mean>, no triplet comes out wrong."
+    )
+    assert said(groups, Measured()) == ""
+    data = labelled_data("l.csv", ["a", "b", "c", "d"], list("xyxy"))
+    assert said(data, Measured(neighbours=KnnAccuracy(1.0, 1, 4, 0.5, (0.5, 1.0)))) == (
+        "With <mean>, the nearest texts vote for the right label of every text."
+    )
+    missed = (Outvoted(1, "y", "x", 0.0),)
+    found = Measured(neighbours=KnnAccuracy(0.75, 1, 4, 0.5, (0.5, 1.0)), outvoted=missed)
+    assert said(data, found) == "<mean> takes “b” for “x”, but it is “y”."
