@@ -22,7 +22,6 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.models.base import TextModel
 
 from neuralviz.evaluation.training_lab import SEEDS, fill_table
 from neuralviz.evaluation.training_tables import (
@@ -31,7 +30,7 @@ from neuralviz.evaluation.training_tables import (
     training_frame,
     training_table,
 )
-from neuralviz.models import load_text_model
+from neuralviz.models import TextModel, load_text_model
 from neuralviz.paths import sample_data
 from neuralviz.training.settings import TrainingSettings, with_options
 
