@@ -14,6 +14,7 @@ import neuralviz.models
 from neuralviz import training
 from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
 from neuralviz.cli.kept import CorpusArgument, find_corpus
+from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.models.names import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
@@ -116,6 +117,7 @@ def _command(kind: PairKind) -> Callable[..., None]:
 
 for _kind in _LINES:
     commands.command(_kind)(_command(_kind))
+commands.command("table")(table)
 
 
 def _train(

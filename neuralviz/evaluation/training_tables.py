@@ -213,6 +213,16 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
     return pd.DataFrame(rows).fillna("")
 
 
+def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
+    """The same numbers, a row a cell: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
+    return pd.DataFrame(
+        {"row": cell.row, "seed": cell.seed}
+        | _values(table, cell)
+        | {"steps": cell.steps, "seconds": cell.seconds, "diverged": cell.diverged}
+        for cell in cells
+    )
+
+
 def _values(table: TrainingTable, cell: TrainingCell) -> dict[str, float | None]:
     if table.columns == "layers":
         return {f"layer {layer}": value for layer, value in enumerate(cell.layers)}
