@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules
 
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.quiet import quiet_transformers
@@ -17,8 +19,6 @@ from neuralviz.models.trained import ABOUT
 from neuralviz.training.learner import TransformerLearner
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
     from neuralviz.models import TextModel
     from neuralviz.training.events import Trained
 
@@ -82,9 +82,6 @@ def save_encoder(trained: Trained, model: TextModel, folder: Path) -> None:
 def _as_sentence_transformer(
     trained: Trained, model: TextModel, parts: Path
 ) -> SentenceTransformer:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules
-
     learner = trained.learner
     if not isinstance(learner, TransformerLearner):
         weights = learner.table.weight.detach().cpu()
