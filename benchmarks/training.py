@@ -2,8 +2,8 @@
 
     NEURALVIZ_DATA=… python benchmarks/training.py --model bundled
 
-Learning rates are chosen on the example corpus, ``sample_data/textbooks.csv``; what is printed is
-measured on the passages of all chapters that are not in it. No label is trained on. Whatever is
+Learning rates are chosen for crops on the example corpus, ``sample_data/textbooks.csv``, and serve
+dropout, too; what is printed is measured on the passages of all chapters that are not in it. No label is trained on. Whatever is
 finished is kept in ``--folder``, and the same command goes on there. Prints tables in markdown: in
 percent, the mean over the seeds and their range.
 """
@@ -78,25 +78,25 @@ def main() -> None:
 
 
 def choose(model: TextModel, example: pd.DataFrame, folder: Path) -> dict[str, TrainingRow]:
-    """The rows with the rates that are best on the example, by kind of pairs or ``table``."""
-    chosen = {}
-    for name, part in (("crops", "model"), ("dropout", "model"), ("table", "table")):
+    """The rows that are trained, with the rates that are best for crops on the example."""
+    best = {}
+    for part in ("model", "table"):
         rows = []
         for rate in RATES[part]:
+            epochs = EPOCHS_TO_CHOOSE if part == "model" else EPOCHS[part]
             settings = with_options(
-                TrainingSettings(),
-                pairs="crops" if part == "table" else name,
-                part=part,
-                epochs=EPOCHS_TO_CHOOSE if part == "model" else EPOCHS[part],
-                learning_rate=rate,
+                TrainingSettings(), part=part, epochs=epochs, learning_rate=rate
             )
-            rows.append(TrainingRow(f"{name}, rate {rate:g}", settings))
+            rows.append(TrainingRow(f"{part}, rate {rate:g}", settings))
         cells = filled(rows, model, example, SEEDS[:1], folder)
         print_table("pairs", cells)
-        best = max(range(len(rows)), key=lambda at: cells[at].layers[-1])
-        label = "table alone, crops" if part == "table" else name
-        chosen[name] = TrainingRow(label, replace(rows[best].settings, epochs=EPOCHS[part]))
-    return chosen
+        at = max(range(len(rows)), key=lambda at: cells[at].layers[-1])
+        best[part] = replace(rows[at].settings, epochs=EPOCHS[part])
+    return {
+        "crops": TrainingRow("crops", best["model"]),
+        "dropout": TrainingRow("dropout", with_options(best["model"], pairs="dropout")),
+        "table": TrainingRow("table alone, crops", best["table"]),
+    }
 
 
 def print_table(name: str, cells: Sequence[TrainingCell]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
-from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow
+from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.spaces import knn_by_space
 from neuralviz.paths import home
@@ -48,12 +48,15 @@ class RowProgress:
         row: label.
         seed: of the training.
         step, steps: made, and in all; 0 of 0 while the encoder is looked at before.
+        cell, cells: cells that are finished, and in all.
     """
 
     row: str
     seed: int
     step: int
     steps: int
+    cell: int
+    cells: int
 
 
 def fill_table(
@@ -91,11 +94,15 @@ def fill_table(
     if len(labelled) < 2 * K:
         raise NeuralvizError(f"The experiment needs {2 * K} texts with a label or more.")
     lab = _Lab(model, texts, labels, folder or home() / "trainings" / "tables", should_stop)
-    for seed in seeds:
-        for row in rows:
-            if not row.is_trained and seed != seeds[0]:
-                continue
-            yield from lab.cell(row, seed)
+    wanted = [
+        (row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]
+    ]  # fmt: skip
+    for number, (row, seed) in enumerate(wanted):
+        for event in lab.cell(row, seed):
+            if isinstance(event, RowProgress):
+                yield replace(event, cell=number, cells=len(wanted))
+            else:
+                yield event
 
 
 class _Lab:
@@ -124,7 +131,7 @@ class _Lab:
         """Find a cell, or train and keep it; the last thing given is the cell."""
         row = replace(row, settings=replace(row.settings, seed=seed))
         path = self.folder / f"{self._key(row)}.json"
-        found = _read_cell(path, row.label)
+        found = _found(path, row.label)
         if found is None:
             found = yield from self._made(row, seed, path)
             _write(path, asdict(found))
@@ -135,7 +142,7 @@ class _Lab:
         self, row: TrainingRow, seed: int, path: Path
     ) -> Generator[RowProgress, None, TrainingCell]:
         if not row.is_trained:
-            yield RowProgress(row.label, seed, 0, 0)
+            yield RowProgress(row.label, seed, 0, 0, 0, 0)
             learner = make_learner(self.model, row.settings)
             snapshot = self._watch(row.settings).look(learner, 0, self.should_stop)
             return self._measured(row, seed, snapshot)
@@ -161,7 +168,7 @@ class _Lab:
             elif isinstance(event, TrainingStep):
                 took.append(time.monotonic() - start)
             if not isinstance(event, TrainingEnded):
-                yield RowProgress(row.label, seed, event.step, event.steps)
+                yield RowProgress(row.label, seed, event.step, event.steps, 0, 0)
             start = time.monotonic()
         assert isinstance(event, TrainingEnded)
         assert event.snapshot is not None
@@ -243,19 +250,11 @@ def _last(snapshot: Snapshot) -> float:
     return float(snapshot.accuracy[-1])
 
 
-def _read_cell(path: Path, label: str) -> TrainingCell | None:
+def _found(path: Path, label: str) -> TrainingCell | None:
     """A kept cell; None where there is none that can be read."""
-    about = _read_json(path)
     try:
-        return TrainingCell(
-            **{
-                **about,
-                "row": label,
-                "layers": tuple(about["layers"]),
-                "epochs": tuple(about["epochs"]),
-            }
-        )
-    except (LookupError, TypeError):
+        return replace(read_cell(_read_json(path)), row=label)
+    except ValueError:
         return None
 
 

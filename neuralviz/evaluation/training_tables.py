@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -74,6 +74,19 @@ class TrainingCell:
     layers: tuple[float, ...]
     epochs: tuple[float | None, ...]
     spaces: Mapping[str, float]
+
+
+def read_cell(about: Mapping[str, Any]) -> TrainingCell:
+    """The cell that ``dataclasses.asdict`` made a mapping of, also after JSON.
+
+    Raises:
+        ValueError: the mapping is of something else.
+    """
+    try:
+        values = {**about, "layers": tuple(about["layers"]), "epochs": tuple(about["epochs"])}
+        return TrainingCell(**values)
+    except (LookupError, TypeError) as error:
+        raise ValueError("This is no result of a training.") from error
 
 
 def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
