@@ -3,9 +3,9 @@
     NEURALVIZ_DATA=… python benchmarks/training.py --model bundled
 
 Learning rates are chosen for crops on the example corpus, ``sample_data/textbooks.csv``, and serve
-dropout, too; what is printed is measured on the passages of all chapters that are not in it. No label is trained on. Whatever is
-finished is kept in ``--folder``, and the same command goes on there. Prints tables in markdown: in
-percent, the mean over the seeds and their range.
+dropout, too; what is printed is measured on the passages of all chapters that are not in it. No
+label is trained on. Whatever is finished is kept in ``--folder``, and the same command goes on
+there. Prints tables in markdown: in percent, the mean over the seeds and their range.
 """
 
 from __future__ import annotations

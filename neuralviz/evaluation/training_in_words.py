@@ -31,21 +31,18 @@ def _rows(cells: Sequence[TrainingCell], label: str) -> str:
     of_rows = {row: [cell.layers[-1] for cell in cells if cell.row == row] for row in _names(cells)}
     order = sorted(of_rows, key=lambda row: -np.mean(of_rows[row]))
     best, *others = order
-    said = (
-        f"The ten nearest texts point to the right {label} for **{_percent(of_rows[best])}** of "
-        f"texts with **{best}**"
-    )
+    said = f"10-NN accuracy of the {label}: **{best} {_percent(of_rows[best])}**"
     if not others:
         return f"{said}."
-    said += f", for {_percent(of_rows[others[0]])} with {others[0]}"
+    said += f", then {others[0]} {_percent(of_rows[others[0]])}"
     if len(others) > 1:
-        said += f", and for {_percent(of_rows[others[-1]])} with {others[-1]}"
+        said += f"; last, {others[-1]} {_percent(of_rows[others[-1]])}"
     n_seeds = len(of_rows[best])
-    if min(of_rows[best]) > max(of_rows[others[0]]) and n_seeds > 1:
-        return f"{said}: the first is ahead with every one of {many(n_seeds, 'seed')}."
-    if n_seeds > 1:
-        return f"{said}. The seeds do not tell the first two apart."
-    return f"{said}."
+    if n_seeds == 1:
+        return f"{said}."
+    if min(of_rows[best]) > max(of_rows[others[0]]):
+        return f"{said}. The first is ahead with every one of {many(n_seeds, 'seed')}."
+    return f"{said}. The seeds do not tell the first two apart."
 
 
 def _layers(cells: Sequence[TrainingCell], label: str) -> str:
