@@ -152,7 +152,12 @@ def _train(
             for last in events:
                 show(last)
         except Stopped as stop:
-            say("Stopped before the first step.")
+            made = last.step if isinstance(last, TrainingStep) else 0
+            say(
+                f"Stopped after {many(made, 'step')}. Run the same command again to resume."
+                if made
+                else "Stopped before the first step."
+            )
             raise typer.Exit(INTERRUPTED) from stop
     assert isinstance(last, TrainingEnded)
     result = last.result

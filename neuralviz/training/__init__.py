@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from neuralviz.training.callback import SnapshotCallback
     from neuralviz.training.checkpoints import identity
     from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+    from neuralviz.training.folders import read_folder
     from neuralviz.training.loop import restored, train
     from neuralviz.training.saving import save_encoder
     from neuralviz.training.snapshots import Watch
@@ -24,6 +25,7 @@ _MODULES = {
     "TrainingStep": "events",
     "Watch": "snapshots",
     "identity": "checkpoints",
+    "read_folder": "folders",
     "restored": "loop",
     "save_encoder": "saving",
     "train": "loop",
@@ -35,6 +37,7 @@ __all__ = [
     "TrainingStep",
     "Watch",
     "identity",
+    "read_folder",
     "restored",
     "save_encoder",
     "train",
