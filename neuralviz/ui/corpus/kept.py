@@ -295,7 +295,7 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
         ids = embedder_ids(make_embedder(choice.spec, HELD))
     except (NotHeldError, NeuralvizError):  # or this method is not for this model
         models = models_now([choice.spec])
-        trained = [found for one in models if (found := trained_encoder(one.id)) is not None]
+        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
         since = max((one.changed() for one in trained), default=0.0)
         ids = tuple(one.id for one in by_name if not _is_older(maps[one], since))
         is_folder = sum(one.files is not None for one in models) > len(trained)

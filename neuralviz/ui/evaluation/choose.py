@@ -164,7 +164,8 @@ def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
 
 
 def _choose_settings(table: str, given: Given | None) -> _Settings:
-    precision, options, model, k = "exact", "", "", K
+    precision, options, k = "exact", "", K
+    model: str | None = None
     if given is not None and isinstance(given.data, LabelledData):
         k = st.number_input(
             "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
