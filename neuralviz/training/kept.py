@@ -46,7 +46,8 @@ def hold_training(folder: Path) -> Iterator[None]:
             "has ended, or stop it there."
         ) from error
     except OSError as error:
-        raise StoreError(f"Could not write to {folder}: {error.strerror or error}.") from error
+        reason = error.strerror or error
+        raise StoreError(f"Could not save the training to {folder}: {reason}.") from error
     try:
         yield
     finally:
