@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from neuralviz.ui.page import page_header
 from neuralviz.ui.training.main import show
+from neuralviz.ui.training.opened import open_folder
 
 page_header(
     "Training",
@@ -24,3 +25,4 @@ page_header(
 )
 
 show()
+open_folder()

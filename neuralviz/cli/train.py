@@ -16,12 +16,13 @@ from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_int
 from neuralviz.cli.kept import CorpusArgument, find_corpus
 from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.models.names import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
-from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
-from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.training.kept import training_folder
+from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
 from neuralviz.training.snapshots import Watch
 from neuralviz.words import many, number
 
@@ -130,14 +131,14 @@ def _train(
     as_json: bool,
 ) -> None:
     name = check_free_name(output)
-    training.check_can_be_saved(settings.pooling)
+    check_can_be_saved(settings.pooling)
     store = CorpusStore()
     found = find_corpus(store, corpus)
     texts = store.texts(found)
     watch = Watch(texts, _label_values(store, found, labels)) if labels is not None else None
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
-    checkpoints = home() / "trainings" / name
+    checkpoints = training_folder(training.identity(model, texts, settings)[:16])
     with stop_on_interrupt() as should_stop, status_of_training(as_json) as show:
         events = training.train(
             model,
@@ -149,8 +150,17 @@ def _train(
             should_stop=should_stop,
         )
         last = None
-        for last in events:
-            show(last)
+        try:
+            for last in events:
+                show(last)
+        except Stopped as stop:
+            made = last.step if isinstance(last, TrainingStep) else 0
+            say(
+                f"Stopped after {many(made, 'step')}. Run the same command again to resume."
+                if made
+                else "Stopped before the first step."
+            )
+            raise typer.Exit(INTERRUPTED) from stop
     assert isinstance(last, TrainingEnded)
     result = last.result
     if result.step < result.steps and not result.diverged:
@@ -159,7 +169,12 @@ def _train(
             "again to resume."
         )
         raise typer.Exit(INTERRUPTED)
-    training.save_encoder(result, model, encoders_folder() / name)
+    try:
+        training.save_encoder(result, model, encoders_folder() / name)
+    except NeuralvizError as error:
+        raise NeuralvizError(
+            f"{error} The training is kept: run the command again with a free --output to save it."
+        ) from error
     shutil.rmtree(checkpoints, ignore_errors=True)
     if result.diverged:
         say("The loss diverged: the learning rate was too high. Saved the best weights of the run.")
@@ -167,7 +182,8 @@ def _train(
 
 
 def _label_values(store: CorpusStore, corpus: Corpus, column: str) -> list[str]:
-    return [str(label).strip() for label in store.labels(corpus, column)]
+    values = store.labels(corpus, column)
+    return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from neuralviz.jobs.task import Progress
 from neuralviz.maps.frames import one_frame
 from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.models.shared import shared_text_model
-from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.kept import training_folder
 from neuralviz.training.record import FORMAT, Lesson, lessons_bytes, read_lessons
 from neuralviz.training.snapshots import Watch
 
@@ -131,7 +131,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
     def folder(self, number: int) -> Path:
         """Of the checkpoints of one of the encoders, with its weights."""
         decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
-        return home() / "trainings" / hashlib.sha256(decides.encode()).hexdigest()[:16]
+        return training_folder(hashlib.sha256(decides.encode()).hexdigest()[:16])
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, asdict(self)])

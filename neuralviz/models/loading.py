@@ -47,9 +47,9 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
         network, tokenizer, fingerprint = bundled.load()
-    elif model_id == MINILM:
+    elif model_id == MINILM or trained_encoder(model_id) is not None:
         raise ModelError(
-            f"{MINILM} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
+            f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
     else:
@@ -149,7 +149,12 @@ def resolve(model_id: str) -> tuple[Path, str]:
             f"Unknown model “{model_id[:80]}”. Enter “bundled”, a folder, or a Hugging Face "
             "Hub ID such as bert-base-uncased."
         )
-    folder = hub.fetch(model_id)
+    try:
+        folder = hub.fetch(model_id)
+    except ModelError as error:
+        if "/" in model_id:
+            raise
+        raise ModelError(f"{error} No encoder that was trained here has this name.") from error
     return folder, folder.name
 
 

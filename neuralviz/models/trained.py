@@ -31,6 +31,20 @@ class TrainedEncoder:
     folder: Path
     about: dict[str, Any]
 
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of token embeddings alone, which has no layers."""
+        settings = self.about.get("settings")
+        return isinstance(settings, dict) and settings.get("part") == "table"
+
+    def changed(self) -> float:
+        """Seconds since 1970 when one of its files was last written or put there; 0 once gone."""
+        try:
+            files = [path.stat() for path in (self.folder, *self.folder.rglob("*"))]
+        except OSError:
+            return 0.0
+        return max(max(file.st_mtime, file.st_ctime) for file in files)
+
 
 def encoders_folder() -> Path:
     """Where they lie, a folder each."""
@@ -55,6 +69,11 @@ def trained_encoder(name: str) -> TrainedEncoder | None:
     except (OSError, ValueError):
         return None
     return TrainedEncoder(name, folder, about) if isinstance(about, dict) else None
+
+
+def is_at_hand(model_id: str) -> bool:
+    """Whether a model comes with neuralviz or was trained here, so that no network is asked."""
+    return model_id in (BUNDLED, MINILM) or trained_encoder(model_id) is not None
 
 
 def check_free_name(name: str) -> str:

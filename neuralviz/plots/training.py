@@ -73,11 +73,14 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
 
 
 def smoothed(values: np.ndarray) -> np.ndarray:
-    """[step] mean of each value and those just before it, ten in all."""
-    sums = np.cumsum(np.concatenate([[0.0], values]))
+    """[step] mean of each value and those just before it, ten in all; NaN is left out."""
+    known = np.isfinite(values)
+    sums = np.cumsum(np.concatenate([[0.0], np.where(known, values, 0.0)]))
+    counts = np.cumsum(np.concatenate([[0], known]))
     ends = np.arange(1, len(sums))
     starts = np.maximum(0, ends - SMOOTHED)
-    return (sums[ends] - sums[starts]) / (ends - starts)
+    n = counts[ends] - counts[starts]
+    return np.where(n > 0, (sums[ends] - sums[starts]) / np.maximum(n, 1), np.nan)
 
 
 def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:

@@ -10,17 +10,39 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from neuralviz.training.callback import SnapshotCallback
+    from neuralviz.training.checkpoints import identity
+    from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+    from neuralviz.training.folders import read_folder
     from neuralviz.training.loop import restored, train
-    from neuralviz.training.saving import check_can_be_saved, save_encoder
+    from neuralviz.training.saving import save_encoder
+    from neuralviz.training.snapshots import Watch
 
-__all__ = ["check_can_be_saved", "restored", "save_encoder", "train"]
+_MODULES = {
+    "SnapshotCallback": "callback",
+    "TrainingEnded": "events",
+    "TrainingStarted": "events",
+    "TrainingStep": "events",
+    "Watch": "snapshots",
+    "identity": "checkpoints",
+    "read_folder": "folders",
+    "restored": "loop",
+    "save_encoder": "saving",
+    "train": "loop",
+}
+__all__ = [
+    "SnapshotCallback",
+    "TrainingEnded",
+    "TrainingStarted",
+    "TrainingStep",
+    "Watch",
+    "identity",
+    "read_folder",
+    "restored",
+    "save_encoder",
+    "train",
+]
 
 __getattr__ = lazy_names(
-    __name__,
-    {
-        "check_can_be_saved": "neuralviz.training.saving",
-        "restored": "neuralviz.training.loop",
-        "save_encoder": "neuralviz.training.saving",
-        "train": "neuralviz.training.loop",
-    },
+    __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
 )

@@ -69,7 +69,8 @@ class Checkpoints:
         beside = self.folder / f".{target.name}.{os.getpid()}"
         older = self._all()
         try:
-            shutil.rmtree(beside, ignore_errors=True)
+            for unfinished in self.folder.glob(f".{_PREFIX}*"):  # somebody was killed
+                shutil.rmtree(unfinished, ignore_errors=True)
             beside.mkdir(parents=True)
             save_file(_contiguous(learner.state_dict()), beside / "weights.safetensors")
             save_file(_contiguous(_moments(adam)), beside / "adam.safetensors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
@@ -15,6 +16,7 @@ from neuralviz.errors import never
 from neuralviz.training.best import Best, has_diverged
 from neuralviz.training.checkpoints import Checkpoints, identity
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.kept import hold_training
 from neuralviz.training.learner import Learner, make_learner, seeded
 from neuralviz.training.pairs import PairSource
 from neuralviz.training.settings import TrainingSettings, with_options
@@ -64,17 +66,31 @@ def train(
         An event at the start, one a step, and one at the end, which has the result.
 
     Raises:
-        NeuralvizError: too few texts make pairs, the folder is of another training, or there is no
-            room for a checkpoint.
+        NeuralvizError: too few texts make pairs, the folder is of another training or of one that
+            is under way elsewhere, or there is no room for a checkpoint.
         SettingsError: as of `make_learner`.
+        Stopped: ``should_stop`` said so before the first step.
     """
     settings = with_options(settings or TrainingSettings(), **options)
+    with hold_training(folder) if folder else nullcontext():
+        yield from _train(model, texts, settings, watch, watch_every, folder, should_stop)
+
+
+def _train(
+    model: TextModel,
+    texts: Sequence[str],
+    settings: TrainingSettings,
+    watch: Watch | None,
+    watch_every: int | None,
+    folder: Path | None,
+    should_stop: ShouldStop,
+) -> Iterator[TrainingEvent]:
     source = PairSource(texts, settings.pairs, settings.seed)
     learner = make_learner(model, settings)
     trained = [one for one in learner.parameters() if one.requires_grad]
     adam = torch.optim.Adam(trained, lr=settings.peak_rate)
     best = Best(learner)
-    before = watch.look(learner, 0) if watch else None
+    before = watch.look(learner, 0, should_stop) if watch else None
     checkpoints = Checkpoints(folder, identity(model, texts, settings)) if folder else None
     loss = checkpoints.restore(learner, adam, best) if checkpoints else []  # of every step
     schedule = Schedule.of(settings, len(source))

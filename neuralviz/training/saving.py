@@ -17,28 +17,14 @@ from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.trained import ABOUT
 from neuralviz.training.learner import TransformerLearner
+from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.events import Trained
 
-_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
 
-
-def check_can_be_saved(pooling: str) -> None:
-    """Refuse a pooling that sentence-transformers does not have, before anything is trained.
-
-    Raises:
-        NeuralvizError: it is the seventh token.
-    """
-    if pooling not in _POOLINGS:
-        raise NeuralvizError(
-            "The seventh token is there to compare with: sentence-transformers has no such "
-            "pooling, so the encoder cannot be saved. Use mean, cls or sep."
-        )
-
-
-def save_encoder(trained: Trained, model: TextModel, folder: Path) -> None:
+def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
     """Write a SentenceTransformer folder, beside and moved into place.
 
     Args:
@@ -50,6 +36,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: Path) -> None:
         NeuralvizError: there is such a folder, or as of `check_can_be_saved`.
         StoreError: there is no room, or no right to write.
     """
+    folder = Path(folder)
     check_can_be_saved(trained.settings.pooling)
     if folder.exists():
         raise NeuralvizError(f"{folder} is there already. Choose another name.")
@@ -90,5 +77,5 @@ def _as_sentence_transformer(
     learner.network.save_pretrained(parts)
     model.tokenizer.save_pretrained(parts)
     transformer = modules.Transformer(str(parts), max_seq_length=learner.window)
-    pooling = modules.Pooling(model.d_model, _POOLINGS[learner.pooling])
+    pooling = modules.Pooling(model.d_model, SAVED_POOLINGS[learner.pooling])
     return SentenceTransformer(modules=[transformer, pooling], device="cpu")

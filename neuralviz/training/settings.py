@@ -23,6 +23,8 @@ MAX_EPOCHS = 1000
 LARGEST_BATCH = 4096
 LEARNING_RATE = 2e-5
 TABLE_LEARNING_RATE = 0.5  # of the embedding table alone, as in the authors' program
+SAVED_POOLINGS = {"mean": "mean", "cls": "cls", "sep": "lasttoken"}
+"""What sentence-transformers calls those that it has."""
 EPOCHS = 1
 EPOCHS_FROM_SCRATCH = 10  # of random weights, and of the table alone
 
@@ -185,6 +187,19 @@ def with_options(
     of_pairs = {field.name for field in fields(PairSettings)} & given.keys()
     pairs = replace(pairs, **{name: given.pop(name) for name in of_pairs})
     return replace(settings, pairs=pairs, **given)
+
+
+def check_can_be_saved(pooling: TrainingPooling) -> None:
+    """Refuse a pooling that sentence-transformers does not have, before anything is trained.
+
+    Raises:
+        SettingsError: it is the seventh token.
+    """
+    if pooling not in SAVED_POOLINGS:
+        raise SettingsError(
+            "The seventh token is there to compare with: sentence-transformers has no such "
+            "pooling, so the encoder cannot be saved. Use mean, cls or sep."
+        )
 
 
 def _check_one_of(noun: str, value: str, choices: tuple[str, ...]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from neuralviz.maps.neighbours import find_neighbours
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
-    from neuralviz.training.learner import Learner
 
 MOST_TEXTS = 4000
 
@@ -36,6 +35,16 @@ class Snapshot:
     accuracy: np.ndarray | None
     right: np.ndarray | None
     vectors: np.ndarray
+
+
+class Layered(Protocol):
+    """What gives texts a vector at every layer, such as a `Learner`."""
+
+    def of_layers(
+        self, texts: Sequence[str], should_stop: ShouldStop = ...
+    ) -> Iterable[np.ndarray]:
+        """A [text, dim] float32 array of every layer, the embedding output first."""
+        ...
 
 
 class Watch:
@@ -72,13 +81,13 @@ class Watch:
         self._labels = None if labels is None else [labels[i] for i in self.watched]
         self._k = k
 
-    def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:
+    def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
         """The snapshot of an encoder.
 
         Raises:
             Stopped: ``should_stop`` said so.
         """
-        layers = learner.of_layers(self._texts, should_stop)
+        layers = list(learner.of_layers(self._texts, should_stop))
         accuracy = right = None
         if self._labels is not None and len(set(self._labels)) > 1:
             right_at = [self._right(vectors, should_stop) for vectors in layers]

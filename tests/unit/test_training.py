@@ -23,10 +23,9 @@ from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Watch
 from tests.support.models import SENTENCES
+from tests.support.trained import CORPUS, SHORT_SENTENCES
 
-SMALL = PairSettings(sentences=1, shortest=5, longest=400)
-NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
-CORPUS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
+SMALL = PairSettings(**SHORT_SENTENCES)
 FEW = TrainingSettings(pairs=SMALL, batch_size=4, epochs=2, learning_rate=1e-3)
 
 

@@ -19,7 +19,8 @@ from neuralviz.training.loop import train
 from neuralviz.training.record import Lesson, lessons_bytes, read_lessons
 from neuralviz.training.settings import with_options
 from neuralviz.training.snapshots import Watch
-from tests.unit.test_training import CORPUS, FEW
+from tests.support.trained import CORPUS
+from tests.unit.test_training import FEW
 
 LABELS = ["odd" if i % 2 else "even" for i in range(12)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.models.shared import LOADERS, NotHeldError, held_model
+from neuralviz.models.trained import trained_encoder
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
@@ -269,7 +271,7 @@ class Saved:
         map: the map, if there is one; where no model is in memory to compare with, the last one.
         is_outdated: whether there is only a map by a model that has changed since.
         may_be_outdated: whether the map is by a model in a folder, which may have changed since:
-            that is not known before it is loaded.
+            that is not known before it is loaded. Of an encoder that was trained here it is known.
         embedders: those whose vectors a map is made of, the oldest first.
     """
 
@@ -277,6 +279,11 @@ class Saved:
     is_outdated: bool
     may_be_outdated: bool
     embedders: tuple[KeptEmbedder, ...]
+
+
+def _is_older(kept: KeptMap | None, since: float) -> bool:
+    """Whether a map was made before a time, in seconds since 1970."""
+    return kept is not None and datetime.fromisoformat(kept.created).timestamp() < since
 
 
 def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
@@ -287,8 +294,11 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     try:
         ids = embedder_ids(make_embedder(choice.spec, HELD))
     except (NotHeldError, NeuralvizError):  # or this method is not for this model
-        ids = tuple(one.id for one in by_name)
-        is_folder = any(model.files is not None for model in models_now([choice.spec]))
+        models = models_now([choice.spec])
+        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
+        since = max((one.changed() for one in trained), default=0.0)
+        ids = tuple(one.id for one in by_name if not _is_older(maps[one], since))
+        is_folder = sum(one.files is not None for one in models) > len(trained)
     else:
         is_folder = False
     embedders = tuple(one for one in by_name if one.id in ids)
