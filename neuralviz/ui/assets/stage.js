@@ -111,6 +111,8 @@ class Stage {
       this.enter()
     } else if (event.key === "Escape" || event.key.toLowerCase() === "s") {
       this.leave()
+    } else if (event.key === " " && event.target.matches?.("button:focus-visible")) {
+      return // the button that somebody has gone to with the keyboard is pressed
     } else if (FORWARD.includes(event.key)) {
       this.go(1)
     } else if (BACKWARD.includes(event.key)) {
