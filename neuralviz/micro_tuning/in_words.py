@@ -236,7 +236,7 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
         low, high = (number(size, ".2g") for size in np.quantile(sizes, [0.25, 0.75]))
         return (
             f"No neuron of {layer} stands out: half of all {len(delta):,} changed by {low} to "
-            f"{high}, the most by {number(sizes.max(), '.2g')}."
+            f"{high}, the most by {number(sizes.max(), '.3g')}."
         )
     first, *rest = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]

@@ -11,6 +11,7 @@ from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 
 _STOP = "tour"  # in the address: the number of the stop
+_OPENED = "tour-opened"  # in the session: the number of the stop that was opened last
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,10 @@ def tour_card(title: str) -> bool:
     if number is None or not is_at(title):
         return False
     stop = STOPS[number - 1]
+    says_no_more = set(st.query_params) <= {_STOP, "stage"}
+    if says_no_more and st.session_state.get(_OPENED) != number and (address := _prepare(number)):
+        st.query_params.update(address)
+        st.rerun()  # a widget reads the address that a script run begins with
     with st.container(border=True, key="tour-card"):
         with slide("tour"):
             show_point(f"{number}\\. {stop.question}", key="tour")
@@ -133,6 +138,13 @@ def go_to(number: int) -> None:
     """Open a stop with its example; behind the last one, the page that explains every step."""
     if number > len(STOPS):
         st.switch_page("pages/how_it_works.py")
+    address = _prepare(number)
+    st.switch_page(STOPS[number - 1].page, query_params={_STOP: str(number), **address})
+
+
+def _prepare(number: int) -> dict[str, str]:
+    """Fill in what a stop opens with; what else has to be in the address."""
+    st.session_state[_OPENED] = number
     stop = STOPS[number - 1]
     if stop.texts:
         st.session_state[f"{stop.texts}-source"] = "Example"
@@ -141,7 +153,7 @@ def go_to(number: int) -> None:
     address = dict(stop.address)
     if stop.title == "Corpus map" and (example := _example_corpus()):
         address["corpus"] = example
-    st.switch_page(stop.page, query_params={_STOP: str(number), **address})
+    return address
 
 
 def _example_corpus() -> str:

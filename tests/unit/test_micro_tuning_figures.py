@@ -188,4 +188,5 @@ def test_similarities_that_are_written_need_no_bar_of_colours(n_texts: int, has_
 def test_words_below_their_shares_do_not_run_into_each_other(text: str, angle: int) -> None:
     words = text.split()
     figure = shares_figure(words, np.full(len(words), 1 / len(words)), "Shares")
+    assert figure.data[0].marker.line.width  # those around 0 have the colour of the ground
     assert figure.layout.xaxis.tickangle == angle
