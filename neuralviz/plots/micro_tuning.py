@@ -322,6 +322,8 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         yaxis={"title": "share of the delta, %", "zeroline": True},
         bargap=0.15,
     )
+    if UPRIGHT_WORDS < len(words) <= 30:  # they have the whole width there
+        figure.update_layout(meta={"stage": {"xaxis.tickangle": -45}})
     return figure
 
 
