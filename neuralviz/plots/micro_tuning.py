@@ -322,6 +322,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         },
         yaxis={"title": "share of the delta, %", "zeroline": True},
         bargap=0.15,
+        meta={"stage": {"xaxis.tickangle": -45}} if UPRIGHT_WORDS < len(words) <= 30 else None,
     )
     return figure
 

@@ -194,6 +194,26 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     page.keyboard.press("Escape")
 
 
+def test_a_run_that_is_started_on_the_stage_is_seen_there(page: Page, address: str) -> None:
+    """Not what the tour says, where it was told to tune: the same slide, of the new run."""
+    page.goto(f"{address}/?tour=1&micro-tuning-example=From+the+corpus&stage")
+    page.locator("[class*='-similar']").first.wait_for(state="attached", timeout=2 * MINUTE)
+    settled(page)
+    page.keyboard.press("ArrowRight")
+    first = page.evaluate("window.neuralvizStage.shown")
+    assert first.endswith("-learning")
+    page.get_by_role("button", name="Tune", exact=True).click()
+    page.wait_for_function(
+        """first => {
+            const {shown} = window.neuralvizStage
+            return shown.endsWith('-learning') && shown !== first
+        }""",
+        arg=first,
+        timeout=MINUTE,
+    )
+    page.keyboard.press("s")
+
+
 def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str) -> None:
     """Three clicks from the first page; what comes later is scrolled to and framed, too."""
     page.goto(address)

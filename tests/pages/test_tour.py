@@ -35,9 +35,17 @@ def test_a_stop_shows_its_question_on_its_page_alone(number: int) -> None:
         "End the tour",
     ]
     assert f'"{stop.title}"' in (ROOT / stop.page).read_text("utf-8")
-    elsewhere = card(STOPS[number - 2].title, str(number))
+    elsewhere = card("Masking blueprints", str(number))
     assert elsewhere.text[0].value == "False"
     assert not elsewhere.button
+
+
+def test_back_in_the_browser_stays_on_the_tour() -> None:
+    """Leaving a stop puts the next one's number into its address before the page changes."""
+    page = card(STOPS[3].title, "5")
+    assert page.markdown[0].value == f"4\\. {STOPS[3].question}"
+    page.button(key="tour-end").click().run()
+    assert page.text[0].value == "False"
 
 
 @pytest.mark.parametrize("number", ["", "0", "6", "-1", "one", "1.0", "²"])
