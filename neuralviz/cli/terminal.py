@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -87,8 +88,16 @@ def draw_run(event: TuningEvent, losses: Sequence[float], layers: Sequence[str])
 
 def describe_loss(losses: Sequence[float]) -> str:
     """The loss in words: where it started and where it was when last measured."""
+    if not math.isfinite(losses[0]):
+        return "loss infinite or NaN from the start: the run diverged"
     if len(losses) < 2:
         return f"loss {losses[0]:.3f} nats"
+    if not math.isfinite(losses[-1]):
+        epochs = next(epoch for epoch, loss in enumerate(losses) if not math.isfinite(loss))
+        return (
+            f"loss {losses[0]:.3f} nats, after {many(epochs, 'epoch')} infinite or NaN: "
+            "the run diverged"
+        )
     return f"loss {losses[0]:.3f} → {losses[-1]:.3f} nats"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -134,7 +135,8 @@ def _tune(model: LanguageModel, text: str, settings: TuningSettings) -> None:
         losses.append(loss)
         if not console.is_terminal:
             console.print(terminal.loss_line(losses, settings.epochs))
-    over = f", before and after {many(len(losses) - 1, 'epoch')}" if len(losses) > 1 else ""
+    ended = len(losses) > 1 and math.isfinite(losses[-1])
+    over = f", before and after {many(len(losses) - 1, 'epoch')}" if ended else ""
     console.print(f"{terminal.describe_loss(losses)}{over}")
     console.print(terminal.draw_curve(losses, settings.epochs))
     console.print(terminal.draw_norms(event.delta_norm[0], settings.layers))

@@ -233,10 +233,11 @@ def neurons_point(delta: np.ndarray, layer: str) -> str:
         size = number(sizes.mean(), ".2g")
         return f"After one step every neuron has moved by about {size}: its sign is the gradient’s."
     if not neurons_stand_out(delta):
-        low, high = (number(size, ".2g") for size in np.quantile(sizes, [0.25, 0.75]))
+        written = ".3f" if sizes.max() >= 0.01 else ".2g"
+        low, high, most = (number(size, written) for size in np.quantile(sizes, [0.25, 0.75, 1]))
         return (
             f"No neuron of {layer} stands out: half of all {len(delta):,} changed by {low} to "
-            f"{high}, the most by {number(sizes.max(), '.2g')}."
+            f"{high}, the most by {most}."
         )
     first, *rest = np.argsort(-sizes)[:NAMED_NEURONS].tolist()
     named = [f"{neuron} ({number(delta[neuron], '+.3f')})" for neuron in (first, *rest)]

@@ -100,7 +100,7 @@ def difference_heatmap(
         zmax=high,
         colorbar={
             "title": {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"},
-            "tickformat": "+d",
+            "tickformat": "d",
         },
     )
     figure.update_layout(

@@ -28,7 +28,7 @@ _BAR_HEIGHT = 66  # px, of a colour bar with its name
 _TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
-_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 40))  # px, for which the legend is measured
+_WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px, for which the legend is measured
 
 
 def drawn_rows(n: int) -> np.ndarray:
@@ -279,6 +279,9 @@ def _lay_out(
         "legend.yanchor": "top",
         "legend.maxheight": 1,
     }
+    below: dict[str, Any] = {}
+    if colour is not None and colour.codes is not None and not named:
+        below = {"y": 0, "yref": "paper", "yanchor": "top"}  # right below the frame
     figure.update_layout(
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
         margin={"l": 2, "r": 2, "t": 70},
@@ -288,6 +291,7 @@ def _lay_out(
             "tracegroupgap": 0,
             "maxheight": 0.34,
             "uirevision": colour.name if colour else "",
+            **below,
         },
         meta={
             "from_width": [
@@ -303,6 +307,8 @@ def _on_stage(figure: go.Figure, entry_width: int) -> dict[str, float]:
     """What is larger on the stage, where all other text is."""
     names = range(len(figure.layout.annotations))
     return {
+        "title.pad.t": 8,  # there are no tools beside it
+        "margin.t": 74,
         "legend.entrywidth": round(STAGE_SCALE * entry_width),
         **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
     }

@@ -129,7 +129,7 @@ def lead_figure(best: str, others: Sequence[str], leads: Sequence[WrittenLead]) 
         [one.value for one in leads],
         [one.interval for one in leads],
         f"Lead of {escape(shorten(best, _LABEL))} over …",
-        unit or "lead",
+        f"{unit or 'lead'} ↑",
     )
     for trace, lead in zip(figure.data, leads, strict=True):
         trace.text = [lead.text]
@@ -203,7 +203,7 @@ def error_figure(
     )
     figure.update_layout(
         title=title,
-        xaxis={"title": "error, %", "rangemode": "tozero", "nticks": 6},
+        xaxis={"title": "error, % ↓", "rangemode": "tozero", "nticks": 6},
         yaxis={"autorange": "reversed", "showgrid": False, "ticks": "", "ticklabelstandoff": 6},
         bargap=0.3,
     )
@@ -228,7 +228,7 @@ def accuracy_figure(
         k: neighbours that voted.
     """
     figure = interval_figure(
-        labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy", written=".1%"
+        labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy ↑", written=".1%"
     )
     figure.add_vline(
         x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},

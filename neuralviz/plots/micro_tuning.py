@@ -302,7 +302,8 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         go.Bar(
             x=np.arange(len(percent)),
             y=percent,
-            marker={"color": percent, "cmin": low, "cmax": high, "coloraxis": "coloraxis"},
+            marker={"color": percent, "coloraxis": "coloraxis"},
+            marker_line={"width": 1, "color": BEFORE},  # around 0 a bar has the ground's colour
             customdata=[escape(word) for word in words],
             hovertemplate="%{customdata}: %{y:,.1f}%<extra></extra>",
         )
@@ -321,6 +322,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         },
         yaxis={"title": "share of the delta, %", "zeroline": True},
         bargap=0.15,
+        meta={"stage": {"xaxis.tickangle": -45}} if UPRIGHT_WORDS < len(words) <= 30 else None,
     )
     return figure
 

@@ -63,10 +63,21 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
     title = COEFFICIENT_NAMES[name]
     return _swept_figure(
-        results, [at for at, _, _ in measured], values, intervals, title, NAMES[name], published
+        results,
+        [at for at, _, _ in measured],
+        values,
+        intervals,
+        title,
+        f"{NAMES[name]} ↑",
+        published,
     ) or (
         interval_figure(
-            [label for _, label, _ in measured], values, intervals, title, NAMES[name], published
+            [label for _, label, _ in measured],
+            values,
+            intervals,
+            title,
+            f"{NAMES[name]} ↑",
+            published,
         ),
         len(measured),
     )
@@ -82,7 +93,7 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     title = f"{BROKEN_NAMES[name]} (of {measured[0][2].total:,})"
     return _swept_figure(
         results, [at for at, _, _ in measured], [100 * error for error in errors],
-        [None] * len(measured), title, "error, %",
+        [None] * len(measured), title, "error, % ↓",
     ) or (
         error_figure(
             [label for _, label, _ in measured],
@@ -105,7 +116,7 @@ def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | No
     k, baseline = measured[0][2].k, measured[0][2].baseline
     return _swept_figure(
         results, [at for at, _, _ in measured], accuracies, intervals,
-        f"{k}-NN accuracy", "accuracy",
+        f"{k}-NN accuracy", "accuracy ↑",
     ) or (
         accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
         len(measured),

@@ -10,7 +10,8 @@ import streamlit as st
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 
-_STOP = "tour"  # in the address: the number of the stop
+_STOP = "tour"  # in the address: the number of a stop, while the tour goes on
+_OPENED = "tour-opened"  # in the session: the number of the stop that was opened last
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,19 @@ STOPS = (
 
 
 def tour_card(title: str) -> bool:
-    """What is said at the stop that the address is at, with *Back* and *Next*, on its page.
+    """What is said at the stop that the page with this title is, with *Back* and *Next*.
 
     Returns:
-        Whether the page with this title is that stop.
+        Whether the tour goes on, and the page is one of its stops.
     """
-    number = _number()
-    if number is None or not is_at(title):
+    number = _number(title)
+    if number is None:
         return False
     stop = STOPS[number - 1]
+    says_no_more = set(st.query_params) <= {_STOP, "stage"}
+    if says_no_more and st.session_state.get(_OPENED) != number and (address := _prepare(number)):
+        st.query_params.update({_STOP: str(number), **address})
+        st.rerun()  # a widget reads the address that a script run begins with
     with st.container(border=True, key="tour-card"):
         with slide("tour"):
             show_point(f"{number}\\. {stop.question}", key="tour")
@@ -119,8 +124,7 @@ def tour_card(title: str) -> bool:
 
 def is_at(title: str) -> bool:
     """Whether the page with this title is the stop that the address is at."""
-    number = _number()
-    return number is not None and STOPS[number - 1].title == title
+    return st.query_params.get(_STOP, "") == str(_number(title))
 
 
 def start_button() -> None:
@@ -133,6 +137,13 @@ def go_to(number: int) -> None:
     """Open a stop with its example; behind the last one, the page that explains every step."""
     if number > len(STOPS):
         st.switch_page("pages/how_it_works.py")
+    address = _prepare(number)
+    st.switch_page(STOPS[number - 1].page, query_params={_STOP: str(number), **address})
+
+
+def _prepare(number: int) -> dict[str, str]:
+    """Fill in what a stop opens with; what else has to be in the address."""
+    st.session_state[_OPENED] = number
     stop = STOPS[number - 1]
     if stop.texts:
         st.session_state[f"{stop.texts}-source"] = "Example"
@@ -141,7 +152,7 @@ def go_to(number: int) -> None:
     address = dict(stop.address)
     if stop.title == "Corpus map" and (example := _example_corpus()):
         address["corpus"] = example
-    st.switch_page(stop.page, query_params={_STOP: str(number), **address})
+    return address
 
 
 def _example_corpus() -> str:
@@ -155,7 +166,13 @@ def _example_corpus() -> str:
     return next((one.id for one in CorpusStore().corpora() if one.name == NAME), "")
 
 
-def _number() -> int | None:
-    """Of the stop that the address is at."""
-    typed = st.query_params.get(_STOP, "")
-    return int(typed) if typed in map(str, range(1, len(STOPS) + 1)) else None
+def _number(title: str) -> int | None:
+    """Of the stop that the page with this title is, while the tour goes on.
+
+    Any stop's number in the address says that it does: behind *Back* of the browser, a page has the
+    number of the stop that it led to.
+    """
+    numbers = {str(number): stop.title for number, stop in enumerate(STOPS, 1)}
+    if st.query_params.get(_STOP) not in numbers:
+        return None
+    return next((int(number) for number, page in numbers.items() if page == title), None)

@@ -180,7 +180,38 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     expect(page.get_by_role("combobox", name="Order of texts")).not_to_be_focused()
     page.keyboard.press("ArrowRight")
     assert shown() == "st-key-slide-two-methods"
+    page.keyboard.press("ArrowLeft")
+    page.evaluate("""() => {
+        const button = document.body.appendChild(document.createElement("button"))
+        button.onclick = () => { window.pressed = true; button.remove() }
+        button.focus()
+    }""")
+    page.keyboard.press("Space")  # on a button that was gone to with the keyboard
+    assert page.evaluate("window.pressed")
+    assert shown() != "st-key-slide-two-methods"
+    page.keyboard.press("Space")
+    assert shown() == "st-key-slide-two-methods"
     page.keyboard.press("Escape")
+
+
+def test_a_run_that_is_started_on_the_stage_is_seen_there(page: Page, address: str) -> None:
+    """Not what the tour says, where it was told to tune: the same slide, of the new run."""
+    page.goto(f"{address}/?tour=1&micro-tuning-example=From+the+corpus&stage")
+    page.locator("[class*='-similar']").first.wait_for(state="attached", timeout=2 * MINUTE)
+    settled(page)
+    page.keyboard.press("ArrowRight")
+    first = page.evaluate("window.neuralvizStage.shown")
+    assert first.endswith("-learning")
+    page.get_by_role("button", name="Tune", exact=True).click()
+    page.wait_for_function(
+        """first => {
+            const {shown} = window.neuralvizStage
+            return shown.endsWith('-learning') && shown !== first
+        }""",
+        arg=first,
+        timeout=MINUTE,
+    )
+    page.keyboard.press("s")
 
 
 def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str) -> None:
@@ -206,6 +237,7 @@ def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str
         }"""
     )
     expect(answer).to_have_css("outline-style", "solid")
+    expect(card).to_have_attribute("role", "status")  # screen readers say it
     card.hover()
     page.mouse.wheel(0, -5000)  # from here on the page stays where it is scrolled to
     expect(page.get_by_role("heading", name="Micro-tuning")).to_be_in_viewport()

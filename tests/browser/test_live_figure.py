@@ -271,6 +271,14 @@ def test_the_legend_stands_beside_the_points_where_there_is_room(maps: Page) -> 
     assert maps.evaluate(legend) == "h"
     maps.set_viewport_size({"width": 2000, "height": 900})
     maps.wait_for_function(f"{legend} === 'v'")
+    on_stage = f"""height => {{
+        document.querySelector(`{ONE}`).dataset.stageHeight = height
+        window.dispatchEvent(new Event("neuralviz-stage"))
+    }}"""
+    maps.evaluate(on_stage, 600)  # large letters have less room
+    maps.wait_for_function(f"{legend} === 'h'")
+    maps.evaluate(on_stage, 0)
+    maps.wait_for_function(f"{legend} === 'v'")
     maps.set_viewport_size({"width": 390, "height": 800})
     maps.wait_for_function(f"{legend} === 'h'")
 

@@ -121,6 +121,18 @@ def test_on_the_tour_nobody_has_to_press_tune(bundled) -> None:
     assert last_run(typed) is run
 
 
+def test_on_the_tour_nobody_has_to_press_predict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the run was kept, and the model is not loaded: the blank has its slide."""
+    monkeypatch.setattr("neuralviz.ui.micro_tuning.trying.is_held", lambda *_: False)
+    assert "Press **Predict**" in captions(page_at("micro_tuning").run())
+    page = page_at("micro_tuning", tour="1", **{"micro-tuning-example": "From the corpus"}).run()
+    assert last_run(page).wait(60)
+    page.run()
+    assert not page.exception
+    assert "Press **Predict**" not in captions(page)
+    assert labelled(page.button, "Predict")
+
+
 def test_ones_own_texts_have_an_id_of_their_own_whatever_the_address_says(
     bundled, tmp_path: Path
 ) -> None:

@@ -7,17 +7,18 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.ui.corpus.maps import MEANING, WORDS
 from neuralviz.ui.tour import STOPS
 
 ROOT = Path(__file__).parents[2]
 
 
-def card(script: str, number: str) -> AppTest:
+def card(script: str, number: str, **address: str) -> AppTest:
     page = AppTest.from_string(
         f"from neuralviz.ui.tour import tour_card\nimport streamlit as st\n"
         f"st.text(tour_card({script!r}))"
     )
-    page.query_params["tour"] = number
+    page.query_params.update({"tour": number, **address})
     return page.run()
 
 
@@ -34,9 +35,17 @@ def test_a_stop_shows_its_question_on_its_page_alone(number: int) -> None:
         "End the tour",
     ]
     assert f'"{stop.title}"' in (ROOT / stop.page).read_text("utf-8")
-    elsewhere = card(STOPS[number - 2].title, str(number))
+    elsewhere = card("Masking blueprints", str(number))
     assert elsewhere.text[0].value == "False"
     assert not elsewhere.button
+
+
+def test_back_in_the_browser_stays_on_the_tour() -> None:
+    """Leaving a stop puts the next one's number into its address before the page changes."""
+    page = card(STOPS[3].title, "5")
+    assert page.markdown[0].value == f"4\\. {STOPS[3].question}"
+    page.button(key="tour-end").click().run()
+    assert page.text[0].value == "False"
 
 
 @pytest.mark.parametrize("number", ["", "0", "6", "-1", "one", "1.0", "²"])
@@ -44,6 +53,22 @@ def test_no_other_number_is_a_stop(number: str) -> None:
     page = card(STOPS[0].title, number)
     assert not page.exception
     assert page.text[0].value == "False"
+
+
+def test_a_link_that_says_only_the_stop_opens_it_as_next_does() -> None:
+    page = card("Compare", "2")
+    assert not page.exception
+    assert page.query_params == {"tour": "2", **STOPS[1].address}
+    page = card("Corpus map", "3")
+    assert page.session_state["corpus-how"] == MEANING
+    page.session_state["corpus-how"] = WORDS  # what a visitor chooses there stays
+    assert page.run().session_state["corpus-how"] == WORDS
+
+
+def test_a_link_that_says_more_stays_as_it_is() -> None:
+    page = card("Compare", "2", order="By form")
+    assert page.query_params == {"tour": "2", "order": "By form"}
+    assert "compare-source" not in page.session_state
 
 
 def test_it_ends_where_the_visitor_is() -> None:

@@ -390,6 +390,21 @@ def test_tune_refuses_an_empty_text_before_it_loads_a_model(
     assert "The text is empty. It must contain at least one word." in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([3.2], "loss 3.200 nats"),
+        ([3.2, 2.1], "loss 3.200 → 2.100 nats"),
+        ([3.2, np.nan], "loss 3.200 nats, after 1 epoch infinite or NaN: the run diverged"),
+        ([3.2, 9.1, np.inf, np.nan],
+         "loss 3.200 nats, after 2 epochs infinite or NaN: the run diverged"),
+        ([np.nan], "loss infinite or NaN from the start: the run diverged"),
+    ],
+)  # fmt: skip
+def test_the_loss_of_a_run_is_said_in_words(losses: list[float], said: str) -> None:
+    assert terminal.describe_loss(losses) == said
+
+
 def test_a_sum_of_shares_above_100_per_cent_is_explained() -> None:
     words = ["it"] * (terminal.SHOWN_WORDS + 20)
     ends = np.arange(3, 3 * len(words) + 1, 3)
@@ -471,6 +486,8 @@ def test_a_learning_rate_that_blows_up_is_said(run: Callable[..., Result]):
     result = run("tune", "A text.", "--learning-rate", "1e30", "--epochs", "3")
     assert result.exit_code == 0, result.stderr
     assert "lower the learning rate" in result.stderr.lower()
+    assert "infinite or NaN: the run diverged\n" in result.stdout
+    assert "nan nats" not in result.stdout
 
 
 def test_layers_of_the_bundled_model(run: Callable[..., Result], bundled: LanguageModel):

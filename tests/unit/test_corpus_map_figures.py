@@ -276,6 +276,10 @@ def test_maps_beside_each_other_have_frames_of_one_height() -> None:
     assert (
         figures[1].layout.meta["stage"]["legend.entrywidth"] > figures[1].layout.legend.entrywidth
     )
+    for figure in figures[:2]:  # their legends begin at one line, right below the frames
+        legend = figure.layout.legend
+        assert (legend.y, legend.yref, legend.yanchor) == (0, "paper", "top")
+    assert figures[2].layout.legend.y is None  # the colour bar is there
     alone = map_figure(points(30), np.arange(30), few, title="mean")
     even_out([alone])
     below = [

@@ -139,6 +139,14 @@ def test_intervals_and_errors_of_one_row_or_none(labels: list[str]) -> None:
     assert plots.rows_height(n) == plots.rows_height(2) < plots.rows_height(3)
 
 
+def test_axes_say_which_direction_is_good() -> None:
+    accuracy = plots.accuracy_figure(["mean"], [0.5], [(0.4, 0.6)], 0.2, 10)
+    errors = plots.error_figure(["mean"], [0.5], [0.25], "")
+    lead = plots.lead_figure("mean", ["cls"], [plots.WrittenLead(0.1, None, "", "0.1")])
+    axes = [one.layout.xaxis.title.text for one in (accuracy, errors, lead)]
+    assert axes == ["accuracy ↑", "error, % ↓", "lead ↑"]
+
+
 def test_labels_are_escaped_in_every_figure() -> None:
     one = np.ones((1, 1))
     for figure in (

@@ -59,7 +59,12 @@ def test_how_soon_the_weights_move():
     assert points.of_delta(norms(3.0, 4.0, 5.0)) == (
         "The weights move at once: half of the way is done after 1 epoch of 3."
     )
-    assert points.of_delta(norms(1.0, 2.0, 5.0)) == "Half of the way is done after 3 epochs of 3."
+    assert points.of_delta(norms(1.0, 2.0, 3.0, 4.0)) == (
+        "The weights move steadily: half of the way is done after 2 epochs of 4."
+    )
+    assert points.of_delta(norms(1.0, 2.0, 5.0)) == (
+        "The weights move late: half of the way is done after 3 epochs of 3."
+    )
     assert points.of_delta(norms(1.0)) == "One epoch, one row: this is the delta."
 
 

@@ -188,4 +188,13 @@ def test_similarities_that_are_written_need_no_bar_of_colours(n_texts: int, has_
 def test_words_below_their_shares_do_not_run_into_each_other(text: str, angle: int) -> None:
     words = text.split()
     figure = shares_figure(words, np.full(len(words), 1 / len(words)), "Shares")
+    assert figure.data[0].marker.line.width  # those around 0 have the colour of the ground
     assert figure.layout.xaxis.tickangle == angle
+
+
+@pytest.mark.parametrize(("n_words", "angle"), [(14, None), (15, -45), (30, -45), (31, None)])
+def test_the_words_of_a_sentence_are_slanted_on_the_stage(n_words: int, angle: int | None) -> None:
+    """Written upwards they cannot be read from the third row."""
+    figure = shares_figure(["tides"] * n_words, np.full(n_words, 1 / n_words), "Shares")
+    on_stage = (figure.layout.meta or {}).get("stage", {})
+    assert on_stage.get("xaxis.tickangle") == angle

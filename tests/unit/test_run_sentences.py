@@ -214,7 +214,8 @@ def test_a_run_against_an_earlier_one(three: RunRecord) -> None:
         ([0.01, -0.0101, 0.0099],
          "After one step every neuron has moved by about 0.01: its sign is the gradient’s."),
         ([0.3, -0.29, 0.28, 0.1],
-         "No neuron of bias stands out: half of all 4 changed by 0.24 to 0.29, the most by 0.3."),
+         "No neuron of bias stands out: half of all 4 changed by 0.235 to 0.292, the most by "
+         "0.300."),
         ([0.5], "Neuron 0 (+0.500) of bias changed most."),
         ([0.0, 0.0, 0.0], ""),
         ([np.nan, 0.1, 0.1], ""),

@@ -66,10 +66,11 @@ function configuration(Plotly, node) {
 }
 
 // A figure may say in layout.meta.from_width, as [[px, {"path.of.attribute": value}], …], what is
-// different where there is room.
+// different where there is room: there is less for the large letters of the stage.
 function changesFor(node) {
   const all = node.figure.layout.meta?.from_width ?? []
-  return all.filter(([least]) => node.clientWidth >= least).map(([, changes]) => changes)
+  const room = node.clientWidth / (node.stageHeight ? STAGE_TIMES : 1)
+  return all.filter(([least]) => room >= least).map(([, changes]) => changes)
 }
 
 // Streamlit says how the page is, whoever chose it: the system, its menu or the settings.
@@ -102,6 +103,9 @@ function putOnStage(node, layout) {
   enlarge(all, STAGE_TIMES)
   layout.template.layout.margin.t *= STAGE_TIMES
   layout.margin &&= { ...layout.margin, t: (layout.margin.t ?? 44) * STAGE_TIMES }
+  // What a figure reserves below, by its width, is for letters.
+  const reserves = changesFor(node).some((changes) => "margin.b" in changes)
+  if (reserves) layout.margin.b *= STAGE_TIMES
   change(layout, node.figure.layout.meta?.stage ?? {})
 }
 
@@ -137,9 +141,9 @@ function layoutFor(node) {
 
 function draw(Plotly, node) {
   node.config ??= configuration(Plotly, node)
+  node.stageHeight = Number(node.dataset.stageHeight ?? 0)
   node.changes = changesFor(node).length
   node.theme = themeOf(node)
-  node.stageHeight = Number(node.dataset.stageHeight ?? 0)
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
   return Plotly.react(node, dataFor(node), layoutFor(node), node.config)
 }

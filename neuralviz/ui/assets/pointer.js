@@ -38,7 +38,9 @@ class Pointer {
     const isMoving = main.scrollTop !== this.before
     this.before = main.scrollTop
     if (this.isFree || isMoving) return
-    const card = document.querySelector(".st-key-asked")?.getBoundingClientRect().bottom ?? 0
+    const asked = document.querySelector(".st-key-asked")
+    asked?.setAttribute("role", "status") // screen readers say it when it comes
+    const card = asked?.getBoundingClientRect().bottom ?? 0
     const { top, bottom } = found[last].getBoundingClientRect()
     if (top >= card && bottom <= window.innerHeight) return
     const least = Math.max(main.getBoundingClientRect().top, card) + ROOM

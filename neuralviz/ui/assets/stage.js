@@ -18,22 +18,37 @@ function keyOf(slide) {
   return [...slide.classList].find((name) => name.startsWith("st-key-slide-"))
 }
 
+// What a slide shows, whichever run shows it: the next run's slide takes its place.
+function nameOf(key) {
+  return key?.replace(/-(run-\d+|recorded)-/, "-")
+}
+
+function placeOf(key, slides) {
+  return slides.findIndex((slide) => nameOf(keyOf(slide)) === nameOf(key))
+}
+
 function press(name) {
   const button = document.querySelector(`.st-key-${name} button:not([disabled])`)
   button?.click()
   return Boolean(button)
 }
 
+// Whether it is what the tour says.
+function isSaid(slide) {
+  return keyOf(slide) === "st-key-slide-tour"
+}
+
 // Whether a page gets more slides: a run goes on, or there is no more than what the tour says.
 function moreToCome(slides) {
-  const isSaid = slides.length === 1 && keyOf(slides[0]) === "st-key-slide-tour"
-  return isSaid || Boolean(document.querySelector("[class*='st-key-'][class*='-stop-'] button"))
+  const isFirst = slides.length === 1 && isSaid(slides[0])
+  return isFirst || Boolean(document.querySelector("[class*='st-key-'][class*='-stop-'] button"))
 }
 
 class Stage {
   constructor() {
     this.shown = undefined // class of the slide
-    this.wanted = undefined // class of the slide that was asked for
+    this.wanted = undefined // name of the slide that was asked for
+    this.page = undefined // that it was asked for on
     this.isAwaiting = false // the next slide
     this.style = document.head.appendChild(document.createElement("style"))
     this.place = document.body.appendChild(document.createElement("div"))
@@ -111,6 +126,8 @@ class Stage {
       this.enter()
     } else if (event.key === "Escape" || event.key.toLowerCase() === "s") {
       this.leave()
+    } else if (event.key === " " && event.target.matches?.("button:focus-visible")) {
+      return // the button that somebody has gone to with the keyboard is pressed
     } else if (FORWARD.includes(event.key)) {
       this.go(1)
     } else if (BACKWARD.includes(event.key)) {
@@ -126,10 +143,10 @@ class Stage {
   // the page is still being made its next slide is awaited, unless one presses again.
   go(by) {
     const slides = this.slides()
-    const at = slides.findIndex((slide) => keyOf(slide) === this.shown) + by
+    const at = placeOf(this.shown, slides) + by
     if (at >= 0 && at < slides.length) {
       this.isAwaiting = false
-      this.wanted = keyOf(slides[at])
+      this.wanted = nameOf(keyOf(slides[at]))
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"
@@ -160,7 +177,7 @@ class Stage {
     const slide = this.nextOf(slides)
     if (!slide) return
     this.shown = keyOf(slide)
-    this.wanted ??= this.shown
+    this.wanted ??= nameOf(this.shown)
     const app = document.querySelector("[data-testid=stApp]")
     const ground = getComputedStyle(app).backgroundColor
     if (document.documentElement.dataset.stage !== this.shown) {
@@ -181,15 +198,19 @@ class Stage {
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
 
-  // The slide that was asked for; while the page is made anew it may be gone for a moment.
+  // The slide that was asked for; while the page is made anew, or a run has not come so far, it is
+  // gone, and the page's first figures stand in for it.
   nextOf(slides) {
-    let at = slides.findIndex((one) => keyOf(one) === this.wanted)
+    if (this.page !== window.location.pathname) this.wanted = undefined
+    this.page = window.location.pathname
+    let at = placeOf(this.wanted, slides)
     if (this.isAwaiting && slides[at + 1]) {
       this.isAwaiting = false
       at += 1
     }
-    if (slides[at]) this.wanted = keyOf(slides[at])
-    return slides[at] ?? slides[0]
+    if (slides[at]) this.wanted = nameOf(keyOf(slides[at]))
+    const first = this.wanted ? slides.find((one) => !isSaid(one)) : undefined
+    return slides[at] ?? first ?? slides[0]
   }
 
   // Of the controls at the foot of the slides.

@@ -65,11 +65,11 @@ def of_delta(walk: Walkthrough) -> str:
     half = int((norms >= norms[-1] / 2).argmax()) + 1
     if len(norms) == 1:
         return "One epoch, one row: this is the delta."
+    middle = (len(norms) + 1) // 2
+    how = "at once" if half < middle else "steadily" if half == middle else "late"
     return (
-        f"The weights move at once: half of the way is done after {many(half, 'epoch')} of "
+        f"The weights move {how}: half of the way is done after {many(half, 'epoch')} of "
         f"{len(norms)}."
-        if half <= len(norms) / 2
-        else f"Half of the way is done after {many(half, 'epoch')} of {len(norms)}."
     )
 
 

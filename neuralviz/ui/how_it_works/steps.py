@@ -211,6 +211,10 @@ def _show_first_step(walk: Walkthrough) -> None:
     strongest = np.argsort(-np.abs(walk.deltas[layer][-1, 0]))[:NEURONS]
     neuron = st.selectbox("AdamW's first step for neuron", strongest.tolist())
     step = walk.first_step(layer, neuron)
+    st.markdown(
+        f"AdamW's first step takes the weight of neuron {neuron} from {step.weight:.4f} to "
+        f"{step.result:.4f}."
+    )
     st.latex(
         r"\begin{aligned} "
         rf"g &= {_tex(step.gradient, 6)} \\ "

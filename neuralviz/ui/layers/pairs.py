@@ -332,10 +332,7 @@ def _scatter(result: LayerPairs, coefficient: str) -> None:
             pairs.scores,
             list(zip(pairs.sentences1, pairs.sentences2, strict=True)),
             kinds,
-            (
-                f"Human score and cosine similarity: {coefficient} "
-                f"{number(_value(measured, coefficient), '.3f')}"
-            ),
+            f"Score and cosine: {coefficient} {number(_value(measured, coefficient), '.3f')}",
         ),
         key="layers-pairs-scatter",
         numbers=table,

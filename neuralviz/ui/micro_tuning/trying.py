@@ -15,6 +15,7 @@ from neuralviz.micro_tuning.blanks import (
     deltas_in_words,
     sentence_with_blank,
 )
+from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_held
 from neuralviz.plots.about_run import about_run
 from neuralviz.plots.filling import blank_figure, blank_height
@@ -26,6 +27,7 @@ from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
 from neuralviz.ui.stage import on_stage, slide
+from neuralviz.ui.tour import is_at
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.blanks import FilledBlank
@@ -41,7 +43,7 @@ NO_OTHER = -1
 def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     """A sentence with blanks, filled before and after micro-tuning on a text.
 
-    The model is loaded when somebody first asks for it.
+    The model is loaded when somebody first asks for it; on the tour, the bundled one by itself.
 
     Args:
         record: of a run that is over.
@@ -53,7 +55,8 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     if text not in started:
         return
     is_asked = st.session_state.get(ASKED, False) or st.session_state.get(f"{key}-predict", False)
-    is_answered = is_asked or is_held("masked", record.model_id)
+    by_itself = is_at("Micro-tuning") and record.model_id == BUNDLED
+    is_answered = is_asked or by_itself or is_held("masked", record.model_id)
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
