@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.training.events import TrainingEvent
-    from neuralviz.training.learner import Learner
     from neuralviz.training.settings import TrainingSettings
-    from neuralviz.training.snapshots import Snapshot
+    from neuralviz.training.snapshots import Layered, Snapshot
 
 TESTED = 0.1  # of the texts with a label, as in the authors' program
 TEST_SEED = 42
@@ -230,7 +229,7 @@ class _Watch(Watch):
     ) -> None:
         self._watch, self._seen, self._start = watch, seen, start
 
-    def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:
+    def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
         if step:
             return self._watch.look(learner, step, should_stop)
         if self._start not in self._seen:
