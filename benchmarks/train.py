@@ -7,10 +7,10 @@
   torch on pairs that are ready: both sides padded by the tokenizer, the model with its dropout,
   mean pooling, cross entropy of the cosines, backward, Adam. They take turns on the same pairs; a
   figure is the median over the turns, and the ratio the median of the ratios of each turn.
-- ``snapshots``: what a snapshot (10-NN accuracy at every layer, of 4,000 texts) costs, as the share
-  of a run of one epoch that snapshots before it, after it and a number in between take, by size of
-  the corpus. Time of a step and of a snapshot are measured, the rest is reckoned: texts of a
-  smaller corpus are repeated until there are 4,000, and a smaller corpus is watched as a whole.
+- ``snapshots``: what a snapshot (10-NN accuracy at every layer, of as many texts as are watched by
+  default) costs, as the share of a run of one epoch that snapshots before it, after it and a number
+  in between take, by size of the corpus. Time of a step and of a snapshot are measured, the rest is
+  reckoned: the sample's texts are repeated until there are enough.
 """
 
 from __future__ import annotations

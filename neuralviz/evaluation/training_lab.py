@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import TrainingSettings
     from neuralviz.training.snapshots import Layered, Snapshot
 
+MOST_TEXTS = 4000  # that are measured, read whole
 TESTED = 0.1  # of the texts with a label, as in the authors' program
 TEST_SEED = 42
 SEEDS = (1, 2, 3)
@@ -116,7 +117,7 @@ class _Lab:
         should_stop: ShouldStop,
     ) -> None:
         self.model, self.texts, self.folder, self.should_stop = model, texts, folder, should_stop
-        self.watch = Watch(texts, labels)
+        self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None)
         self._before: dict[tuple[Any, ...], Snapshot] = {}
         self.labels = np.array([labels[i] for i in self.watch.watched])
         _, tested = train_test_split(

@@ -18,7 +18,7 @@ from neuralviz.training.folders import has_snapshots, read_folder, write_lesson,
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import Lesson
 from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
-from neuralviz.training.snapshots import Snapshot, Watch
+from neuralviz.training.snapshots import MOST_TEXTS, Snapshot, Watch
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MOST_SNAPSHOTS = 40  # where there are more, every second one goes
 BETWEEN = 10  # snapshots, unless it is said after how many steps they are taken
-MOST_TEXTS = 1000
 
 
 class SnapshotCallback(TrainerCallback):

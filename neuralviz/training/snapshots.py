@@ -15,7 +15,9 @@ from neuralviz.maps.neighbours import find_neighbours
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
 
-MOST_TEXTS = 4000
+# Two snapshots of so much take some 15% of an epoch over 4,000 texts: `benchmarks/train.py`.
+MOST_TEXTS = 1000
+MOST_CHARACTERS = 500  # of a text: those of two of the longest sentences that are trained on
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,7 @@ class Watch:
         labels: one a text, ``""`` for none; None where there are none at all.
         n_texts: texts that are watched, drawn from those with a label where there are labels; all,
             where there are no more.
+        characters: of each text that are read, from its beginning; None for all.
         k: neighbours that vote.
         seed: of the draw.
 
@@ -68,6 +71,7 @@ class Watch:
         labels: Sequence[str] | None = None,
         *,
         n_texts: int = MOST_TEXTS,
+        characters: int | None = MOST_CHARACTERS,
         k: int = K,
         seed: int = 42,
     ) -> None:
@@ -77,7 +81,7 @@ class Watch:
         if len(candidates) > n_texts:
             candidates = np.random.default_rng(seed).choice(candidates, n_texts, replace=False)
         self.watched = np.sort(candidates)
-        self._texts = [texts[i] for i in self.watched]
+        self._texts = [texts[i][:characters] for i in self.watched]
         self._labels = None if labels is None else [labels[i] for i in self.watched]
         self._k = k
 

@@ -97,3 +97,17 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     assert all(map(same, back, ended))
     with pytest.raises(ValueError, match="another training"):
         replace(task, settings=settings[:1]).unpack(task.pack(ended))
+
+
+def test_a_watch_reads_as_much_of_a_text_as_is_trained_on() -> None:
+    class Reader:
+        def of_layers(self, texts: list[str], should_stop: object = None) -> list[np.ndarray]:
+            self.read = texts
+            return [np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)]
+
+    texts = [f"{n} {'word ' * 300}" for n in range(1200)]
+    reader = Reader()
+    assert len(Watch(texts).look(reader, 0).vectors) == 1000
+    assert {len(text) for text in reader.read} == {500}
+    Watch(texts, n_texts=2000, characters=None).look(reader, 0)
+    assert reader.read == texts
