@@ -156,6 +156,16 @@ class PairSource:
         )
 
 
+def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
+    """Batches of an epoch; a last pair that is alone is left out.
+
+    Args:
+        n_pairs: of the epoch, at least 2.
+        batch_size: at least 2; one batch has all pairs where there are not so many.
+    """
+    return -(-(n_pairs - 1) // min(batch_size, n_pairs))
+
+
 def _what_helps(texts: Sequence[str], settings: PairSettings) -> str:
     """What to change so that more of the texts can be used, found out on some of them."""
     if len(texts) > _TRIED:
