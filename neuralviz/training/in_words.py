@@ -16,19 +16,28 @@ if TYPE_CHECKING:
 
 NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
 LEVEL = 0.005  # shares that differ by less are written alike
+TOO_FEW = ": with so few texts, that may be chance."
 GAINING = 0.01  # from the last snapshot but one to the last
 
 
 def is_decided(lessons: Sequence[Lesson]) -> bool | None:
-    """Whether two encoders find labels differently often beyond chance, on the same texts.
+    """Whether labels are found differently often beyond chance, on the same texts.
 
-    None where there are not two that are over, or no labels.
+    By two encoders at the end; by one, at the end and before. None where that is not known yet, or
+    there are no labels.
     """
-    last = [one.snapshots[-1] for one in lessons if one.is_over and one.snapshots]
-    right = [one.right for one in last]
-    if len(right) != 2 or right[0] is None or right[1] is None or last[0].step != last[1].step:
+    over = [one for one in lessons if one.is_over and one.snapshots]
+    if not over or len(over) != len(lessons):
         return None
-    low, high = paired_share_interval(right[0], right[1])
+    last = [one.snapshots[-1] for one in over]
+    if len(last) == 1:
+        last.append(over[0].snapshots[0])
+    elif last[0].step != last[1].step:
+        return None
+    first, second = last[0].right, last[1].right
+    if first is None or second is None:
+        return None
+    low, high = paired_share_interval(first, second)
     return not low <= 0 <= high
 
 
@@ -38,7 +47,7 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     Args:
         lessons: one or two.
         label: what texts are told apart by, as markdown; empty without labels.
-        decided: whether two lessons that are over differ beyond chance; None where nobody asked.
+        decided: as of `is_decided`.
 
     Returns:
         Empty before the first step.
@@ -62,17 +71,17 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
             f"{label}. Each step pulls the halves of a text together."
         )
     if len(known) == 1:
-        return _one(known[0], label, before, now[0])
+        return _one(known[0], label, before, now[0], decided)
     return _two(known, label, before, now, decided)
 
 
-def _one(lesson: Lesson, label: str, before: float, now: float) -> str:
+def _one(lesson: Lesson, label: str, before: float, now: float, decided: bool | None) -> str:
     when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
     verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
     was = "before" if verb == "as" else f"{before:.0%}"
     return (
         f"{when}, the ten nearest texts point to the right {label} for **{now:.0%}** of texts, "
-        f"{verb} {was}."
+        f"{verb} {was}{TOO_FEW if decided is False and verb != 'as' else '.'}"
     )
 
 
@@ -90,7 +99,7 @@ def _two(
         f"**{_kind(lessons[worse])}** and for {before:.0%} before"
     )
     if decided is False:
-        return f"{shares[0].upper()}{shares[1:]}: these texts do not decide between the two."
+        return f"{shares[0].upper()}{shares[1:]}: too few texts to tell the two apart."
     over = all(one.is_over for one in lessons)
     ahead = "teaches more" if over else "is ahead so far"
     if now[better] - now[worse] < LEVEL:

@@ -135,10 +135,11 @@ class PairSource:
             f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
             f"{many(s.sentences + 1, 'sentence')} of {s.shortest} to {s.longest} characters."
         )
-        return f"{said} {self._what_helps()}" if self._mostly_skipped else said
+        return f"{said} {self._what_helps()}" if self.is_mostly_skipped else said
 
     @property
-    def _mostly_skipped(self) -> bool:
+    def is_mostly_skipped(self) -> bool:
+        """Whether more texts are too short than are long enough."""
         return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
 
     def _what_helps(self) -> str:

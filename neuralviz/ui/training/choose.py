@@ -86,7 +86,7 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
     wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
     if options["part"] == "table" and len(kinds) > 1 and "dropout" in kinds:
         kinds.remove("dropout")
-        row.caption("The table has no dropout to train with.")
+        row.caption(f"The table has no dropout: {kinds[0]} alone.")
     if not kinds:
         st.info("Choose one or two ways to make pairs.")
         return None, pressed
@@ -99,12 +99,14 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
         return None, pressed
     if wants_pairs:
         _preview(corpus, label, source)
-    n_epochs, batch = settings[0].n_epochs, min(settings[0].batch_size, len(source))
-    steps = steps_of_epoch(len(source), batch) * n_epochs
+    batch = min(settings[0].batch_size, len(source))
+    steps = steps_of_epoch(len(source), batch) * settings[0].n_epochs
+    too_short = f"; {len(source.skipped):,} of {len(texts):,} texts are too short"
     row.caption(
-        f"{many(steps, 'step')} of {many(batch, 'pair')}: {many(n_epochs, 'epoch')} of "
-        f"{many(len(source), 'pair')}, one a text. {plain(source.skipped_in_words())}"
+        f"{many(steps, 'step')} of {many(batch, 'pair')}{too_short * bool(len(source.skipped))}."
     )
+    if source.is_mostly_skipped:
+        st.info(plain(source.skipped_in_words()))
     return Chosen(
         corpus, watched_training(model_id, corpus, label, settings, source), texts
     ), pressed
@@ -238,7 +240,7 @@ def _preview(corpus: Corpus, label: str, source: PairSource) -> None:
     """The pairs of the first steps, each with the text that it comes from."""
     labels = CorpusStore().labels(corpus, label) if label else ()
     kind = source.settings.kind
-    st.caption(_READ[kind])
+    st.caption(f"{_READ[kind]} {plain(source.skipped_in_words())}")
     for pair in source.preview(PREVIEWED):
         of = f" · {plain(str(labels[pair.text]))}" if label else ""
         st.markdown(f"**Text {pair.text + 1:,}**{of}")

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 RUNS = SessionRuns("training", at_once=1, kept=3)
 LIVE_SECONDS = 1.0
 RECORDED = "Recorded run. Press “Train” to see it live."
-# What is chosen stands in as few lines as it can, so that the first screen has the figures.
+# What stands above the figures takes little room, so that the first screen has them.
 _LAYOUT = """<style>
-[class*="st-key-training-state-"] { min-height: 42.5px; justify-content: center; }
+[class*="st-key-training-state-"] { margin-top: -0.8rem; }
 </style>"""
 
 

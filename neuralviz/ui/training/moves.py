@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 TOLD, MORE = 3, 12  # texts whose neighbours changed most: at once, and behind the expander
-LETTERS = 90  # of each text
+LETTERS = 72  # of each text
 
 
 @st.fragment
@@ -97,15 +97,19 @@ def _tell(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
 def _watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
-    """Texts and labels of the points."""
+    """Texts of the points, and their labels of the column with fewest: they have colours."""
     store = CorpusStore()
     corpus = store.corpus(task.corpus)
     texts = store.texts(corpus)
-    labels = [""] * len(texts)
-    if task.labels:
-        labels = [str(one).strip() for one in store.labels(corpus, task.labels)]
-    watch = Watch(texts, labels if task.labels else None, n_texts=task.n_watched)
-    return [texts[i] for i in watch.watched], [labels[i] for i in watch.watched]
+    columns = {
+        one.name: [str(label).strip() for label in store.labels(corpus, one.name)]
+        for one in corpus.columns
+        if one.kind == "text"
+    }
+    watch = Watch(texts, columns[task.labels] if task.labels else None, n_texts=task.n_watched)
+    told_apart = [labels for labels in columns.values() if len(set(labels)) > 1]
+    coarsest = min(told_apart, key=lambda labels: len(set(labels)), default=[""] * len(texts))
+    return [texts[i] for i in watch.watched], [coarsest[i] for i in watch.watched]
 
 
 def _points(lesson: Lesson, texts: list[str], groups: list[str]) -> pd.DataFrame:

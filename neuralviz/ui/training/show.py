@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from neuralviz.plots.standalone import About
     from neuralviz.training.record import Lesson
 
-HEIGHT = 340  # px, of the figures on the first screen
+HEIGHT = 310  # px, of the figures on the first screen
+_HELP = "10-NN accuracy at the last layer; higher is better."
 
 
 def show_lessons(
@@ -106,10 +107,7 @@ def _show_first_figures(
             now = one.accuracy[-1, -1]
             if len(one.accuracy) > 1:
                 kind = one.settings.pairs.kind.capitalize()
-                st.metric(kind, f"{now:.1%}", f"{100 * (now - before):+.1f} points")
-
-
-_HELP = "10-NN accuracy at the last layer; higher is better."
+                st.metric(kind, f"{now:.1%}", f"{100 * (now - before):.1f} points")
 
 
 def _show_accuracy_maps(
