@@ -2,7 +2,7 @@
 
 python scripts/record_training.py
 
-To be run after a change of the example, of the sentence encoder's weights, of the page's settings,
+To be run after a change of the example, of the bundled weights, of the page's settings,
 or of the training; a test says when. It takes about a quarter of an hour on one core.
 """
 

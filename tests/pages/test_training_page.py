@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
 TEXTS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
 LABELS = ["odd" if i % 2 else "even" for i in range(len(TEXTS))]
-SHORT = {"training_sentences": "1", "training_shortest": "5", "training_rate_model": "0.003"}
+SHORT = {"training_sentences": "1", "training_shortest": "5", "training_rate_model": "0.03"}
 """In the address: pairs of short sentences."""
 
 
@@ -79,6 +79,17 @@ def said(page: AppTest) -> str:
     return " ".join(element.value for kind in kinds for element in kind)
 
 
+def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
+    page = page_at("training").run()
+    assert "Recorded run" in said(page)
+    assert "**Crops** teaches more: the ten nearest texts point to the right chapter" in said(page)
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    assert "Keep the encoder" not in [one.value for one in page.subheader]
+    assert "training-runs" not in page.session_state
+    page.number_input(key="training-seed").set_value(7).run()
+    assert "The results below are of other settings" in said(page)
+
+
 def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_them_back(
     tiny: str,
 ) -> None:
@@ -95,7 +106,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     page.text_input(key="training-name").set_value("mine").run()
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
-    assert "already a model" in said(press(page, "Save"))
+    assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
 
     again = opened(corpus, tiny, **SHORT)
     assert runs(again)[-1].is_reopened

@@ -9,6 +9,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.example_training import (
+    ENCODER,
     KINDS,
     first_label,
     first_settings,
@@ -132,7 +133,7 @@ def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
 
 
 def _choose_encoder() -> str:
-    options = [MINILM, BUNDLED, *(encoder.name for encoder in trained_encoders())]
+    options = [BUNDLED, MINILM, *(encoder.name for encoder in trained_encoders())]
     chosen = st.selectbox(
         "Encoder",
         options,
@@ -141,7 +142,7 @@ def _choose_encoder() -> str:
         accept_new_options=True,
         help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
     )
-    return chosen or MINILM
+    return chosen or ENCODER
 
 
 def _choose_label(corpus: Corpus) -> str:

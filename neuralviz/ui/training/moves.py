@@ -54,7 +54,7 @@ def show_moves(
             kind = kinds[0]
             if len(kinds) > 1:
                 kind = choose_one(
-                    st.pills, "Pairs on the map", kinds, key="training-map-of",
+                    st.pills, "Pairs on the map", kinds, key="training-map-of", default=kind,
                     format_func=str.capitalize,
                 )  # fmt: skip
             lesson = drawn[kinds.index(kind)]

@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz import training
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.shared import shared_text_model
-from neuralviz.models.trained import check_free_name, encoders_folder
+from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.page import plain, show_error
@@ -17,6 +17,8 @@ from neuralviz.ui.page import plain, show_error
 if TYPE_CHECKING:
     from neuralviz.jobs.training import TrainOnCorpus
     from neuralviz.training.record import Lesson
+
+_SAVED = "training-saved"  # where the session keeps the name of the last one
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
@@ -27,10 +29,15 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         kind = kinds[0]
         if len(kinds) > 1:
             kind = choose_one(
-                st.pills, "Encoder of", kinds, key="training-save-of", format_func=str.capitalize
-            )
+                st.pills, "Encoder of", kinds, key="training-save-of", default=kind,
+                format_func=str.capitalize,
+            )  # fmt: skip
         name = st.text_input("Name", placeholder="my-encoder", key="training-name")
         pressed = st.button("Save", icon=":material/save:", key="training-save-it")
+    saved = st.session_state.get(_SAVED, "")
+    if saved and name.strip() == saved and trained_encoder(saved) is not None:
+        st.success(plain(f"Saved as “{saved}” in {encoders_folder() / saved}."))
+        return  # also for the second click of a double click
     if not pressed:
         st.caption(
             "A saved encoder is a model like any other: choose it by its name on every page, or "
@@ -44,7 +51,8 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.success(plain(f"Saved as “{name}” in {encoders_folder() / name}."))
+        st.session_state[_SAVED] = name
+        st.rerun()  # the page offers it as an encoder
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
