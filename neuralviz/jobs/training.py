@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,10 @@ from neuralviz.maps.frames import one_frame
 from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import training_folder
 from neuralviz.training.record import FORMAT, Lesson, lessons_bytes, read_lessons
-from neuralviz.training.snapshots import Watch
+from neuralviz.training.snapshots import Snapshot, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,9 +29,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.models import TextModel
     from neuralviz.models.shared import ModelRef
     from neuralviz.training.events import TrainingEvent
     from neuralviz.training.settings import TrainingSettings
+
+
+LOOKS_FIRST = "First steps made; looking at the texts as they were before …"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +49,8 @@ class Mapped:
     maps: np.ndarray
 
 
-LessonEvent = tuple[int, "TrainingEvent | Mapped"]
-"""Number of the lesson, and what has happened in it."""
+LessonEvent = tuple[int, "TrainingEvent | Snapshot | Mapped"]
+"""Number of the lesson, and what has happened in it. The snapshot is of the encoder before."""
 
 
 @dataclass(frozen=True)
@@ -82,33 +88,67 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         if self.labels:
             labels = [str(one).strip() for one in store.labels(corpus, self.labels)]
         model = shared_text_model(self.model.id)
+        watch = Watch(texts, labels, n_texts=self.n_watched)
+        seen: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
+        with ExitStack() as stack:
+            for number, event in self._lessons(model, texts, watch, stack, should_stop):
+                taken = event if isinstance(event, Snapshot) else event.snapshot
+                if taken is not None:
+                    seen[number].append(taken)
+                yield number, event
+        if should_stop():
+            raise Stopped
+        for number, taken_of in seen.items():
+            vectors = [one.vectors for one in sorted(taken_of, key=lambda one: one.step)]
+            if len(set(map(bytes, vectors[0]))) >= FEWEST_TEXTS:
+                yield number, Mapped(one_frame(vectors, should_stop=should_stop))
+
+    def _lessons(
+        self,
+        model: TextModel,
+        texts: Sequence[str],
+        watch: Watch,
+        stack: ExitStack,
+        should_stop: ShouldStop,
+    ) -> Generator[tuple[int, TrainingEvent | Snapshot], None, None]:
+        """A step of each in turn; the texts are looked at before training when one was made.
+
+        So the first loss is seen soon. All begin with the same weights: one look is that of all.
+        """
         runs = {
-            number: training.train(
-                model,
-                texts,
-                settings,
-                watch=Watch(texts, labels, n_texts=self.n_watched),
-                watch_every=self.watch_every,
-                folder=self.folder(number),
-                should_stop=should_stop,
+            number: stack.enter_context(
+                closing(
+                    training.train(
+                        model,
+                        texts,
+                        settings,
+                        watch=watch,
+                        watch_every=self.watch_every,
+                        watch_before=False,
+                        folder=self.folder(number),
+                        should_stop=should_stop,
+                    )
+                )
             )
             for number, settings in enumerate(self.settings)
         }
-        seen: dict[int, list[np.ndarray]] = {number: [] for number in runs}
+        begun: set[int] = set()
+        was_looked_at = False
         while runs:
             for number, run in list(runs.items()):
                 event = next(run, None)
                 if event is None:
                     del runs[number]
-                else:
-                    if event.snapshot is not None:
-                        seen[number].append(event.snapshot.vectors)
-                    yield number, event
-        if should_stop():
-            raise Stopped
-        for number, vectors in seen.items():
-            if len(set(map(bytes, vectors[0]))) >= FEWEST_TEXTS:
-                yield number, Mapped(one_frame(vectors, should_stop=should_stop))
+                    continue
+                yield number, event
+                if isinstance(event, TrainingStep | TrainingEnded):
+                    begun.add(number)
+            if len(begun) == len(self.settings) and not was_looked_at:
+                was_looked_at = True
+                untrained = training.make_learner(model, self.settings[0])
+                before = watch.look(untrained, 0, should_stop)
+                for number in range(len(self.settings)):
+                    yield number, before
 
     def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
         grown = []
@@ -123,6 +163,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         done, steps = sum(one.step for one in result), sum(one.steps for one in result)
         if not steps:
             return Progress(doing="Reading the corpus …")
+        if not all(one.snapshots for one in result):
+            return Progress(done, steps, doing=LOOKS_FIRST)
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
         if all(one.is_over for one in result):
             doing = "Drawing the maps …"
@@ -146,4 +188,4 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         return lessons
 
     def n_bytes(self, result: tuple[Lesson, ...]) -> int:
-        return sum(one.vectors.nbytes // 2 for lesson in result for one in lesson.snapshots)
+        return sum(one.nearest.nbytes for lesson in result for one in lesson.snapshots)

@@ -23,7 +23,8 @@ def one_frame(
     """Maps by t-SNE of embeddings that follow each other, as an encoder's while it is trained.
 
     Each map begins where the one before has its points, and is then laid upon it by rotation,
-    reflection, shift and scale (Procrustes), so that a point moves as little as it can.
+    reflection and shift (Procrustes), as large as that one, so that a point moves as little as it
+    can.
 
     Args:
         embeddings: by snapshot, [text, dim] of the same texts.
@@ -56,16 +57,19 @@ def one_frame(
 
 
 def laid_upon(points: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Points turned, reflected, shifted and scaled so that they lie as near to others as they can.
+    """Points turned, reflected and shifted so that they lie as near to others as they can.
+
+    They are as spread as the others: with the scale that is nearest, too, points that have changed
+    their places would seem to shrink together.
 
     Args:
         points, target: [text, dimensions] of the same texts (Schönemann 1966).
     """
     middle, to = points.mean(axis=0), target.mean(axis=0)
     centred, aim = (points - middle).astype(np.float64), (target - to).astype(np.float64)
-    turn, overlap = scipy.linalg.orthogonal_procrustes(centred, aim)
-    size = float(np.square(centred).sum())
-    scale = overlap / size if size else 1.0
+    turn, _ = scipy.linalg.orthogonal_procrustes(centred, aim)
+    size = float(np.linalg.norm(centred))
+    scale = float(np.linalg.norm(aim)) / size if size else 1.0
     return (scale * centred @ turn + to).astype(np.float32)
 
 

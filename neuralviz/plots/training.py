@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SMOOTHED = 10  # steps
 TRAILS = 50  # texts that moved most
+FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
 _GROUPS = pcolors.qualitative.Dark24[:10]
 
 
@@ -64,7 +65,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
         )  # fmt: skip
     n_steps = max([lesson.steps for lesson in lessons] or [1])
     figure.update_layout(
-        title="Loss: how well a text's other half is found",
+        title="Loss: finding the other half",
         xaxis={"title": "step", "range": [0, max(n_steps, 1) + 0.5]},
         yaxis={"title": "loss, nats", "rangemode": "tozero"},
         showlegend=len(lessons) > 1,
@@ -102,10 +103,38 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
             _add_layers(figure, lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid")
     n_layers = known[0].accuracy.shape[1] if known else 1
     figure.update_layout(
-        title=f"10-NN accuracy of “{escape(shorten(label, 30))}” by layer; higher is better",
+        title=f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
         xaxis={"title": "layer", "tickvals": apart(range(n_layers))},
         yaxis={"title": "accuracy", "tickformat": ".0%"},
         showlegend=True,
+    )
+    return figure
+
+
+def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
+    """10-NN accuracy at the last layer over the steps: of the table, which has no other layer.
+
+    Args:
+        lessons: those with at least one snapshot with an accuracy are drawn.
+        label: what texts are told apart by.
+    """
+    figure = go.Figure()
+    for lesson in lessons:
+        if not len(lesson.accuracy):
+            continue
+        kind = lesson.settings.pairs.kind
+        figure.add_scatter(
+            x=[one.step for one in lesson.snapshots], y=lesson.accuracy[:, -1], name=kind,
+            mode="lines+markers", line={"color": PAIR_COLOURS[kind], "width": 4},
+            marker={"size": 9},
+            hovertemplate=f"{kind}<br>step %{{x}}: %{{y:.1%}}<extra></extra>",
+        )  # fmt: skip
+    steps = max([lesson.steps for lesson in lessons] or [1])
+    figure.update_layout(
+        title=f"10-NN accuracy of “{escape(shorten(label, 20))}”",
+        xaxis={"title": "step", "range": [-0.02 * steps, 1.02 * steps]},
+        yaxis={"title": "accuracy", "tickformat": ".0%"},
+        showlegend=len(lessons) > 1,
     )
     return figure
 
@@ -122,13 +151,15 @@ def _add_layers(figure: go.Figure, accuracy: np.ndarray, name: str, colour: str,
     )
 
 
-def accuracy_map_figure(lesson: Lesson) -> go.Figure:
+def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson]) -> go.Figure:
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
     Args:
         lesson: with at least one snapshot with an accuracy.
+        beside: all that are drawn side by side, to share their colours.
     """
     accuracy = lesson.accuracy
+    known = [one.accuracy for one in beside if len(one.accuracy)]
     steps = [one.step for one in lesson.snapshots]
     few = len(steps) <= FEW_COLUMNS
     columns = np.arange(len(steps))
@@ -139,8 +170,11 @@ def accuracy_map_figure(lesson: Lesson) -> go.Figure:
             x=columns,
             y=np.arange(accuracy.shape[1]),
             customdata=np.tile(steps, (accuracy.shape[1], 1)),
+            zmin=min(one.min() for one in known),
+            zmax=max(one.max() for one in known),
             texttemplate="%{z:.0%}" if few else None,
-            colorbar={"title": {"text": "accuracy", "side": "right"}, "tickformat": ".0%"},
+            showscale=not few,
+            colorbar={"tickformat": ".0%"},
             hovertemplate="step %{customdata}, layer %{y}: %{z:.1%}<extra></extra>",
         )
     )
@@ -149,7 +183,7 @@ def accuracy_map_figure(lesson: Lesson) -> go.Figure:
         xaxis={
             "title": "step",
             "tickvals": shown,
-            "ticktext": [f"{steps[i]:,}" for i in shown],
+            "ticktext": [f"{steps[i]:,}" if steps[i] else "before" for i in shown],
             "showgrid": False,
         },
         yaxis={
@@ -177,6 +211,8 @@ def moving_map_figure(
     colours: dict[str, str],
 ) -> go.Figure:
     """The texts after some steps, with trails of those that moved most from before till then.
+
+    The frame is that of all snapshots, but for a few points that are far from all others.
 
     Args:
         maps: [snapshot, text, 2] in one frame.
@@ -209,8 +245,8 @@ def moving_map_figure(
             customdata=[[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members],
             hovertemplate="%{customdata[1]}<br>%{customdata[0]}<extra></extra>",
         )
-    low, high = maps.min(axis=(0, 1)), maps.max(axis=(0, 1))
-    margin = 0.05 * (high - low)
+    low, high = np.quantile(maps, FAR, axis=(0, 1)), np.quantile(maps, 1 - FAR, axis=(0, 1))
+    margin = 0.08 * (high - low)
     axis = {"visible": False}
     when = f"after {many(steps[shown], 'step')}" if steps[shown] else "before"
     figure.update_layout(

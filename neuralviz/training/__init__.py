@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from neuralviz.training.checkpoints import identity
     from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
     from neuralviz.training.folders import read_folder
+    from neuralviz.training.learner import make_learner
     from neuralviz.training.loop import restored, train
     from neuralviz.training.saving import save_encoder
     from neuralviz.training.snapshots import Watch
@@ -25,6 +26,7 @@ _MODULES = {
     "TrainingStep": "events",
     "Watch": "snapshots",
     "identity": "checkpoints",
+    "make_learner": "learner",
     "read_folder": "folders",
     "restored": "loop",
     "save_encoder": "saving",
@@ -37,6 +39,7 @@ __all__ = [
     "TrainingStep",
     "Watch",
     "identity",
+    "make_learner",
     "read_folder",
     "restored",
     "save_encoder",

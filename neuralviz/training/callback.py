@@ -16,9 +16,9 @@ from transformers import TrainerCallback
 from neuralviz.errors import NeuralvizError, StoreError, never
 from neuralviz.training.folders import has_snapshots, read_folder, write_lesson, write_texts
 from neuralviz.training.learner import TOGETHER
-from neuralviz.training.record import Lesson
+from neuralviz.training.record import Lesson, Seen
 from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
-from neuralviz.training.snapshots import MOST_TEXTS, Snapshot, Watch
+from neuralviz.training.snapshots import MOST_TEXTS, Watch
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -33,7 +33,7 @@ BETWEEN = 10  # snapshots, unless it is said after how many steps they are taken
 
 
 class SnapshotCallback(TrainerCallback):
-    """Records 10-NN accuracy at every layer, the loss, and vectors of some texts, into a folder.
+    """Records into a folder the loss, 10-NN accuracy at every layer, and neighbours of some texts.
 
     The page *Training* opens the folder, also while the training runs. What is trained is not
     changed by it. A folder that cannot be written is warned of; the training goes on.
@@ -133,7 +133,7 @@ class SnapshotCallback(TrainerCallback):
         """Take up what the folder has of the same training, as far as its checkpoint came."""
         before = read_folder(self.folder).lesson
         n_watched = len(self._watch.watched)
-        is_same = all(len(one.vectors) == n_watched for one in before.snapshots)
+        is_same = all(len(one.nearest) == n_watched for one in before.snapshots)
         if not step or before.step < step or not is_same:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
@@ -164,10 +164,10 @@ class SnapshotCallback(TrainerCallback):
     def _look(self, encoder: SentenceTransformer, step: int) -> None:
         seen = self._lesson.snapshots
         if not seen or seen[-1].step < step:
-            seen = (*seen, self._watch.look(_Layers(encoder), step))
+            seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
         if len(seen) > MOST_SNAPSHOTS:
             seen, self._every = (*seen[:-1:2], seen[-1]), 2 * self._every
-        self._lesson = replace(self._lesson, snapshots=tuple(map(_rounded, seen)))
+        self._lesson = replace(self._lesson, snapshots=seen)
         self._write(lambda: write_lesson(self.folder, self._lesson))
 
     def _write(self, write: Callable[[], None]) -> None:
@@ -232,11 +232,6 @@ class _Layers:
 def _plain(model: Any) -> SentenceTransformer:
     """The encoder itself, where it is wrapped to be trained in several places."""
     return getattr(model, "module", model)
-
-
-def _rounded(snapshot: Snapshot) -> Snapshot:
-    """As its file has it: half the memory."""
-    return replace(snapshot, vectors=snapshot.vectors.astype(np.float16))
 
 
 def _settings(settings: TrainingSettings, args: TrainingArguments) -> TrainingSettings:

@@ -94,7 +94,7 @@ def read_folder(folder: str | Path) -> Recorded:
         texts, labels = tuple(map(str, about["texts"])), about["labels"]
         if labels is not None:
             labels = tuple(map(str, labels))
-        if any(one.vectors.shape[:1] != (len(texts),) for one in lesson.snapshots):
+        if any(one.nearest.shape[:1] != (len(texts),) for one in lesson.snapshots):
             raise ValueError("These are the texts of another training.")
         return Recorded(lesson, texts, labels, str(about["model"]))
     except (OSError, RuntimeError) as error:  # a name too long, no such home, no right to read

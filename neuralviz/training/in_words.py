@@ -8,27 +8,36 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
-K = 10
 NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
 LEVEL = 0.005  # shares that differ by less are written alike
+TOO_FEW = ": with so few texts, that may be chance."
+GAINING = 0.01  # from the last snapshot but one to the last
 
 
 def is_decided(lessons: Sequence[Lesson]) -> bool | None:
-    """Whether two encoders find labels differently often beyond chance, on the same texts.
+    """Whether labels are found differently often beyond chance, on the same texts.
 
-    None where there are not two that are over, or no labels.
+    By two encoders at the end; by one, at the end and before. None where that is not known yet, or
+    there are no labels.
     """
-    right = [one.snapshots[-1].right for one in lessons if one.is_over and one.snapshots]
-    if len(right) != 2 or right[0] is None or right[1] is None:
+    over = [one for one in lessons if one.is_over and one.snapshots]
+    if not over or len(over) != len(lessons):
         return None
-    low, high = paired_share_interval(right[0], right[1])
+    last = [one.snapshots[-1] for one in over]
+    if len(last) == 1:
+        last.append(over[0].snapshots[0])
+    elif last[0].step != last[1].step:
+        return None
+    first, second = last[0].right, last[1].right
+    if first is None or second is None:
+        return None
+    low, high = paired_share_interval(first, second)
     return not low <= 0 <= high
 
 
@@ -38,7 +47,7 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     Args:
         lessons: one or two.
         label: what texts are told apart by, as markdown; empty without labels.
-        decided: whether two lessons that are over differ beyond chance; None where nobody asked.
+        decided: as of `is_decided`.
 
     Returns:
         Empty before the first step.
@@ -62,17 +71,17 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
             f"{label}. Each step pulls the halves of a text together."
         )
     if len(known) == 1:
-        return _one(known[0], label, before, now[0])
+        return _one(known[0], label, before, now[0], decided)
     return _two(known, label, before, now, decided)
 
 
-def _one(lesson: Lesson, label: str, before: float, now: float) -> str:
+def _one(lesson: Lesson, label: str, before: float, now: float, decided: bool | None) -> str:
     when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
     verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
     was = "before" if verb == "as" else f"{before:.0%}"
     return (
         f"{when}, the ten nearest texts point to the right {label} for **{now:.0%}** of texts, "
-        f"{verb} {was}."
+        f"{verb} {was}{TOO_FEW if decided is False and verb != 'as' else '.'}"
     )
 
 
@@ -90,7 +99,7 @@ def _two(
         f"**{_kind(lessons[worse])}** and for {before:.0%} before"
     )
     if decided is False:
-        return f"{shares[0].upper()}{shares[1:]}: these texts do not decide between the two."
+        return f"{shares[0].upper()}{shares[1:]}: too few texts to tell the two apart."
     over = all(one.is_over for one in lessons)
     ahead = "teaches more" if over else "is ahead so far"
     if now[better] - now[worse] < LEVEL:
@@ -132,57 +141,60 @@ class NewNeighbours:
 
 def kept_neighbours(lesson: Lesson) -> np.ndarray:
     """[watched text] how many of a text's ten nearest at the end were so before, too."""
-    first, last = (
-        find_neighbours(one.vectors, K).indices
-        for one in (lesson.snapshots[0], lesson.snapshots[-1])
-    )
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
     same = (first[:, :, None] == last[:, None, :]).any(axis=2)
     return same.sum(axis=1)
 
 
 def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
     """The texts whose ten nearest changed most from the first snapshot to the last."""
-    if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].vectors) < 3:
+    if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].nearest) < 3:
         return []
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
     kept = kept_neighbours(lesson)
-    first, last = (
-        find_neighbours(one.vectors, 1).indices[:, 0]
-        for one in (lesson.snapshots[0], lesson.snapshots[-1])
-    )
-    most = min(K, len(kept) - 1)
     return [
-        NewNeighbours(int(i), int(kept[i]), int(first[i]), int(last[i]))
-        for i in np.argsort(kept, kind="stable")[:n]
-        if kept[i] < most
-    ]
+        NewNeighbours(int(i), int(kept[i]), int(first[i, 0]), int(last[i, 0]))
+        for i in np.argsort(kept, kind="stable")
+        if kept[i] < first.shape[1] and first[i, 0] != last[i, 0]
+    ][:n]
 
 
 def moves_point(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     """How much the neighbourhoods have changed, in a sentence of markdown."""
     if not changed:
-        return "No text has a new neighbour: the training has changed nothing that the map shows."
-    kept = kept_neighbours(lesson)
+        return "No text has another nearest text than before: the training has hardly moved them."
+    n = lesson.snapshots[0].nearest.shape[1]
+    new = n - float(kept_neighbours(lesson).mean())
     return (
-        f"Training on {_kind(lesson)} gave a text **{K - kept.mean():.0f} of {K}** new neighbours "
-        "on average. The lines follow the texts that moved most."
+        f"After {_kind(lesson)}, **{new:.0f} of the {n}** texts nearest to a text are new, on "
+        "average. The lines follow the texts that moved most."
     )
 
 
 def what_next(lessons: Sequence[Lesson]) -> str:
-    """What to try next, from how the training went."""
+    """What to try next, in a sentence of markdown; empty where nothing suggests itself.
+
+    Still gaining accuracy at the end asks for more epochs; else another part, or other pairs, is
+    what has not been seen yet.
+    """
     over = [one for one in lessons if one.is_over and not one.diverged]
     if not over:
         return ""
-    first = over[0]
-    tips = []
-    if first.settings.part == "model":
-        tips.append("train **the embedding table alone**: it takes seconds")
-    if len(lessons) == 1 and first.settings.pairs.kind == "crops":
-        tips.append("compare with **dropout**")
-    accuracy = first.accuracy
-    if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[len(accuracy) // 2, -1] + LEVEL:
-        tips.append("add **epochs**: it was still learning at the end")
-    return f"Try next: {'; '.join(tips)}." if tips else ""
+    best = max(over, key=lambda one: one.accuracy[-1, -1] if len(one.accuracy) else 0.0)
+    accuracy = best.accuracy
+    if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
+        return (
+            f"Try **more epochs**: {_kind(best)} still gained "
+            f"{100 * (accuracy[-1, -1] - accuracy[-2, -1]):.0f} points in the last "
+            f"{many(best.snapshots[-1].step - best.snapshots[-2].step, 'step')}."
+        )
+    if best.settings.part == "table":
+        return "Try the **whole model**: it takes longer, and learns what words mean together."
+    if len(lessons) == 1 and _kind(best) == "crops":
+        return "Try **dropout** beside it: the same texts and steps, and no crops."
+    if len(lessons) == 1:
+        return "Try **crops** beside it: the same texts and steps, with two parts of a text a pair."
+    return "Try the **embedding table** alone, under Settings: without a transformer it is quick."
 
 
 def _kind(lesson: Lesson) -> str:

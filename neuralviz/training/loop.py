@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from neuralviz.errors import never
+from neuralviz.errors import Stopped, never
 from neuralviz.training.best import Best, has_diverged
 from neuralviz.training.checkpoints import Checkpoints, identity
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import hold_training
 from neuralviz.training.learner import Learner, make_learner, seeded
-from neuralviz.training.pairs import PairSource
+from neuralviz.training.pairs import PairSource, steps_of_epoch
 from neuralviz.training.settings import TrainingSettings, with_options
 
 if TYPE_CHECKING:
@@ -44,10 +44,11 @@ def train(
     *,
     watch: Watch | None = None,
     watch_every: int | None = 10,
+    watch_before: bool = True,
     folder: Path | None = None,
     should_stop: ShouldStop = never,
     **options: Unpack[TrainingOptions],
-) -> Iterator[TrainingEvent]:
+) -> Generator[TrainingEvent]:
     """Train an encoder on pairs of the texts' chunks.
 
     Args:
@@ -56,10 +57,11 @@ def train(
         settings: by default the paper's: crops of two sentences, one epoch.
         watch: takes snapshots of the encoder before the first step and at the end, and
         watch_every: after so many steps; None for no others.
+        watch_before: False for no snapshot before the first step, which then comes the sooner.
         folder: of checkpoints, every minute and at the end. Where it has one of
             the same model, texts and settings, the training goes on there, and ends with the same
             weights, bit for bit on a CPU with the same number of threads.
-        should_stop: asked after every step, which is then the last.
+        should_stop: asked after every step, which is then the last, and during snapshots.
         options: what is to differ from the settings, such as ``pairs="dropout"``.
 
     Yields:
@@ -69,11 +71,13 @@ def train(
         NeuralvizError: too few texts make pairs, the folder is of another training or of one that
             is under way elsewhere, or there is no room for a checkpoint.
         SettingsError: as of `make_learner`.
-        Stopped: ``should_stop`` said so before the first step.
+        Stopped: ``should_stop`` said so during a snapshot; the folder has all steps made.
     """
     settings = with_options(settings or TrainingSettings(), **options)
     with hold_training(folder) if folder else nullcontext():
-        yield from _train(model, texts, settings, watch, watch_every, folder, should_stop)
+        yield from _train(
+            model, texts, settings, watch, watch_every, watch_before, folder, should_stop
+        )
 
 
 def _train(
@@ -82,15 +86,16 @@ def _train(
     settings: TrainingSettings,
     watch: Watch | None,
     watch_every: int | None,
+    watch_before: bool,
     folder: Path | None,
     should_stop: ShouldStop,
-) -> Iterator[TrainingEvent]:
+) -> Generator[TrainingEvent]:
     source = PairSource(texts, settings.pairs, settings.seed)
     learner = make_learner(model, settings)
     trained = [one for one in learner.parameters() if one.requires_grad]
     adam = torch.optim.Adam(trained, lr=settings.peak_rate)
     best = Best(learner)
-    before = watch.look(learner, 0, should_stop) if watch else None
+    before = watch.look(learner, 0, should_stop) if watch and watch_before else None
     checkpoints = Checkpoints(folder, identity(model, texts, settings)) if folder else None
     loss = checkpoints.restore(learner, adam, best) if checkpoints else []  # of every step
     schedule = Schedule.of(settings, len(source))
@@ -103,39 +108,47 @@ def _train(
         snapshot=before,
     )
 
-    kept_at = time.monotonic()
-    for step, pairs in _steps(source, schedule, first=len(loss)):
-        for group in adam.param_groups:
-            group["lr"] = settings.peak_rate * schedule.factor(step)
-        anchors = _vectors(learner, [one.anchor for one in pairs], settings, step, side=0)
-        positives = _vectors(learner, [one.positive for one in pairs], settings, step, side=1)
-        of_batch = contrastive_loss(anchors, positives, settings.temperature)
-        adam.zero_grad()
-        of_batch.backward()
-        adam.step()
+    kept, kept_at = len(loss), time.monotonic()
+    try:
+        for step, pairs in _steps(source, schedule, first=len(loss)):
+            for group in adam.param_groups:
+                group["lr"] = settings.peak_rate * schedule.factor(step)
+            anchors = _vectors(learner, [one.anchor for one in pairs], settings, step, side=0)
+            positives = _vectors(learner, [one.positive for one in pairs], settings, step, side=1)
+            of_batch = contrastive_loss(anchors, positives, settings.temperature)
+            adam.zero_grad()
+            of_batch.backward()
+            adam.step()
 
-        loss.append(of_batch.item())
-        best.look(learner, loss)
-        is_last = step + 1 == schedule.steps or not np.isfinite(loss[-1]) or should_stop()
-        if checkpoints and (is_last or time.monotonic() > kept_at + CHECKPOINT_SECONDS):
+            loss.append(of_batch.item())
+            best.look(learner, loss)
+            is_last = step + 1 == schedule.steps or not np.isfinite(loss[-1]) or should_stop()
+            if checkpoints and (is_last or time.monotonic() > kept_at + CHECKPOINT_SECONDS):
+                checkpoints.keep(learner, adam, best, loss)
+                kept, kept_at = len(loss), time.monotonic()
+            is_watched = watch_every is not None and not is_last and (step + 1) % watch_every == 0
+            looks = watch if is_watched else None
+            yield TrainingStep(
+                step=step + 1,
+                steps=schedule.steps,
+                epoch=step // schedule.per_epoch + 1,
+                epochs=-(-schedule.steps // schedule.per_epoch),
+                loss=loss[-1],
+                learning_rate=adam.param_groups[0]["lr"],
+                **_alignment_and_uniformity(anchors.detach(), positives.detach()),
+                snapshot=looks.look(learner, step + 1, should_stop) if looks else None,
+            )
+            if is_last:
+                break
+    except (GeneratorExit, Stopped):  # whoever listened has gone: the next one goes on from here
+        if checkpoints and len(loss) > kept:
             checkpoints.keep(learner, adam, best, loss)
-            kept_at = time.monotonic()
-        is_watched = watch_every is not None and not is_last and (step + 1) % watch_every == 0
-        yield TrainingStep(
-            step=step + 1,
-            steps=schedule.steps,
-            epoch=step // schedule.per_epoch + 1,
-            epochs=-(-schedule.steps // schedule.per_epoch),
-            loss=loss[-1],
-            learning_rate=adam.param_groups[0]["lr"],
-            **_alignment_and_uniformity(anchors.detach(), positives.detach()),
-            snapshot=watch.look(learner, step + 1) if watch and is_watched else None,
-        )
-        if is_last:
-            break
+        raise
 
     result = _left_behind(learner, settings, schedule, loss, best)
-    yield TrainingEnded(result, watch.look(learner, len(loss)) if watch else None)
+    is_whole = len(loss) == schedule.steps  # else it was stopped, which must not cost its end
+    at_end = watch.look(learner, len(loss), should_stop if is_whole else never) if watch else None
+    yield TrainingEnded(result, at_end)
 
 
 def restored(
@@ -188,7 +201,7 @@ class Schedule:
     def of(cls, settings: TrainingSettings, n_pairs: int) -> Schedule:
         """The schedule for a number of pairs an epoch."""
         batch_size = min(settings.batch_size, n_pairs)
-        per_epoch = -(-(n_pairs - 1) // batch_size)  # a last pair that is alone is left out
+        per_epoch = steps_of_epoch(n_pairs, batch_size)
         steps = per_epoch * settings.n_epochs
         return cls(batch_size, per_epoch, min(steps, settings.max_steps or steps))
 

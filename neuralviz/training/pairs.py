@@ -135,10 +135,11 @@ class PairSource:
             f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
             f"{many(s.sentences + 1, 'sentence')} of {s.shortest} to {s.longest} characters."
         )
-        return f"{said} {self._what_helps()}" if self._mostly_skipped else said
+        return f"{said} {self._what_helps()}" if self.is_mostly_skipped else said
 
     @property
-    def _mostly_skipped(self) -> bool:
+    def is_mostly_skipped(self) -> bool:
+        """Whether more texts are too short than are long enough."""
         return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
 
     def _what_helps(self) -> str:
@@ -154,6 +155,16 @@ class PairSource:
             f"{many(s.sentences + 1, 'different sentence')} of {s.shortest} to {s.longest} "
             f"characters. {self._what_helps()}"
         )
+
+
+def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
+    """Batches of an epoch; a last pair that is alone is left out.
+
+    Args:
+        n_pairs: of the epoch, at least 2.
+        batch_size: at least 2; one batch has all pairs where there are not so many.
+    """
+    return -(-(n_pairs - 1) // min(batch_size, n_pairs))
 
 
 def _what_helps(texts: Sequence[str], settings: PairSettings) -> str:

@@ -10,17 +10,44 @@ import numpy as np
 
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.errors import SettingsError
-from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStarted
+from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStarted, TrainingStep
 from neuralviz.training.settings import PairSettings, TrainingSettings
 from neuralviz.training.snapshots import Snapshot
 
-FORMAT = 1  # raise it where the same settings give another result
+FORMAT = 2  # raise it where the same settings give another result
 _CURVES = ("loss", "learning_rate", "alignment", "uniformity")
 _PLAIN = ("n_pairs", "skipped", "first", "steps", "diverged", "is_over")
 
 
 def _none() -> np.ndarray:
     return np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What stays of a snapshot: no vectors.
+
+    Attributes:
+        step: how many were made; 0 is before.
+        accuracy: [layer] 0 … 1; None without labels.
+        right: [labelled text] whether its neighbours vote for its label at the last layer; None
+            without labels.
+        nearest: [watched text, 10] int32 numbers of the nearest others at the last layer, the
+            nearest first; fewer where there are no more.
+    """
+
+    step: int
+    accuracy: np.ndarray | None
+    right: np.ndarray | None
+    nearest: np.ndarray
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Seen:
+        """What is worth keeping of a snapshot."""
+        nearest = find_neighbours(snapshot.vectors, K).indices
+        return cls(snapshot.step, snapshot.accuracy, snapshot.right, nearest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +77,7 @@ class Lesson:
     learning_rate: np.ndarray = field(default_factory=_none)
     alignment: np.ndarray = field(default_factory=_none)
     uniformity: np.ndarray = field(default_factory=_none)
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: tuple[Seen, ...] = ()
     diverged: bool = False
     is_over: bool = False
     maps: np.ndarray | None = None
@@ -62,14 +89,16 @@ class Lesson:
 
     @property
     def accuracy(self) -> np.ndarray:
-        """[snapshot, layer] 0 … 1; no rows without labels."""
+        """[snapshot, layer] 0 … 1; no rows without labels, and before the first is known."""
         known = [one.accuracy for one in self.snapshots if one.accuracy is not None]
+        if self.snapshots and self.snapshots[0].step:
+            return np.zeros((0, 0))
         return np.stack(known) if known else np.zeros((0, 0))
 
-    def having(self, events: Sequence[TrainingEvent]) -> Lesson:
-        """The same with some more events."""
+    def having(self, events: Sequence[TrainingEvent | Snapshot]) -> Lesson:
+        """The same with some more events, and with snapshots that were taken beside them."""
         grown = self
-        made = [event for event in events if not isinstance(event, TrainingStarted | TrainingEnded)]
+        made = [event for event in events if isinstance(event, TrainingStep)]
         for event in events:
             if isinstance(event, TrainingStarted):
                 unknown = np.full(event.step, np.nan)
@@ -90,12 +119,14 @@ class Lesson:
             name: np.append(getattr(grown, name), [getattr(event, name) for event in made])
             for name in _CURVES
         }
-        seen = tuple(event.snapshot for event in events if event.snapshot is not None)
-        return replace(grown, snapshots=grown.snapshots + seen, **curves)
+        taken = [event if isinstance(event, Snapshot) else event.snapshot for event in events]
+        seen = [Seen.of(snapshot) for snapshot in taken if snapshot is not None]
+        ordered = sorted([*grown.snapshots, *seen], key=lambda one: one.step)
+        return replace(grown, snapshots=tuple(ordered), **curves)
 
 
 def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
-    """Lessons as a file of plain arrays; vectors of snapshots are rounded to float16."""
+    """Lessons as a file of plain arrays."""
     about: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     for place, lesson in enumerate(lessons):
@@ -108,7 +139,7 @@ def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
         )
         arrays |= {f"{place}_{name}": getattr(lesson, name) for name in _CURVES}
         for number, snapshot in enumerate(lesson.snapshots):
-            arrays[f"{place}_{number}_vectors"] = snapshot.vectors.astype(np.float16)
+            arrays[f"{place}_{number}_nearest"] = _small(snapshot.nearest)
             if snapshot.accuracy is not None and snapshot.right is not None:
                 arrays[f"{place}_{number}_accuracy"] = snapshot.accuracy
                 arrays[f"{place}_{number}_right"] = snapshot.right
@@ -136,11 +167,11 @@ def _lesson(about: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarra
     settings = dict(about["settings"])
     pairs = PairSettings(**settings.pop("pairs"))
     snapshots = tuple(
-        Snapshot(
+        Seen(
             int(step),
             arrays.get(f"{place}_{number}_accuracy"),
             arrays.get(f"{place}_{number}_right"),
-            arrays[f"{place}_{number}_vectors"].astype(np.float32),
+            arrays[f"{place}_{number}_nearest"].astype(np.int32),
         )
         for number, step in enumerate(about["snapshots"])
     )
@@ -150,3 +181,8 @@ def _lesson(about: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarra
     return Lesson(
         TrainingSettings(pairs=pairs, **settings), snapshots=snapshots, maps=maps, **values
     )
+
+
+def _small(numbers: np.ndarray) -> np.ndarray:
+    """Numbers from 0 on with half the bytes, where they fit."""
+    return numbers.astype(np.uint16) if numbers.size and numbers.max() < 1 << 16 else numbers

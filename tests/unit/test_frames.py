@@ -25,6 +25,14 @@ def test_what_was_turned_reflected_shifted_and_scaled_is_laid_upon_itself(
     np.testing.assert_allclose(laid_upon(moved, target), target, atol=1e-4)
 
 
+def test_points_that_have_changed_their_places_do_not_shrink_together() -> None:
+    draw = np.random.default_rng(0)
+    target, others = draw.normal(size=(2, 200, 2))
+    laid = laid_upon(3 * others, target)
+    spread = np.linalg.norm(target - target.mean(axis=0))
+    assert np.linalg.norm(laid - laid.mean(axis=0)) == pytest.approx(spread, rel=1e-5)
+
+
 def test_points_at_one_place_are_laid_upon_the_middle() -> None:
     target = np.array([[0, 0], [2, 0], [1, 3.0]])
     np.testing.assert_allclose(laid_upon(np.ones((3, 2)), target), [[1, 1]] * 3)

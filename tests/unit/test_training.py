@@ -13,7 +13,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralviz.errors import ModelError, NeuralvizError, SettingsError, StoreError
+from neuralviz.errors import (
+    ModelError,
+    NeuralvizError,
+    SettingsError,
+    ShouldStop,
+    Stopped,
+    StoreError,
+    never,
+)
 from neuralviz.models import LanguageModel
 from neuralviz.models.trained import ABOUT
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
@@ -21,7 +29,7 @@ from neuralviz.training.learner import Learner, TransformerLearner, make_learner
 from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
 from neuralviz.training.saving import save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
-from neuralviz.training.snapshots import Watch
+from neuralviz.training.snapshots import Snapshot, Watch
 from tests.support.models import SENTENCES
 from tests.support.trained import CORPUS, SHORT_SENTENCES
 
@@ -452,3 +460,29 @@ def test_settings_are_checked(options: dict[str, Any], says: str) -> None:
         with_options(TrainingSettings(), **options)
     with pytest.raises(TypeError, match="Unknown setting: speed"):
         with_options(TrainingSettings(), speed=1)
+
+
+def test_what_a_training_has_learnt_is_kept_when_nobody_listens_any_more(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    events = train(tiny, CORPUS, FEW, folder=tmp_path)
+    for _ in range(3):
+        next(events)
+    events.close()
+    assert next(train(tiny, CORPUS, FEW, folder=tmp_path)).step == 2
+
+
+def test_a_stop_during_a_snapshot_ends_at_once_and_keeps_the_steps(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    class Interrupted(Watch):
+        def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:
+            return super().look(learner, step, lambda: True)
+
+    watch = Interrupted(CORPUS)
+    with pytest.raises(Stopped):
+        next(train(tiny, CORPUS, FEW, watch=watch))
+    with pytest.raises(Stopped):
+        list(train(tiny, CORPUS, FEW, watch=watch, watch_before=False, watch_every=2,
+                   folder=tmp_path))  # fmt: skip
+    assert next(train(tiny, CORPUS, FEW, folder=tmp_path)).step == 2

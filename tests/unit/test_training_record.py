@@ -80,11 +80,12 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
 
     seen = []
     with pytest.raises(Stopped):
-        for event in task.events(lambda: len(seen) >= 5):
+        for event in task.events(lambda: len(seen) >= 7):
             seen.append(event)
     result = task.fold(task.start(), seen)
     assert [lesson.step for lesson in result] == [3, 2]
     assert [number for number, _ in seen][:4] == [0, 1, 0, 1]
+    assert [[one.step for one in lesson.snapshots][:1] for lesson in result] == [[0], [0]]
 
     ended = task.fold(task.start(), list(task.events(lambda: False)))
     assert [lesson.step for lesson in ended] == [6, 6]

@@ -80,7 +80,7 @@ def _show(folder: str, recorded: Recorded) -> None:
     if len(lesson.accuracy) > 1:
         with slide(f"{KEY}-maps"):
             show_figure(
-                accuracy_map_figure(lesson), key=f"{KEY}-steps", name="accuracy by step",
+                accuracy_map_figure(lesson, [lesson]), key=f"{KEY}-steps", name="accuracy by step",
                 height=340, about=about, numbers=lambda: _accuracies(lesson),
             )  # fmt: skip
 

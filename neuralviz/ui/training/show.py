@@ -5,85 +5,109 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz import training
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.training import TrainOnCorpus
-from neuralviz.models.shared import shared_text_model
-from neuralviz.models.trained import check_free_name, encoders_folder
-from neuralviz.plots.theme import shorten
 from neuralviz.plots.training import (
     about_training,
     accuracy_by_layer_figure,
+    accuracy_by_step_figure,
     accuracy_map_figure,
-    colours_of_groups,
-    moving_map_figure,
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.in_words import (
-    is_decided,
-    moves_point,
-    new_neighbours,
-    training_point,
-    what_next,
-)
-from neuralviz.training.snapshots import Watch
-from neuralviz.ui.choices import choose_one
+from neuralviz.training.in_words import is_decided, training_point, what_next
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import off_stage, slide
+from neuralviz.ui.training.moves import show_moves
+from neuralviz.ui.training.save import offer_to_save
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neuralviz.jobs import Run
     from neuralviz.plots.standalone import About
     from neuralviz.training.record import Lesson
 
-CHANGED = 6  # texts whose neighbours changed most
+HEIGHT = 310  # px, of the figures on the first screen
+_HELP = "10-NN accuracy at the last layer; higher is better."
 
 
-def show_lessons(run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], live: bool) -> None:
-    """The point, loss and accuracy live; maps, neighbours and *Save* when the run is over."""
+def show_lessons(
+    run: Run[tuple[Lesson, ...]], lessons: tuple[Lesson, ...], live: bool, *, is_recorded: bool
+) -> None:
+    """The point, loss and accuracy live; maps, neighbours and *Save* when the run is over.
+
+    Args:
+        run, lessons: what is shown, as far as it is.
+        live: whether it still goes on.
+        is_recorded: whether it came with neuralviz, so that there are no weights to save.
+    """
     task = run.task
     assert isinstance(task, TrainOnCorpus)
-    corpus = CorpusStore().corpus(task.corpus)
+    try:
+        corpus = CorpusStore().corpus(task.corpus)
+    except NeuralvizError as error:  # deleted meanwhile
+        show_error(error)
+        return
     about = about_training(lessons, corpus.name, task.model.id)
     with slide("training"):
         said = training_point(lessons, plain(task.labels), is_decided(lessons))
         show_point(said, key="training")
-        left, right = wide_columns(2, "training-seen")
-        with left:
-            show_figure(
-                training_loss_figure(lessons),
-                key=f"training-loss-{run.id}",
-                numbers=lambda: _curves(lessons),
-                name="training loss",
-                height=360,
-                about=about,
-            )
-        with right:
-            if task.labels:
-                show_figure(
-                    accuracy_by_layer_figure(lessons, task.labels),
-                    key=f"training-layers-{run.id}",
-                    numbers=lambda: _accuracies(lessons),
-                    name="accuracy by layer",
-                    height=360,
-                    about=about,
-                )
-    if task.labels:
+        _show_first_figures(run, task.labels, lessons, about)
+    has_layers = any(one.accuracy.shape[1] > 1 for one in lessons)
+    if has_layers:
         _show_accuracy_maps(run, lessons, about)
     if live:
         return
     if any(one.maps is not None for one in lessons):
-        _show_moving_map(run, task, lessons, about)
+        show_moves(run, task, lessons, about)
     st.markdown(what_next(lessons))
-    with off_stage("training-save"):
-        _save(task, lessons)
+    if not is_recorded:
+        with off_stage("training-save"):
+            offer_to_save(task, lessons)
+
+
+def _show_first_figures(
+    run: Run[tuple[Lesson, ...]], label: str, lessons: tuple[Lesson, ...], about: About
+) -> None:
+    """Loss, accuracy, and what both ways lead to from where they began."""
+    known = [one for one in lessons if len(one.accuracy)]
+    left, middle, right = wide_columns([5, 5, 2], "training-seen")
+    with left:
+        show_figure(
+            training_loss_figure(lessons),
+            key=f"training-loss-{run.id}",
+            numbers=lambda: _curves(lessons),
+            name="training loss",
+            height=HEIGHT,
+            about=about,
+        )
+    if not known:
+        return
+    has_layers = known[0].accuracy.shape[1] > 1
+    make = accuracy_by_layer_figure if has_layers else accuracy_by_step_figure
+    with middle:
+        show_figure(
+            make(lessons, label),
+            key=f"training-accuracy-{run.id}",
+            numbers=lambda: _accuracies(lessons),
+            name="accuracy by layer" if has_layers else "accuracy by step",
+            height=HEIGHT,
+            about=about,
+        )
+    with right, st.container(key="training-numbers"):
+        before = known[0].accuracy[0, -1]
+        st.metric("Before", f"{before:.1%}", help=_HELP)
+        for one in known:
+            now = one.accuracy[-1, -1]
+            if len(one.accuracy) > 1:
+                kind = one.settings.pairs.kind.capitalize()
+                st.metric(kind, f"{now:.1%}", f"{100 * (now - before):.1f} points")
 
 
 def _show_accuracy_maps(
@@ -93,21 +117,20 @@ def _show_accuracy_maps(
     if not known:
         return
     with slide("training-maps"):
-        for column, (number, lesson) in zip(
-            wide_columns(len(known), "training-by-step"), known, strict=True
-        ):
+        columns = wide_columns(len(known), "training-by-step")
+        for column, (number, lesson) in zip(columns, known, strict=True):
             with column:
                 show_figure(
-                    accuracy_map_figure(lesson),
+                    accuracy_map_figure(lesson, lessons),
                     key=f"training-steps-{run.id}-{number}",
                     numbers=partial(_accuracies, [lesson]),
                     name=f"accuracy by step {lesson.settings.pairs.kind}",
-                    height=340,
+                    height=HEIGHT,
                     about=about,
                 )
 
 
-def _curves(lessons: tuple[Lesson, ...]) -> pd.DataFrame:
+def _curves(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.concat(
         pd.DataFrame(
             {
@@ -123,7 +146,7 @@ def _curves(lessons: tuple[Lesson, ...]) -> pd.DataFrame:
     )
 
 
-def _accuracies(lessons: tuple[Lesson, ...] | list[Lesson]) -> pd.DataFrame:
+def _accuracies(lessons: Sequence[Lesson]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "pairs": lesson.settings.pairs.kind,
@@ -136,111 +159,3 @@ def _accuracies(lessons: tuple[Lesson, ...] | list[Lesson]) -> pd.DataFrame:
         if snapshot.accuracy is not None
         for layer, value in enumerate(snapshot.accuracy)
     )
-
-
-@st.fragment
-def _show_moving_map(
-    run: Run[tuple[Lesson, ...]],
-    task: TrainOnCorpus,
-    lessons: tuple[Lesson, ...],
-    about: About,
-) -> None:
-    """The map before and after in one frame, and the texts that have new neighbours."""
-    drawn = [one for one in lessons if one.maps is not None]
-    kinds = [one.settings.pairs.kind for one in drawn]
-    with slide("training-moves"):
-        with off_stage("training-moves-choice"), st.container(horizontal=True):
-            kind = kinds[0]
-            if len(kinds) > 1:
-                kind = choose_one(
-                    st.pills, "Pairs on the map", kinds, key="training-map-of",
-                    format_func=str.capitalize,
-                )  # fmt: skip
-            lesson = drawn[kinds.index(kind)]
-            steps = [one.step for one in lesson.snapshots]
-            shown = st.select_slider(
-                "After step", list(range(len(steps))), value=len(steps) - 1,
-                format_func=lambda place: f"{steps[place]:,}" if steps[place] else "before",
-                key=f"training-snapshot-{run.id}-{kind}",
-            )  # fmt: skip
-        texts, groups = _watched(task)
-        changed = new_neighbours(lesson, CHANGED)
-        show_point(moves_point(lesson, changed), key="training-moves")
-        left, right = wide_columns([2, 1], "training-moves-seen")
-        with left:
-            show_figure(
-                moving_map_figure(
-                    np.asarray(lesson.maps), shown, steps, texts, groups, colours_of_groups(groups)
-                ),
-                key=f"training-map-{run.id}-{kind}",
-                numbers=lambda: _points(lesson, texts, groups),
-                name=f"map while training {kind}",
-                height=560,
-                about=about,
-            )
-        with right, off_stage("training-changed"):
-            for one in changed:
-                st.markdown(
-                    f"**{plain(shorten(texts[one.text], 90))}**  \n"
-                    f"nearest before: {plain(shorten(texts[one.before], 70))}  \n"
-                    f"now: {plain(shorten(texts[one.after], 70))}"
-                )
-
-
-@st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
-def _watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
-    """Texts and labels of the points."""
-    store = CorpusStore()
-    corpus = store.corpus(task.corpus)
-    texts = store.texts(corpus)
-    labels = [""] * len(texts)
-    if task.labels:
-        labels = [str(one).strip() for one in store.labels(corpus, task.labels)]
-    watch = Watch(texts, labels if task.labels else None, n_texts=task.n_watched)
-    return [texts[i] for i in watch.watched], [labels[i] for i in watch.watched]
-
-
-def _points(lesson: Lesson, texts: list[str], groups: list[str]) -> pd.DataFrame:
-    if lesson.maps is None:
-        return pd.DataFrame()
-    return pd.concat(
-        pd.DataFrame(
-            {"step": one.step, "text": texts, "label": groups, "x": of[:, 0], "y": of[:, 1]}
-        )
-        for one, of in zip(lesson.snapshots, lesson.maps, strict=True)
-    )
-
-
-def _save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
-    """A name for an encoder, and *Save*."""
-    st.subheader("Keep the encoder", anchor=False)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        kinds = [one.settings.pairs.kind for one in lessons]
-        kind = kinds[0]
-        if len(kinds) > 1:
-            kind = choose_one(
-                st.pills, "Encoder of", kinds, key="training-save-of", format_func=str.capitalize
-            )
-        name = st.text_input("Name", placeholder="my-encoder", key="training-name")
-        pressed = st.button("Save", icon=":material/save:", key="training-save-it")
-    if not pressed:
-        st.caption(
-            "A saved encoder is a model like any other: choose it by its name on every page, or "
-            "load its folder with sentence-transformers."
-        )
-        return
-    number = kinds.index(kind)
-    try:
-        name = check_free_name(name)
-        with st.spinner("Saving …"):
-            model = shared_text_model(task.model.id)
-            store = CorpusStore()
-            texts = store.texts(store.corpus(task.corpus))
-            found = training.restored(model, texts, task.settings[number], task.folder(number))
-            if found is None:
-                raise StoreError("This training's weights are not kept any more. Train it again.")
-            training.save_encoder(found, model, encoders_folder() / name)
-    except NeuralvizError as error:
-        show_error(error)
-    else:
-        st.success(plain(f"Saved as “{name}” in {encoders_folder() / name}."))

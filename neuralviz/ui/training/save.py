@@ -1,0 +1,70 @@
+"""A trained encoder gets a name, under which every page finds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz import training
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.models.shared import shared_text_model
+from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from neuralviz.jobs.training import TrainOnCorpus
+    from neuralviz.training.record import Lesson
+
+_SAVED = "training-saved"  # where the session keeps the name of the last one
+
+
+def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
+    """A name for one of the encoders, and *Save*."""
+    st.subheader("Keep the encoder", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kinds = [one.settings.pairs.kind for one in lessons]
+        kind = kinds[0]
+        if len(kinds) > 1:
+            kind = choose_one(
+                st.pills, "Encoder of", kinds, key="training-save-of", default=kind,
+                format_func=str.capitalize,
+            )  # fmt: skip
+        name = st.text_input("Name", placeholder="my-encoder", key="training-name")
+        pressed = st.button("Save", icon=":material/save:", key="training-save-it")
+    saved = st.session_state.get(_SAVED, "")
+    if saved and name.strip() == saved and trained_encoder(saved) is not None:
+        st.success(plain(f"Saved as “{saved}” in {encoders_folder() / saved}."))
+        return  # also for the second click of a double click
+    if not pressed:
+        st.caption(
+            "A saved encoder is a model like any other: choose it by its name on every page, or "
+            "load its folder with sentence-transformers."
+        )
+        return
+    try:
+        name = check_free_name(name)
+        with st.spinner("Saving …"):
+            _save(task, kinds.index(kind), name)
+    except NeuralvizError as error:
+        show_error(error)
+    else:
+        st.session_state[_SAVED] = name
+        st.rerun()  # the page offers it as an encoder
+
+
+def _save(task: TrainOnCorpus, number: int, name: str) -> None:
+    """Save what a training has left in its folder.
+
+    Raises:
+        NeuralvizError: it is not there any more, or there is no room.
+    """
+    model = shared_text_model(task.model.id)
+    store = CorpusStore()
+    texts = store.texts(store.corpus(task.corpus))
+    found = training.restored(model, texts, task.settings[number], task.folder(number))
+    if found is None:
+        raise StoreError("This training's weights are not kept any more. Train it again.")
+    training.save_encoder(found, model, encoders_folder() / name)
