@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
@@ -46,7 +46,7 @@ def train(
     folder: Path | None = None,
     should_stop: ShouldStop = never,
     **options: Unpack[TrainingOptions],
-) -> Iterator[TrainingEvent]:
+) -> Generator[TrainingEvent, None, None]:
     """Train an encoder on pairs of the texts' chunks.
 
     Args:
