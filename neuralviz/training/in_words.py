@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     now = [float(one.accuracy[-1, -1]) for one in known]
     if all(len(one.accuracy) == 1 for one in known):
         return (
-            f"Before: for **{before:.0%}** of texts, most of the ten nearest have the right "
+            f"Before: for **{_percent(before)}** of texts, most of the ten nearest have the right "
             f"{label}. Each step pulls the halves of a text together."
         )
     if len(known) == 1:
@@ -78,10 +79,10 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
 def _one(lesson: Lesson, label: str, before: float, now: float, decided: bool | None) -> str:
     when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
     verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
-    was = "before" if verb == "as" else f"{before:.0%}"
+    was = "before" if verb == "as" else _percent(before)
     return (
-        f"{when}, the ten nearest texts point to the right {label} for **{now:.0%}** of texts, "
-        f"{verb} {was}{TOO_FEW if decided is False and verb != 'as' else '.'}"
+        f"{when}, the ten nearest texts point to the right {label} for **{_percent(now)}** of "
+        f"texts, {verb} {was}{TOO_FEW if decided is False and verb != 'as' else '.'}"
     )
 
 
@@ -94,9 +95,9 @@ def _two(
 ) -> str:
     better, worse = (0, 1) if now[0] >= now[1] else (1, 0)
     shares = (
-        f"the ten nearest texts point to the right {label} for **{now[better]:.0%}** of texts "
-        f"after **{_kind(lessons[better])}**, for {now[worse]:.0%} after "
-        f"**{_kind(lessons[worse])}** and for {before:.0%} before"
+        f"the ten nearest texts point to the right {label} for **{_percent(now[better])}** of "
+        f"texts after **{_kind(lessons[better])}**, for {_percent(now[worse])} after "
+        f"**{_kind(lessons[worse])}** and for {_percent(before)} before"
     )
     if decided is False:
         return f"{shares[0].upper()}{shares[1:]}: too few texts to tell the two apart."
@@ -106,6 +107,31 @@ def _two(
         return f"{shares[0].upper()}{shares[1:]}."
     kind = _kind(lessons[better])
     return f"**{kind[0].upper()}{kind[1:]}** {ahead}: {shares}."
+
+
+def layers_point(lessons: Sequence[Lesson]) -> str:
+    """Which layer's accuracy has changed most, in a sentence of markdown.
+
+    Args:
+        lessons: of those with accuracies of several layers and steps, the best one is told of.
+    """
+    best = max(lessons, key=lambda one: float(one.accuracy[-1, -1]))
+    before, now = best.accuracy[0], best.accuracy[-1]
+    points = 100 * np.abs(now - before)
+    layer = int(points.argmax())
+    if points[layer] < 1:
+        return "No layer's accuracy has changed by a point."
+    others = float(np.delete(points, layer).max())
+    return (
+        f"**Layer {layer}** changed most: {_kind(best)} took it from {_percent(before[layer])} to "
+        f"**{_percent(now[layer])}**. No other layer changed by more than "
+        f"{many(math.ceil(others), 'point')}."
+    )
+
+
+def _percent(share: float) -> str:
+    """A share 0 … 1 in whole per cent, half a per cent upwards, as figures round."""
+    return f"{math.floor(100 * share + 0.5 + 1e-9)}%"
 
 
 def _without_labels(lesson: Lesson) -> str:

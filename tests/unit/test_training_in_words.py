@@ -10,6 +10,7 @@ import pytest
 
 from neuralviz.training.in_words import (
     is_decided,
+    layers_point,
     moves_point,
     new_neighbours,
     training_point,
@@ -60,7 +61,7 @@ UNLABELLED = replace(
         (
             (CROPS, NEARLY),
             "The ten nearest texts point to the right topic for **70%** of texts after **crops**, "
-            "for 68% after **dropout** and for 50% before: too few texts to tell the two apart.",
+            "for 69% after **dropout** and for 50% before: too few texts to tell the two apart.",
         ),
         (
             (CROPS, ALIKE),
@@ -108,6 +109,14 @@ def test_accuracy_waits_for_the_look_at_the_texts_before() -> None:
     begun = replace(CROPS, snapshots=CROPS.snapshots[1:], is_over=False)
     assert begun.accuracy.size == 0
     assert "nats" in point(begun)
+
+
+def test_the_layer_that_has_changed_most_is_named() -> None:
+    assert layers_point([DROPOUT, CROPS]) == (
+        "**Layer 1** changed most: crops took it from 50% to **70%**. No other layer changed by "
+        "more than 0 points."
+    )
+    assert layers_point([lesson(0.5, 0.5)]) == "No layer's accuracy has changed by a point."
 
 
 def test_encoders_that_were_stopped_at_different_steps_are_not_compared() -> None:

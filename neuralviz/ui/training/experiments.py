@@ -24,7 +24,6 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import dimmed, plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
-from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run
@@ -100,24 +99,22 @@ def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -
     task = run.task
     assert isinstance(task, FillTrainingTable)
     table = training_table(task.table)
-    with slide("training-table"):
-        show_point(table_point(table, result.cells, plain(task.labels)), key="training-table")
-        rows = len({cell.row for cell in result.cells})
-        show_figure(
-            training_table_figure(table, result.cells, task.labels),
-            key=f"training-table-{run.id}",
-            numbers=partial(training_numbers, table, result.cells),
-            name=f"training {task.table}",
-            height=max(320, 140 + PIXELS_A_ROW * rows),
-            about=About(
-                f"Trainings on “{corpus}”",
-                {
-                    "experiment": task.table,
-                    "model": task.model.id,
-                    "labels": task.labels,
-                    "seeds": ", ".join(map(str, task.seeds)),
-                },
-            ),
-        )
-    with st.expander("Table, in percent"):
-        st.dataframe(training_frame(table, result.cells), hide_index=True)
+    show_point(table_point(table, result.cells, plain(task.labels)), key="training-table")
+    rows = len({cell.row for cell in result.cells})
+    show_figure(
+        training_table_figure(table, result.cells, task.labels),
+        key=f"training-table-{run.id}",
+        numbers=partial(training_numbers, table, result.cells),
+        name=f"training {task.table}",
+        height=max(320, 140 + PIXELS_A_ROW * rows),
+        about=About(
+            f"Trainings on “{corpus}”",
+            {
+                "experiment": task.table,
+                "model": task.model.id,
+                "labels": task.labels,
+                "seeds": ", ".join(map(str, task.seeds)),
+            },
+        ),
+    )
+    st.dataframe(training_frame(table, result.cells), hide_index=True)

@@ -15,7 +15,9 @@ from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once
 from neuralviz.ui.page import dimmed, plain, show_error
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.stage import off_stage
 from neuralviz.ui.training.choose import choose, texts_of
+from neuralviz.ui.training.experiments import show_experiments
 from neuralviz.ui.training.show import show_lessons
 
 if TYPE_CHECKING:
@@ -48,6 +50,14 @@ def show() -> None:
         _offer_example(store)
         return
     chosen, pressed = choose(corpora)
+    _show_training(corpora, chosen, pressed=pressed)
+    if chosen is not None:
+        with off_stage("training-experiments"), st.expander("Experiments of the paper"):
+            task = chosen.task
+            show_experiments(chosen.corpus, task.model, task.labels, task.settings[0])
+
+
+def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed: bool) -> None:
     asked = None if chosen is None else _asked_for(chosen, pressed)
     run = asked or RUNS.last() or _recorded_of(corpora)
     if run is None:

@@ -18,7 +18,7 @@ from neuralviz.plots.training import (
     training_loss_figure,
 )
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.training.in_words import is_decided, training_point, what_next
+from neuralviz.training.in_words import is_decided, layers_point, training_point, what_next
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
@@ -100,7 +100,7 @@ def _show_first_figures(
             height=HEIGHT,
             about=about,
         )
-    with right, st.container(key="training-numbers"):
+    with right, off_stage("training-numbers"):  # the point has them, too
         before = known[0].accuracy[0, -1]
         st.metric("Before", f"{before:.1%}", help=_HELP)
         for one in known:
@@ -117,6 +117,7 @@ def _show_accuracy_maps(
     if not known:
         return
     with slide("training-maps"):
+        show_point(layers_point([one for _, one in known]), key="training-layers")
         columns = wide_columns(len(known), "training-by-step")
         for column, (number, lesson) in zip(columns, known, strict=True):
             with column:
