@@ -163,7 +163,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         done, steps = sum(one.step for one in result), sum(one.steps for one in result)
         if not steps:
             return Progress(doing="Reading the corpus …")
-        if not all(one.snapshots for one in result):
+        if all(one.step for one in result) and not all(one.snapshots for one in result):
             return Progress(done, steps, doing=LOOKS_FIRST)
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
         if all(one.is_over for one in result):

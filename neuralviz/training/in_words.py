@@ -62,7 +62,12 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
             f"The loss of **{' and '.join(map(_kind, bad))}** diverged: the learning rate is too "
             "high. The encoder has the best weights of the run. Try a tenth of the rate."
         )
-    if not label or any(not len(one.accuracy) for one in known):
+    is_measured = all(len(one.accuracy) for one in known)
+    if max(one.step for one in known) < 2 or (
+        label and not is_measured and not any(one.is_over for one in known)
+    ):
+        return "Training has begun: each step pulls the two halves of a pair together."
+    if not label or not is_measured:
         return " ".join(map(_without_labels, known))
     before = known[0].accuracy[0, -1]
     now = [float(one.accuracy[-1, -1]) for one in known]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neuralviz.ui.training.choose import Chosen
 
 RUNS = SessionRuns("training", at_once=1, kept=3)
-LIVE_SECONDS = 1.0
+LIVE_SECONDS = 0.5
 RECORDED = "Recorded run. Press “Train” to see it live."
 # What stands above the figures takes little room, so that the first screen has them.
 _LAYOUT = """<style>
