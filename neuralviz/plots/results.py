@@ -61,23 +61,12 @@ def correlation_figure(results: Results, data: int, name: str) -> tuple[go.Figur
     ]
     values = [getattr(one.correlations, name) for _, _, one in measured]
     intervals = [getattr(one.intervals, name) if one.intervals else None for _, _, one in measured]
-    title = COEFFICIENT_NAMES[name]
+    title, axis = COEFFICIENT_NAMES[name], f"{NAMES[name]} ↑"
     return _swept_figure(
-        results,
-        [at for at, _, _ in measured],
-        values,
-        intervals,
-        title,
-        f"{NAMES[name]} ↑",
-        published,
+        results, [at for at, _, _ in measured], values, intervals, title, axis, published
     ) or (
         interval_figure(
-            [label for _, label, _ in measured],
-            values,
-            intervals,
-            title,
-            f"{NAMES[name]} ↑",
-            published,
+            [label for _, label, _ in measured], values, intervals, title, axis, published
         ),
         len(measured),
     )

@@ -124,7 +124,8 @@ def tour_card(title: str) -> bool:
 
 def is_at(title: str) -> bool:
     """Whether the page with this title is the stop that the address is at."""
-    return st.query_params.get(_STOP, "") == str(_number(title))
+    number = _number(title)
+    return number is not None and st.query_params.get(_STOP) == str(number)
 
 
 def start_button() -> None:

@@ -874,7 +874,7 @@ def test_an_address_brings_methods_and_settings_back(opened) -> None:
     assert dict(neural.spec.options) == {"epochs": 1, "precision": "fast"}
     assert dict(joined.spec.parts[1].options) == {"layer": "all"}
     assert list(table(page).index) == ["neural, fast", "neural+cls, fast"]
-    assert proof(page)["layout"]["xaxis"]["title"]["text"] == "Pearson"
+    assert proof(page)["layout"]["xaxis"]["title"]["text"] == "Pearson ↑"
 
 
 def test_a_link_brings_an_uploaded_table_its_columns_and_its_results_back(

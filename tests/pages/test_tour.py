@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 def card(script: str, number: str, **address: str) -> AppTest:
     page = AppTest.from_string(
-        f"from neuralviz.ui.tour import tour_card\nimport streamlit as st\n"
-        f"st.text(tour_card({script!r}))"
+        f"from neuralviz.ui.tour import is_at, tour_card\nimport streamlit as st\n"
+        f"st.text(tour_card({script!r}))\nst.text(is_at({script!r}))"
     )
     page.query_params.update({"tour": number, **address})
     return page.run()
@@ -48,11 +48,11 @@ def test_back_in_the_browser_stays_on_the_tour() -> None:
     assert page.text[0].value == "False"
 
 
-@pytest.mark.parametrize("number", ["", "0", "6", "-1", "one", "1.0", "²"])
+@pytest.mark.parametrize("number", ["", "0", "6", "-1", "one", "1.0", "²", "None"])
 def test_no_other_number_is_a_stop(number: str) -> None:
     page = card(STOPS[0].title, number)
     assert not page.exception
-    assert page.text[0].value == "False"
+    assert [one.value for one in page.text] == ["False", "False"]
 
 
 def test_a_link_that_says_only_the_stop_opens_it_as_next_does() -> None:

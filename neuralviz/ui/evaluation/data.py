@@ -218,22 +218,29 @@ def _choose_columns(source: Source) -> dict[str, str] | None:
     with st.expander("Columns", expanded=not is_clear, key=f"evaluation-columns-{which}"):
         if not is_clear:
             st.caption(plain(f"Could not recognise the columns of {name}. Assign them below."))
+        key = f"evaluation-kind-{which}"
+        st.session_state.setdefault(key, kind)
         kind = st.selectbox(
-            "The table contains", list(KINDS), index=list(KINDS).index(kind),
-            format_func=KINDS.__getitem__, key=f"evaluation-kind-{which}", persist_state="session",
-        )  # fmt: skip
+            "The table contains",
+            list(KINDS),
+            format_func=KINDS.__getitem__,
+            key=key,
+            persist_state="session",
+        )
         found = guessed if set(guessed) <= set(ROLES[kind]) else columns_of(kind, columns)
         row = st.container(horizontal=True)
         roles = {}
         for role in ROLES[kind]:
             options = ("", *columns) if role in OPTIONAL else columns
             column = found.get(role, "")
+            key = f"evaluation-role-{which}-{kind}-{role}"
+            st.session_state.setdefault(key, column if column in options else None)
             roles[role] = row.selectbox(
                 ROLE_NAMES[role],
                 options,
-                index=options.index(column) if column in options else None,
+                index=0 if column in options else None,  # without one, it can be emptied
                 format_func=lambda column: column or "none",
-                key=f"evaluation-role-{which}-{kind}-{role}",
+                key=key,
                 persist_state="session",
                 placeholder="Choose a column",
             )
