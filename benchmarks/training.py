@@ -34,7 +34,7 @@ from neuralviz.models import TextModel, load_text_model
 from neuralviz.paths import sample_data
 from neuralviz.training.settings import TrainingSettings, with_options
 
-RATES = {"model": (2e-5, 1e-4, 3e-4), "table": (0.5, 0.1, 0.01, 0.003)}
+RATES = {"model": (2e-5, 1e-4, 3e-4, 1e-3), "table": (0.1, 0.01, 0.003, 0.001, 0.0003)}
 EPOCHS_TO_CHOOSE = 2  # of the model, on the example: about as many steps as an epoch of the rest
 EPOCHS = {"model": 1, "table": 10}
 TABLES = ("pairs", "layers", "spaces")
