@@ -2,10 +2,10 @@
 
     NEURALVIZ_DATA=… python benchmarks/training.py --model bundled
 
-Learning rates are chosen for crops on the example corpus, ``sample_data/textbooks.csv``, and serve
-dropout, too; what is printed is measured on the passages of all chapters that are not in it. No
-label is trained on. Whatever is finished is kept in ``--folder``, and the same command goes on
-there. Prints tables in markdown: in percent, the mean over the seeds and their range.
+Learning rates are chosen on the example corpus, ``sample_data/textbooks.csv``, one for each way;
+what is printed is measured on the passages of all chapters that are not in it. No label is trained
+on. Whatever is finished is kept in ``--folder``, and the same command goes on there. Prints tables
+in markdown: in percent, the mean over the seeds and their range.
 """
 
 from __future__ import annotations
@@ -34,9 +34,17 @@ from neuralviz.models import TextModel, load_text_model
 from neuralviz.paths import sample_data
 from neuralviz.training.settings import TrainingSettings, with_options
 
-RATES = {"model": (2e-5, 1e-4, 3e-4, 1e-3), "table": (0.1, 0.01, 0.003, 0.001, 0.0003)}
 EPOCHS_TO_CHOOSE = 2  # of the model, on the example: about as many steps as an epoch of the rest
-EPOCHS = {"model": 1, "table": 10}
+TABLE_EPOCHS = 10
+ON_EXAMPLE = with_options(TrainingSettings(), epochs=EPOCHS_TO_CHOOSE)
+WAYS: dict[str, tuple[TrainingSettings, tuple[float, ...]]] = {  # on the example, and rates to try
+    "crops": (ON_EXAMPLE, (2e-5, 1e-4, 3e-4, 1e-3)),
+    "dropout": (with_options(ON_EXAMPLE, pairs="dropout"), (5e-6, 2e-5, 1e-4)),
+    "table alone, crops": (
+        with_options(ON_EXAMPLE, part="table", epochs=TABLE_EPOCHS),
+        (0.1, 0.01, 0.003, 0.001, 0.0003),
+    ),
+}
 TABLES = ("pairs", "layers", "spaces")
 
 
@@ -61,9 +69,10 @@ def main() -> None:
     chosen = choose(model, example, options.folder)
     rows = [
         TrainingRow("before", TrainingSettings(), is_trained=False),
-        *(chosen[kind] for kind in ("crops", "dropout")),
-        TrainingRow("table alone, before", chosen["table"].settings, is_trained=False),
-        chosen["table"],
+        chosen["crops"],
+        chosen["dropout"],
+        TrainingRow("table alone, before", chosen["table alone, crops"].settings, is_trained=False),
+        chosen["table alone, crops"],
     ]
     cells = filled(rows, model, rest, options.seeds, options.folder)
     print(f"\n### {options.model}\n")
@@ -78,25 +87,19 @@ def main() -> None:
 
 
 def choose(model: TextModel, example: pd.DataFrame, folder: Path) -> dict[str, TrainingRow]:
-    """The rows that are trained, with the rates that are best for crops on the example."""
-    best = {}
-    for part in ("model", "table"):
-        rows = []
-        for rate in RATES[part]:
-            epochs = EPOCHS_TO_CHOOSE if part == "model" else EPOCHS[part]
-            settings = with_options(
-                TrainingSettings(), part=part, epochs=epochs, learning_rate=rate
-            )
-            rows.append(TrainingRow(f"{part}, rate {rate:g}", settings))
+    """The rows that are trained, each with the rate that is best for it on the example."""
+    chosen = {}
+    for way, (settings, rates) in WAYS.items():
+        rows = [
+            TrainingRow(f"{way}, rate {rate:g}", with_options(settings, learning_rate=rate))
+            for rate in rates
+        ]
         cells = filled(rows, model, example, SEEDS[:1], folder)
         print_table("pairs", cells)
-        at = max(range(len(rows)), key=lambda at: cells[at].layers[-1])
-        best[part] = replace(rows[at].settings, epochs=EPOCHS[part])
-    return {
-        "crops": TrainingRow("crops", best["model"]),
-        "dropout": TrainingRow("dropout", with_options(best["model"], pairs="dropout")),
-        "table": TrainingRow("table alone, crops", best["table"]),
-    }
+        best = rows[max(range(len(rows)), key=lambda at: cells[at].layers[-1])].settings
+        epochs = best.n_epochs if best.part == "table" else 1
+        chosen[way] = TrainingRow(way, replace(best, epochs=epochs))
+    return chosen
 
 
 def print_table(name: str, cells: Sequence[TrainingCell]) -> None:
