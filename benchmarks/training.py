@@ -23,11 +23,11 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 
+from neuralviz.evaluation.training_frames import training_frame
 from neuralviz.evaluation.training_lab import SEEDS, fill_table
 from neuralviz.evaluation.training_tables import (
     TrainingCell,
     TrainingRow,
-    training_frame,
     training_table,
 )
 from neuralviz.models import TextModel, load_text_model

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     cls=Commands,
-    help="Train an encoder on a saved corpus.",
+    help="Train an encoder on a saved corpus, or fill a table of trainings.",
     no_args_is_help=True,
     add_completion=False,
 )

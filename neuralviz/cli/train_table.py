@@ -23,8 +23,6 @@ from neuralviz.errors import SettingsError, Stopped
 from neuralviz.evaluation.training_tables import (
     TRAINING_TABLES,
     TrainingCell,
-    training_frame,
-    training_numbers,
     training_table,
 )
 from neuralviz.models.names import MINILM
@@ -110,7 +108,7 @@ def table(
         except Stopped:
             stopped = True
     if output is not None and cells:
-        write_text(output, training_numbers(wanted, cells).to_csv(index=False))
+        write_text(output, evaluation.training_numbers(wanted, cells).to_csv(index=False))
     if as_json:
         typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
     elif cells:
@@ -134,7 +132,7 @@ def _drawn(events: Iterator[RowProgress | TrainingCell], bars: Progress) -> Iter
 
 
 def _show(wanted: TrainingTable, cells: Sequence[TrainingCell]) -> None:
-    frame = training_frame(wanted, cells)
+    frame = evaluation.training_frame(wanted, cells)
     shown = Table(box=None, pad_edge=False)
     for place, head in enumerate(frame.columns):
         shown.add_column(Text(head), justify="left" if place == 0 else "right")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from neuralviz.evaluation.training_tables import training_numbers
+from neuralviz.evaluation.training_frames import training_numbers
 from neuralviz.plots.room import apart
 from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 

@@ -10,9 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.training.folders import write_lesson, write_texts
-from neuralviz.training.record import Lesson
+from neuralviz.training.record import Lesson, Seen
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +28,8 @@ def page() -> AppTest:
 
 
 def recorded(folder: Path, steps: int = 20) -> Lesson:
-    draw = np.random.default_rng(1)
     snapshots = tuple(
-        Snapshot(step, np.array([0.2, 0.3, share]), draw.random(8) < share, draw.random((8, 4)))
+        Seen(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
         for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
     )
     curve = np.linspace(2, 1, steps)
