@@ -25,6 +25,7 @@ from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import off_stage, slide
 from neuralviz.ui.training.moves import show_moves
 from neuralviz.ui.training.save import offer_to_save
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,12 +103,23 @@ def _show_first_figures(
         )
     with right, off_stage("training-numbers"):  # the point has them, too
         before = known[0].accuracy[0, -1]
-        st.metric("Before", f"{before:.1%}", help=_HELP)
-        for one in known:
-            now = one.accuracy[-1, -1]
-            if len(one.accuracy) > 1:
-                kind = one.settings.pairs.kind.capitalize()
-                st.metric(kind, f"{now:.1%}", f"{100 * (now - before):.1f} points")
+        with st.container(horizontal=True):  # beside each other on a phone
+            st.metric("Before", f"{before:.1%}", help=_HELP, width="content")
+            for one in known:
+                if len(one.accuracy) > 1:
+                    _show_metric(one, 100 * (one.accuracy[-1, -1] - before))
+
+
+def _show_metric(lesson: Lesson, points: float) -> None:
+    """Where a way led to, and how far that is from where it began, in percentage points."""
+    st.metric(
+        lesson.settings.pairs.kind.capitalize(),
+        f"{lesson.accuracy[-1, -1]:.1%}",
+        f"{number(points, '.1f')} points",
+        delta_color="green" if points > 0 else "red" if points < 0 else "off",
+        delta_arrow="up" if points > 0 else "down" if points < 0 else "off",
+        width="content",
+    )
 
 
 def _show_accuracy_maps(
