@@ -14,9 +14,10 @@ from tests.support.app import looks, problems
 from tests.support.models import save_family
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
 MINUTE = 60_000
+TEXTS_OF_EXAMPLE = 824
 LOSS = "[aria-label^='Loss']"
 
 pytestmark = pytest.mark.browser
@@ -65,7 +66,7 @@ def test_a_training_is_watched_stopped_resumed_compared_and_its_encoder_saved(
     for seen in looks(page):
         assert problems(page) == [], seen
     comes_back(page)
-    saved_it_can_be_trained_on(page, address)
+    saved_it_maps_the_corpus_and_can_be_trained_on(page, address)
 
 
 def zoom_stays_while_it_runs(page: Page) -> None:
@@ -101,11 +102,22 @@ def comes_back(page: Page) -> None:
     expect(page.locator("[class*='st-key-point-training'] p").first).to_have_text(point)
 
 
-def saved_it_can_be_trained_on(page: Page, address: str) -> None:
+def saved_it_maps_the_corpus_and_can_be_trained_on(page: Page, address: str) -> None:
     name = f"crops-{secrets.token_hex(2)}"  # another one where the test is tried again
     page.get_by_role("textbox", name="Name").fill(name)
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)
+    page.get_by_role("link", name="Map the corpus with it").click()
+    whole = page.locator("[aria-label^='Map by sentence-transformer']")
+    expect(whole.locator(".main-svg").first).to_be_visible(timeout=2 * MINUTE)
+    assert points(whole) == TEXTS_OF_EXAMPLE
+    expect(page.get_by_text(name).first).to_be_visible()
     page.goto(f"{address}/training?encoder={name}")
     page.get_by_text("The results below are of other settings.").wait_for()
     expect(page.get_by_role("combobox", name="Encoder").first).to_have_value(name)
+
+
+def points(figure: Locator) -> int:
+    return figure.evaluate(
+        "f => f._fullData.filter(t => t.customdata).reduce((n, t) => n + t.x.length, 0)"
+    )

@@ -15,6 +15,9 @@ from neuralviz.training.example import add_textbooks
 from neuralviz.training.in_words import is_decided, training_point
 
 
+STEPS = 4
+
+
 @pytest.fixture
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainOnCorpus:
     """What was recorded."""
@@ -46,10 +49,14 @@ def test_what_it_says_is_worth_seeing() -> None:
 
 
 @pytest.mark.slow
-def test_the_numbers_are_those_of_today(task: TrainOnCorpus) -> None:
+def test_it_begins_as_a_training_of_today_does(task: TrainOnCorpus) -> None:
+    """The first steps and what was measured before them; the script does all of them."""
     lessons = task.start()
-    for event in task.events(lambda: False):
-        lessons = task.fold(lessons, [event])
+    events = task.events(lambda: False)
+    while not all(one.step >= STEPS and one.snapshots for one in lessons):
+        lessons = task.fold(lessons, [next(events)])
+    events.close()
     for found, was in zip(lessons, recorded_lessons(), strict=True):
-        np.testing.assert_allclose(found.loss, was.loss, atol=0.02)
-        np.testing.assert_allclose(found.accuracy, was.accuracy, atol=0.02)
+        np.testing.assert_allclose(found.loss[:STEPS], was.loss[:STEPS], atol=0.005)
+        assert found.snapshots[0].accuracy is not None
+        np.testing.assert_allclose(found.snapshots[0].accuracy, was.accuracy[0], atol=0.005)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.training import TrainOnCorpus
     from neuralviz.training.record import Lesson
 
+METHOD = "sentence-transformer"  # that embeds as the encoder was trained to, tables as well
 _SAVED = "training-saved"  # where the session keeps the name of the last one
 
 
@@ -37,6 +38,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     saved = st.session_state.get(_SAVED, "")
     if saved and name.strip() == saved and trained_encoder(saved) is not None:
         st.success(plain(f"Saved as “{saved}” in {encoders_folder() / saved}."))
+        _offer_the_map(task.corpus, saved)
         return  # also for the second click of a double click
     if not pressed:
         st.caption(
@@ -53,6 +55,21 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     else:
         st.session_state[_SAVED] = name
         st.rerun()  # the page offers it as an encoder
+
+
+def _offer_the_map(corpus: str, name: str) -> None:
+    """A link to the map of a corpus by a trained encoder."""
+    st.page_link(
+        "pages/corpus_map.py",
+        label="Map the corpus with it",
+        icon=":material/scatter_plot:",
+        query_params={
+            "corpus": corpus,
+            "map-a": METHOD,
+            f"map-a-{METHOD}-model": name,
+            "map-b": "mean",
+        },
+    )
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
