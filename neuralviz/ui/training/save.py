@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from neuralviz.jobs.training import TrainOnCorpus
     from neuralviz.training.record import Lesson
 
-_SAVED = "training-saved"  # where the session keeps the name of the last one
+_SAVED = "training-saved"  # where the session keeps the last one: its name and its training
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
@@ -34,9 +34,10 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
             )  # fmt: skip
         name = st.text_input("Name", placeholder="my-encoder", key="training-name")
         pressed = st.button("Save", icon=":material/save:", key="training-save-it")
-    saved = st.session_state.get(_SAVED, "")
-    if saved and name.strip() == saved and trained_encoder(saved) is not None:
-        st.success(plain(f"Saved as “{saved}” in {encoders_folder() / saved}."))
+    number = kinds.index(kind)
+    this = (name.strip(), task.model, task.corpus, task.settings[number])
+    if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
+        st.success(plain(f"Saved as “{this[0]}” in {encoders_folder() / this[0]}."))
         return  # also for the second click of a double click
     if not pressed:
         st.caption(
@@ -47,11 +48,11 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     try:
         name = check_free_name(name)
         with st.spinner("Saving …"):
-            _save(task, kinds.index(kind), name)
+            _save(task, number, name)
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.session_state[_SAVED] = name
+        st.session_state[_SAVED] = this
         st.rerun()  # the page offers it as an encoder
 
 
