@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import neuralviz.models
 from neuralviz import training
 from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
 from neuralviz.cli.kept import CorpusArgument, find_corpus
-from neuralviz.cli.train_table import table
+from neuralviz.cli.train_table import label_values, table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.models.names import MINILM
@@ -29,7 +30,6 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from neuralviz.store.corpora import Corpus
     from neuralviz.training.events import TrainingEvent
     from neuralviz.training.settings import PairKind
     from neuralviz.training.snapshots import Snapshot
@@ -135,7 +135,7 @@ def _train(
     store = CorpusStore()
     found = find_corpus(store, corpus)
     texts = store.texts(found)
-    watch = Watch(texts, _label_values(store, found, labels)) if labels is not None else None
+    watch = Watch(texts, label_values(store, found, labels)) if labels is not None else None
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])
@@ -163,7 +163,7 @@ def _train(
             raise typer.Exit(INTERRUPTED) from stop
     assert isinstance(last, TrainingEnded)
     result = last.result
-    if result.step < result.steps and not result.diverged:
+    if result.is_stopped:
         say(
             f"Stopped after {many(result.step, 'step')} of {result.steps:,}. Run the same command "
             "again to resume."
@@ -179,11 +179,6 @@ def _train(
     if result.diverged:
         say("The loss diverged: the learning rate was too high. Saved the best weights of the run.")
     say(f"Saved the encoder as “{name}”. Use it with --model {name}.")
-
-
-def _label_values(store: CorpusStore, corpus: Corpus, column: str) -> list[str]:
-    values = store.labels(corpus, column)
-    return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
 
 
 @contextmanager
@@ -209,7 +204,11 @@ def status_of_training(as_json: bool) -> Iterator[Callable[[TrainingEvent], None
 
 
 def event_json(event: TrainingEvent) -> dict[str, Any]:
-    """An event as ``--json`` prints it; accuracies are 0 … 1 by layer, None without labels."""
+    """An event as ``--json`` prints it.
+
+    Accuracies are 0 … 1 by layer, None without labels; so is a loss that is no number any more, for
+    which JSON has no word.
+    """
     accuracy = None
     if event.snapshot is not None and event.snapshot.accuracy is not None:
         accuracy = event.snapshot.accuracy.tolist()
@@ -227,10 +226,10 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
             "step": event.step,
             "steps": event.steps,
             "epoch": event.epoch,
-            "loss": event.loss,
+            "loss": _finite(event.loss),
             "learning_rate": event.learning_rate,
-            "alignment": event.alignment,
-            "uniformity": event.uniformity,
+            "alignment": _finite(event.alignment),
+            "uniformity": _finite(event.uniformity),
             "accuracy": accuracy,
         }
     return {
@@ -240,6 +239,10 @@ def event_json(event: TrainingEvent) -> dict[str, Any]:
         "diverged": event.result.diverged,
         "accuracy": accuracy,
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _started(event: TrainingStarted) -> str:

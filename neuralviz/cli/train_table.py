@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.training_lab import RowProgress
     from neuralviz.evaluation.training_tables import TrainingTable
+    from neuralviz.store.corpora import Corpus
 
 
 def table(
@@ -87,7 +88,7 @@ def table(
     )
     store = CorpusStore()
     found = find_corpus(store, corpus)
-    of_texts = [str(label).strip() for label in store.labels(found, labels)]
+    of_texts = label_values(store, found, labels)
     with status(f"Loading “{model}” …"):
         start = neuralviz.models.load_text_model(model)
     rows = wanted.rows(settings, start.n_blocks)
@@ -116,6 +117,12 @@ def table(
     if stopped:
         say("Stopped. Finished rows are saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED)
+
+
+def label_values(store: CorpusStore, corpus: Corpus, column: str) -> list[str]:
+    """A label of each text of a corpus, ``""`` for none."""
+    values = store.labels(corpus, column)
+    return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
 
 
 def _drawn(events: Iterator[RowProgress | TrainingCell], bars: Progress) -> Iterator[TrainingCell]:

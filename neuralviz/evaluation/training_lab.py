@@ -19,8 +19,8 @@ from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
 from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
 from neuralviz.maps.neighbourhoods import K
 from neuralviz.maps.spaces import knn_by_space
-from neuralviz.paths import home
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.kept import tables_folder, training_folder
 from neuralviz.training.learner import make_learner
 from neuralviz.training.loop import Schedule, train
 from neuralviz.training.pairs import PairSource
@@ -93,7 +93,7 @@ def fill_table(
         raise NeuralvizError("The experiment needs a column with at least two different labels.")
     if len(labelled) < 2 * K:
         raise NeuralvizError(f"The experiment needs {2 * K} texts with a label or more.")
-    lab = _Lab(model, texts, labels, folder or home() / "trainings" / "tables", should_stop)
+    lab = _Lab(model, texts, labels, folder, should_stop)
     wanted = [
         (row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]
     ]  # fmt: skip
@@ -113,10 +113,12 @@ class _Lab:
         model: TextModel,
         texts: Sequence[str],
         labels: Sequence[str],
-        folder: Path,
+        folder: Path | None,
         should_stop: ShouldStop,
     ) -> None:
-        self.model, self.texts, self.folder, self.should_stop = model, texts, folder, should_stop
+        self.model, self.texts, self.should_stop = model, texts, should_stop
+        self._own_folder = folder
+        self.folder = folder or tables_folder()  # of the cells
         self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None)
         self._before: dict[tuple[Any, ...], Snapshot] = {}
         self.labels = np.array([labels[i] for i in self.watch.watched])
@@ -130,23 +132,26 @@ class _Lab:
     def cell(self, row: TrainingRow, seed: int) -> Generator[RowProgress | TrainingCell]:
         """Find a cell, or train and keep it; the last thing given is the cell."""
         row = replace(row, settings=replace(row.settings, seed=seed))
-        path = self.folder / f"{self._key(row)}.json"
+        key = self._key(row)
+        path = self.folder / f"{key}.json"
         found = _found(path, row.label)
         if found is None:
-            found = yield from self._made(row, seed, path)
+            # Checkpoints, and what is known after each epoch. They are large: the user's own make
+            # room for others like any training's; the cells stay.
+            beside = self._own_folder / key if self._own_folder else training_folder(key)
+            found = yield from self._made(row, seed, beside)
             _write(path, asdict(found))
-            shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+            shutil.rmtree(beside, ignore_errors=True)
         yield found
 
     def _made(
-        self, row: TrainingRow, seed: int, path: Path
+        self, row: TrainingRow, seed: int, beside: Path
     ) -> Generator[RowProgress, None, TrainingCell]:
         if not row.is_trained:
             yield RowProgress(row.label, seed, 0, 0, 0, 0)
             learner = make_learner(self.model, row.settings)
             snapshot = self._watch(row.settings).look(learner, 0, self.should_stop)
             return self._measured(row, seed, snapshot)
-        beside = path.with_suffix("")  # checkpoints, and what is known after each epoch
         accuracy = _read_json(beside / "epochs.json")  # by step
         texts = self._trained_on(row)
         n_pairs = len(PairSource(texts, row.settings.pairs, seed))
@@ -171,10 +176,13 @@ class _Lab:
                 yield RowProgress(row.label, seed, event.step, event.steps, 0, 0)
             start = time.monotonic()
         assert isinstance(event, TrainingEnded)
-        assert event.snapshot is not None
         result = event.result
-        if result.step < result.steps and not result.diverged:
+        if result.is_stopped:
             raise Stopped
+        if event.snapshot is None:
+            raise NeuralvizError(
+                f"The encoder of “{row.label}” gives no numbers any more: lower the learning rate."
+            )
         ends = [*range(0, result.step, schedule.per_epoch), result.step]
         return replace(
             self._measured(row, seed, event.snapshot),

@@ -106,7 +106,7 @@ def _table(settings: TrainingSettings) -> TrainingSettings:
 
 
 def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
-    crops = _of(settings, pairs="crops")
+    crops = _of(settings, pairs="crops", start="pretrained")
     scratch = replace(crops, start="random", epochs=None)
     table = _table(crops)
     return (

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from neuralviz import training
-from neuralviz.errors import Stopped
+from neuralviz.errors import Stopped, TextError
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import Progress
 from neuralviz.maps.frames import one_frame
-from neuralviz.maps.settings import FEWEST_TEXTS
 from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
@@ -100,7 +99,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
             raise Stopped
         for number, taken_of in seen.items():
             vectors = [one.vectors for one in sorted(taken_of, key=lambda one: one.step)]
-            if len(set(map(bytes, vectors[0]))) >= FEWEST_TEXTS:
+            with suppress(TextError):  # too few texts, or an encoder to which all are alike
                 yield number, Mapped(one_frame(vectors, should_stop=should_stop))
 
     def _lessons(

@@ -33,6 +33,11 @@ class Trained:
     loss: np.ndarray
     diverged: bool
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it can go on: there are steps left, and the loss is still a number."""
+        return self.step < self.steps and bool(np.isfinite(self.loss[-1]))
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingStarted:
@@ -65,7 +70,8 @@ class TrainingStep:
         learning_rate: of the step.
         alignment: mean squared distance of the batch's pairs, 0 … 4 (Wang & Isola 2020).
         uniformity: how evenly the batch's anchors are spread, -8 … 0, lower is more evenly.
-        snapshot: of the encoder after the step; None but every so many steps.
+        snapshot: of the encoder after the step; None but every so many steps, and where its weights
+            give no numbers any more.
     """
 
     step: int

@@ -18,14 +18,20 @@ if TYPE_CHECKING:
 KEPT_BYTES = 16 << 30  # of all trainings; those that nobody went on with for longest go first
 KEPT_DAYS = 30  # since a training's last step
 _LOCK = "training.lock"
+_TABLES = "tables"
 
 
 def training_folder(name: str) -> Path:
     """The folder of a training's checkpoints; old ones of others are deleted to make room."""
-    folder = home() / "trainings"
+    folder = _trainings()
     with suppress(OSError):  # there are none, or they are somebody else's
-        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_is_under_way)
+        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
     return folder / name
+
+
+def tables_folder() -> Path:
+    """The folder of finished rows of tables, a small file each; they are never deleted."""
+    return _trainings() / _TABLES
 
 
 @contextmanager
@@ -54,11 +60,17 @@ def hold_training(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _is_under_way(folder: Path) -> bool:
-    if not (folder / _LOCK).exists():
-        return False
+def _trainings() -> Path:
+    return home() / "trainings"
+
+
+def _stays(folder: Path) -> bool:
+    return folder.name == _TABLES or any(map(_is_held, folder.rglob(_LOCK)))
+
+
+def _is_held(lock: Path) -> bool:
     try:
-        with FileLock(folder / _LOCK, blocking=False):
+        with FileLock(lock, blocking=False):
             return False
     except (Timeout, OSError):
         return True

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from neuralviz.errors import Stopped, never
+from neuralviz.errors import Stopped, TextError, never
 from neuralviz.training.best import Best, has_diverged
 from neuralviz.training.checkpoints import Checkpoints, identity
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.training.events import TrainingEvent
     from neuralviz.training.pairs import Pair
     from neuralviz.training.settings import TrainingOptions
-    from neuralviz.training.snapshots import Watch
+    from neuralviz.training.snapshots import Snapshot, Watch
 
 WARM_UP = 0.1  # of an epoch's steps
 CHECKPOINT_SECONDS = 60.0
@@ -110,7 +110,9 @@ def _train(
 
     kept, kept_at = len(loss), time.monotonic()
     try:
-        for step, pairs in _steps(source, schedule, first=len(loss)):
+        is_broken = bool(loss) and not np.isfinite(loss[-1])  # no step would mend it
+        left = () if is_broken else _steps(source, schedule, first=len(loss))
+        for step, pairs in left:
             for group in adam.param_groups:
                 group["lr"] = settings.peak_rate * schedule.factor(step)
             anchors = _vectors(learner, [one.anchor for one in pairs], settings, step, side=0)
@@ -136,7 +138,7 @@ def _train(
                 loss=loss[-1],
                 learning_rate=adam.param_groups[0]["lr"],
                 **_alignment_and_uniformity(anchors.detach(), positives.detach()),
-                snapshot=looks.look(learner, step + 1, should_stop) if looks else None,
+                snapshot=_look(looks, learner, step + 1, should_stop),
             )
             if is_last:
                 break
@@ -147,7 +149,7 @@ def _train(
 
     result = _left_behind(learner, settings, schedule, loss, best)
     is_whole = len(loss) == schedule.steps  # else it was stopped, which must not cost its end
-    at_end = watch.look(learner, len(loss), should_stop if is_whole else never) if watch else None
+    at_end = _look(watch, learner, len(loss), should_stop if is_whole else never)
     yield TrainingEnded(result, at_end)
 
 
@@ -167,6 +169,16 @@ def restored(
         return None
     n_pairs = len(PairSource(texts, settings.pairs, settings.seed))
     return _left_behind(learner, settings, Schedule.of(settings, n_pairs), loss, best)
+
+
+def _look(
+    watch: Watch | None, learner: Learner, step: int, should_stop: ShouldStop
+) -> Snapshot | None:
+    """A snapshot; None where nobody watches, or the weights give no numbers any more."""
+    try:
+        return watch.look(learner, step, should_stop) if watch else None
+    except TextError:  # the loss of the next step says so, too
+        return None
 
 
 def _left_behind(

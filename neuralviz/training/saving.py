@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,10 @@ from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.events import Trained
+
+
+UNFINISHED = ".unfinished-encoder"
+ABANDONED = 86400.0  # seconds, after which nobody is still writing
 
 
 def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None:
@@ -42,7 +48,10 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
         raise NeuralvizError(f"{folder} is there already. Choose another name.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        _delete_unfinished(folder.parent)
+        beside = Path(
+            tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=UNFINISHED)
+        )
     except OSError as error:
         raise StoreError(f"Could not save the encoder: {error.strerror}.") from error
     try:
@@ -64,6 +73,14 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
         raise StoreError(f"Could not save the encoder: {reason}.") from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _delete_unfinished(folder: Path) -> None:
+    """Delete what somebody who was killed has left behind."""
+    for path in folder.glob(f".*{UNFINISHED}"):
+        with suppress(OSError):  # somebody else has done so
+            if path.stat().st_mtime < time.time() - ABANDONED:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _as_sentence_transformer(

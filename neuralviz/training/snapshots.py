@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from neuralviz.errors import never
+from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbourhoods import K, knn_right
 from neuralviz.maps.neighbours import find_neighbours
 
@@ -54,7 +55,8 @@ class Watch:
 
     Args:
         texts: the corpus.
-        labels: one a text, ``""`` for none; None where there are none at all.
+        labels: one a text, ``""`` for none; None where there are none at all. Fewer than two
+            different ones tell nothing apart, and are as none.
         n_texts: texts that are watched, drawn from those with a label where there are labels; all,
             where there are no more.
         characters: of each text that are read, from its beginning; None for all.
@@ -76,6 +78,8 @@ class Watch:
         seed: int = 42,
     ) -> None:
         candidates = np.arange(len(texts))
+        if labels is not None and len({label for label in labels if label}) < 2:
+            labels = None
         if labels is not None:
             candidates = np.flatnonzero([bool(label) for label in labels])
         if len(candidates) > n_texts:
@@ -90,8 +94,10 @@ class Watch:
 
         Raises:
             Stopped: ``should_stop`` said so.
+            TextError: its vectors are no usable numbers: the learning rate is far too high.
         """
         layers = list(learner.of_layers(self._texts, should_stop))
+        check_vectors(layers[-1])
         accuracy = right = None
         if self._labels is not None and len(set(self._labels)) > 1:
             right_at = [self._right(vectors, should_stop) for vectors in layers]

@@ -107,6 +107,9 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
     assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
     assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
+    page.pills(key="training-save-of").set_value("dropout").run()
+    assert "Saved as" not in said(page)  # that was the other one
+    assert "already a model" in said(press(page, "Save"))
 
     again = opened(corpus, tiny, **SHORT)
     assert runs(again)[-1].is_reopened
@@ -125,6 +128,7 @@ def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(
 def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
     page = train(opened(kept(), tiny, **SHORT, training_part="Embedding table"))
     assert "The table has no dropout: crops alone" in said(page)
+    assert "The experiments train the whole model" in said(page)
     assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops"]
     assert [one.label for one in page.metric] == ["Before", "Crops"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from neuralviz.models.trained import ABOUT, encoders_folder, trained_encoder, tr
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import kept, snapshots
+from neuralviz.training.events import TrainingStep
 from tests.support.trained import CORPUS, save_trained
 
 if TYPE_CHECKING:
@@ -321,7 +323,7 @@ def test_numbers_as_labels_leave_out_what_is_missing() -> None:
     values = ("1", "2.5", "") * 4
     store = CorpusStore()
     corpus = store.add("mine", ReadTexts(tuple(CORPUS), labels={"year": values}))
-    assert train_cli._label_values(store, corpus, "year") == ["1.0", "2.5", ""] * 4
+    assert train_cli.label_values(store, corpus, "year") == ["1.0", "2.5", ""] * 4
 
 
 def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
@@ -333,6 +335,23 @@ def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
     assert events_of(result)[-1]["diverged"]
     assert "The loss diverged: the learning rate was too high." in result.stderr
     assert trained_encoder("my-encoder") is not None
+
+
+def test_a_loss_that_is_no_number_is_null_in_json() -> None:
+    step = TrainingStep(3, 6, 1, 2, math.nan, 0.1, math.inf, math.nan, None)
+    printed = json.loads(json.dumps(train_cli.event_json(step), allow_nan=False))
+    assert [printed[name] for name in ("loss", "alignment", "uniformity")] == [None] * 3
+
+
+def test_ctrl_c_while_the_loss_is_high_leaves_a_training_to_go_on_with(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neuralviz.training.loop.has_diverged", lambda loss: len(loss) < 6)
+    interrupt_at(monkeypatch, 3)
+    assert train("--json").exit_code == 130
+    assert trained_encoder("my-encoder") is None
+    start, *_, end = events_of(train("--json"))
+    assert (start["step"], end["step"], end["diverged"]) == (3, 6, False)
 
 
 # --- how much is kept ----------------------------------------------------------------------------
@@ -364,3 +383,20 @@ def test_old_trainings_make_room_and_one_under_way_stays(
     monkeypatch.setattr(kept, "KEPT_BYTES", 500)
     kept.training_folder("next")
     assert not middle.exists()
+
+
+def test_finished_rows_of_tables_stay_and_a_row_under_way_too(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = kept.tables_folder() / "row.json"
+    under_way = home / "trainings" / "row" / "checkpoints"
+    left = home / "trainings" / "left" / "checkpoints"
+    for folder in (row.parent, under_way, left):
+        folder.mkdir(parents=True)
+    row.write_text("{}")
+    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
+    with kept.hold_training(under_way):
+        kept.training_folder("next")
+        assert [one.exists() for one in (row, under_way, left)] == [True, True, False]
+    kept.training_folder("next")
+    assert [one.exists() for one in (row, under_way)] == [True, False]

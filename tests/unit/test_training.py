@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from neuralviz.models.trained import ABOUT
 from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.learner import Learner, TransformerLearner, make_learner, pooled, seeded
 from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
-from neuralviz.training.saving import save_encoder
+from neuralviz.training.saving import UNFINISHED, save_encoder
 from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
 from neuralviz.training.snapshots import Snapshot, Watch
 from tests.support.models import SENTENCES
@@ -368,6 +369,24 @@ def test_a_learning_rate_that_is_far_too_high_keeps_the_best_weights(tiny: Langu
         with_options(FEW, learning_rate=0.0)
 
 
+def test_weights_that_give_no_numbers_any_more_have_no_snapshot_and_are_not_gone_on_with(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    given = {"settings": with_options(FEW, learning_rate=1e30, epochs=3), "folder": tmp_path}
+    events = list(train(tiny, CORPUS, given["settings"], watch=Watch(CORPUS), watch_every=1,
+                        folder=tmp_path))  # fmt: skip
+    seen = [event.snapshot for event in events if event.snapshot is not None]
+    (*_, ended) = events
+    assert isinstance(ended, TrainingEnded)
+    assert ended.result.diverged
+    assert not ended.result.is_stopped
+    assert ended.result.step < ended.result.steps
+    assert ended.snapshot is seen[-1]
+    assert all(np.isfinite(one.vectors).all() for one in seen)
+    again = result_of(tiny, **given)
+    np.testing.assert_array_equal(again.loss, ended.result.loss)
+
+
 def test_a_batch_is_no_larger_than_the_corpus(tiny: LanguageModel) -> None:
     steps = steps_of(tiny, settings=with_options(FEW, batch_size=1000, epochs=3))
     assert [step.epoch for step in steps] == [1, 2, 3]
@@ -402,7 +421,10 @@ def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: Language
 def test_snapshots_of_texts_without_labels_have_no_accuracy(tiny: LanguageModel) -> None:
     learner = make_learner(tiny, FEW)
     assert Watch(CORPUS).look(learner, 0).accuracy is None
-    assert Watch(CORPUS, ["one"] * 12).look(learner, 0).accuracy is None
+    for too_few in (["one"] * 12, ["one", *[""] * 11], [""] * 12):
+        seen = Watch(CORPUS, too_few).look(learner, 0)
+        assert seen.accuracy is None
+        assert len(seen.vectors) == len(CORPUS)
     watch = Watch(CORPUS, ["a", "b", "", ""] * 3)
     assert watch.watched.tolist() == [0, 1, 4, 5, 8, 9]
     assert learner.training
@@ -425,6 +447,20 @@ def test_a_saved_encoder_gives_the_same_vectors_in_sentence_transformers(
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(NeuralvizError, match="there already"):
         save_encoder(result, tiny, tmp_path / "mine")
+
+
+def test_what_a_killed_process_left_of_an_encoder_is_deleted_in_time(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    old, new, other = (tmp_path / f".one.{name}" for name in ("a", "b", "c"))
+    old, new = (path.with_name(path.name + UNFINISHED) for path in (old, new))
+    for path in (old, new, other):
+        path.mkdir()
+        (path / "weights").write_text("half of them")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    save_encoder(result_of(tiny), tiny, tmp_path / "mine")
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", new.name, other.name}
 
 
 def test_the_seventh_token_cannot_be_saved(tiny: LanguageModel, tmp_path: Path) -> None:

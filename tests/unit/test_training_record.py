@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.arrays import npz_bytes
-from neuralviz.errors import Stopped
+from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
@@ -18,7 +18,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
 from neuralviz.training.record import Lesson, lessons_bytes, read_lessons
 from neuralviz.training.settings import with_options
-from neuralviz.training.snapshots import Watch
+from neuralviz.training.snapshots import Layered, Snapshot, Watch
 from tests.support.trained import CORPUS
 from tests.unit.test_training import FEW
 
@@ -100,6 +100,23 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     assert all(map(same, back, ended))
     with pytest.raises(ValueError, match="another training"):
         replace(task, settings=settings[:1]).unpack(task.pack(ended))
+
+
+def test_an_encoder_to_which_all_texts_are_alike_ends_its_training_without_maps(
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Collapsed(Watch):
+        def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
+            seen = super().look(learner, step, should_stop)
+            return replace(seen, vectors=np.ones_like(seen.vectors)) if step else seen
+
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr("neuralviz.jobs.training.Watch", Collapsed)
+    corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS)))
+    task = TrainOnCorpus(ModelRef.now(str(bert_folder)), corpus.id, "", (FEW,), 10, 3)
+    (lesson,) = task.fold(task.start(), list(task.events(lambda: False)))
+    assert (lesson.step, lesson.is_over) == (6, True)
+    assert lesson.maps is None
 
 
 def test_a_watch_reads_as_much_of_a_text_as_is_trained_on() -> None:

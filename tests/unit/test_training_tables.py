@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,9 @@ from neuralviz.maps.spaces import knn_by_space
 from neuralviz.models import LanguageModel
 from neuralviz.plots.training_tables import training_table_figure
 from neuralviz.reading.source import Source
-from neuralviz.reading.texts import read_texts
+from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.training import kept
 from neuralviz.training.settings import PairSettings, TrainingSettings
 
 NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
@@ -64,6 +67,52 @@ def test_every_block_but_the_last_is_frozen_in_turn() -> None:
     assert [(row.label, row.settings.frozen_blocks) for row in rows] == [
         ("before", 0), ("0 frozen", 0), ("1 frozen", 1), ("2 frozen", 2)
     ]  # fmt: skip
+
+
+def test_rows_of_the_table_of_starts_begin_as_they_are_called() -> None:
+    rows = TRAINING_TABLES["starts"].rows(replace(FEW, start="random"), 3)
+    begin = {"pretrained": ("model", "pretrained"), "random": ("model", "random")}
+    for row in rows:
+        first = row.label.split(",")[0]
+        expected = begin.get(first, ("table", "pretrained"))
+        assert (row.settings.part, row.settings.start) == expected, row.label
+
+
+def test_a_number_that_is_missing_is_no_label(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr("neuralviz.models.load_text_model", lambda _: tiny)
+    years = ("1900", "2000", "") * 8
+    CorpusStore().add("town", ReadTexts(tuple(TEXTS), labels={"year": years}))
+    measured: list[str] = []
+
+    def fill(*given: Any, **_: Any) -> Iterator[TrainingCell]:
+        measured.extend(given[3])
+        yield from ()
+
+    monkeypatch.setattr("neuralviz.evaluation.fill_table", fill)
+    said = CliRunner().invoke(app, ["train", "table", "layers", "town", "--labels", "year"])
+    assert said.exit_code == 0, said.output
+    assert measured == ["1900.0", "2000.0", ""] * 8
+
+
+def test_an_unfinished_row_makes_room_like_any_training_and_the_finished_stay(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    rows = TRAINING_TABLES["layers"].rows(FEW, tiny.n_blocks)
+    found: list[Any] = []
+    with pytest.raises(Stopped):
+        for event in fill_table(rows, tiny, TEXTS, LABELS, seeds=(1,),
+                                should_stop=lambda: len(found) > 4):  # fmt: skip
+            found.append(event)
+    assert len(list((tmp_path / "trainings" / "tables").iterdir())) == 1
+    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
+    kept.training_folder("next")
+    assert [path.name for path in (tmp_path / "trainings").iterdir()] == ["tables"]
+    (first, *_) = fill_table(rows[:1], tiny, TEXTS, LABELS, seeds=(1,))
+    assert isinstance(first, TrainingCell)
 
 
 def test_an_unknown_table_is_refused_with_their_names() -> None:

@@ -52,6 +52,9 @@ def show_experiments(
     if not label:
         st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
         return
+    if settings.part == "table":
+        st.info("The experiments train the whole model. Choose it under *Settings*.")
+        return
     name = choose_one(
         st.pills,
         "Experiment",
@@ -82,9 +85,7 @@ def show_experiments(
             partial(_show, shown, corpus.name),
             words=Words(
                 begins="Loading the encoder …",
-                stopped=lambda _: (
-                    "Stopped. Finished rows are saved; “Run again” goes on from there."
-                ),
+                stopped=lambda _: STOPPED,
                 done=lambda _: done_in(shown),
             ),
             bar_stays=True,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 METHOD = "sentence-transformer"  # that embeds as the encoder was trained to, tables as well
-_SAVED = "training-saved"  # where the session keeps the name of the last one
+_SAVED = "training-saved"  # where the session keeps the last one: its name and its training
 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
@@ -35,10 +35,11 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
             )  # fmt: skip
         name = st.text_input("Name", placeholder="my-encoder", key="training-name")
         pressed = st.button("Save", icon=":material/save:", key="training-save-it")
-    saved = st.session_state.get(_SAVED, "")
-    if saved and name.strip() == saved and trained_encoder(saved) is not None:
-        st.success(plain(f"Saved as “{saved}” in {encoders_folder() / saved}."))
-        _offer_the_map(task.corpus, saved)
+    number = kinds.index(kind)
+    this = (name.strip(), task.model, task.corpus, task.settings[number])
+    if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
+        st.success(plain(f"Saved as “{this[0]}” in {encoders_folder() / this[0]}."))
+        _offer_the_map(task.corpus, this[0])
         return  # also for the second click of a double click
     if not pressed:
         st.caption(
@@ -49,11 +50,11 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     try:
         name = check_free_name(name)
         with st.spinner("Saving …"):
-            _save(task, kinds.index(kind), name)
+            _save(task, number, name)
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.session_state[_SAVED] = name
+        st.session_state[_SAVED] = this
         st.rerun()  # the page offers it as an encoder
 
 
