@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 # The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
 # A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Found out on
-# the chapters of the example (docs/training.md has all rates): the whole model 1e-4, at which both of
-# our encoders gain; the table 0.003 (66.3 % from 58.7 after ten epochs; 60.2 with 0.1, 55.7 with the
-# paper's 0.5).
+# the chapters of the example (docs/training.md has all rates): the whole model 1e-4, at which both
+# of our encoders gain; the table 0.003 (66.3 % from 58.7 after ten epochs; 60.2 with 0.1, 55.7 with
+# the paper's 0.5).
 RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
 EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
 ENCODER = BUNDLED  # has most to learn; all-MiniLM-L6-v2 has learnt from a billion pairs before

@@ -107,7 +107,8 @@ def saved_it_maps_the_corpus_and_can_be_trained_on(page: Page, address: str) -> 
     page.get_by_role("textbox", name="Name").fill(name)
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)
-    page.get_by_role("link", name="Map the corpus with it").click()
+    page.get_by_role("button", name="Map the corpus with it").click()
+    page.get_by_role("button", name="Make the maps").click(timeout=MINUTE)
     whole = page.locator("[aria-label^='Map by sentence-transformer']")
     expect(whole.locator(".main-svg").first).to_be_visible(timeout=2 * MINUTE)
     assert points(whole) == TEXTS_OF_EXAMPLE

@@ -14,7 +14,6 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.example import add_textbooks
 from neuralviz.training.in_words import is_decided, training_point
 
-
 STEPS = 4
 
 

@@ -59,18 +59,10 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
 
 
 def _offer_the_map(corpus: str, name: str) -> None:
-    """A link to the map of a corpus by a trained encoder."""
-    st.page_link(
-        "pages/corpus_map.py",
-        label="Map the corpus with it",
-        icon=":material/scatter_plot:",
-        query_params={
-            "corpus": corpus,
-            "map-a": METHOD,
-            f"map-a-{METHOD}-model": name,
-            "map-b": "mean",
-        },
-    )
+    """The way to the map of a corpus by a trained encoder."""
+    if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
+        address = {"map-a": METHOD, f"map-a-{METHOD}-model": name, "map-b": "mean"}
+        st.switch_page("pages/corpus_map.py", query_params={"corpus": corpus, **address})
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
