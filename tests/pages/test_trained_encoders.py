@@ -18,7 +18,7 @@ from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import Saved, _open_corpus, _open_map, find_saved
+from neuralviz.ui.corpus.kept import Saved, _open_corpus, _open_map, find_saved, open_maps
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.trained import CORPUS, save_trained
@@ -92,6 +92,28 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
     assert MINE in options(page, "map-a-mean-model")
     page = page_at("evaluation").run()
     assert options(page, "evaluation-model") == ["bundled", "all-MiniLM-L6-v2", MINE, TABLE]
+
+
+def test_maps_of_one_method_by_two_models_are_told_apart() -> None:
+    store = CorpusStore()
+    corpus = store.add("mine", ReadTexts(tuple(CORPUS)))
+    given = {"corpus": corpus.id, "map_a": "mean", "map_a_mean_model": MINE, "map_b": "mean"}
+    page = page_at("corpus_map", **given, map_a_reducer="pca", map_b_reducer="pca").run()
+    n = len(set(CORPUS))
+    assert f"mean ({MINE}): {n} different texts · mean: {n} different texts" in (
+        said(page).replace("\\", "")
+    )
+    choices = [
+        MapChoice(embedder_spec("mean", model, defaults=FOR_CORPORA), ProjectionSettings("pca"))
+        for model in ({"model": MINE}, {})
+    ]
+    made = []
+    for choice in choices:
+        *_, last = embed_corpus(store, corpus, choice.spec)
+        made.append(make_map(store, corpus, last.embedder, choice.settings))
+    assert [one.label for one in open_maps(corpus, made)] == [f"mean ({MINE})", "mean"]
+    assert [one.label for one in open_maps(corpus, made[:1])] == ["mean"]
+    assert [one.label for one in open_maps(corpus, made[:1] * 2)] == ["mean", "mean"]
 
 
 def test_the_sidebar_offers_models_and_no_tables() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
@@ -124,11 +124,13 @@ class OpenMap:
         store: that keeps it.
         corpus: that is on it.
         kept: what is known of it.
+        name: of its method, where that has to be told from another map's; else the method's own.
     """
 
     store: CorpusStore
     corpus: Corpus
     kept: KeptMap
+    name: str = ""
     _parts: Lazy = field(default_factory=Lazy, repr=False)
     _colours: Lazy = field(default_factory=lambda: Lazy(COLOURS), repr=False)
 
@@ -180,8 +182,8 @@ class OpenMap:
 
     @property
     def label(self) -> str:
-        """Name of the method."""
-        return method_labels([self.spec])[0]
+        """Name of the method, with what sets it apart from a namesake on the page."""
+        return self.name or method_labels([self.spec])[0]
 
     @property
     def axes(self) -> tuple[str, ...] | None:
@@ -261,6 +263,17 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
         StoreError: it is gone.
     """
     return _open_map(CorpusStore().folder, corpus.id, kept.id)
+
+
+def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
+    """Maps to look at beside each other: no two methods have the same name.
+
+    Raises:
+        StoreError: one is gone.
+    """
+    found = [open_map(corpus, one) for one in kept]
+    names = labels_by_spec(one.spec for one in found)
+    return [replace(one, name=names[one.spec]) for one in found]
 
 
 @dataclass(frozen=True)

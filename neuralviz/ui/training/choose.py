@@ -11,6 +11,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.example_training import (
     ENCODER,
     KINDS,
+    RATE_OF_BUNDLED,
     first_label,
     first_settings,
     watched_training,
@@ -83,7 +84,7 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
     row = st.container(horizontal=True, vertical_alignment="center")
     pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
     with row.popover("Settings", icon=":material/tune:", key="training-settings"):
-        options = _choose_settings()
+        options = _choose_settings(model_id)
     wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
     if options["part"] == "table" and len(kinds) > 1 and "dropout" in kinds:
         kinds.remove("dropout")
@@ -176,7 +177,7 @@ def _choose_kinds() -> list[PairKind]:
     return list(chosen)[:MOST_KINDS]
 
 
-def _choose_settings() -> dict[str, Any]:
+def _choose_settings(model_id: str) -> dict[str, Any]:
     part: Part = choose_one(
         st.segmented_control,
         "What is trained",
@@ -185,7 +186,8 @@ def _choose_settings() -> dict[str, Any]:
         format_func=_PARTS.__getitem__,
         help="The table of token embeddings alone, without a transformer, trains in seconds.",
     )
-    first = first_settings(part)
+    first = first_settings(model_id, part)
+    own = BUNDLED if first.peak_rate == RATE_OF_BUNDLED else part  # begins with a rate of its own
     options: dict[str, Any] = {"part": part}
     left, right = st.columns(2)
     options["epochs"] = left.number_input(
@@ -194,7 +196,7 @@ def _choose_settings() -> dict[str, Any]:
     )  # fmt: skip
     options["learning_rate"] = right.number_input(
         "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
-        key=f"training-rate-{part}", bind="query-params",
+        key=f"training-rate-{own}", bind="query-params",
         help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
         f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
     )  # fmt: skip

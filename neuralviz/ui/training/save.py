@@ -17,8 +17,8 @@ from neuralviz.ui.page import plain, show_error
 if TYPE_CHECKING:
     from neuralviz.jobs.training import TrainOnCorpus
     from neuralviz.training.record import Lesson
+    from neuralviz.training.settings import TrainingSettings
 
-METHOD = "sentence-transformer"  # that embeds as the encoder was trained to, tables as well
 _SAVED = "training-saved"  # where the session keeps the last one: its name and its training
 
 
@@ -39,7 +39,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     this = (name.strip(), task.model, task.corpus, task.settings[number])
     if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
         st.success(plain(f"Saved as “{this[0]}” in {encoders_folder() / this[0]}."))
-        _offer_the_map(task.corpus, this[0])
+        _offer_the_maps(task, task.settings[number], this[0])
         return  # also for the second click of a double click
     if not pressed:
         st.caption(
@@ -58,11 +58,15 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         st.rerun()  # the page offers it as an encoder
 
 
-def _offer_the_map(corpus: str, name: str) -> None:
-    """The way to the map of a corpus by a trained encoder."""
+def _offer_the_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
+    """The way to the maps of the corpus by a trained encoder and by the one it began with."""
     if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
-        address = {"map-a": METHOD, f"map-a-{METHOD}-model": name, "map-b": "mean"}
-        st.switch_page("pages/corpus_map.py", query_params={"corpus": corpus, **address})
+        before = settings.pooling
+        after = before if settings.part == "model" else "sentence-transformer"  # has no layers
+        address = {"corpus": task.corpus}
+        for side, method, model in (("a", after, name), ("b", before, task.model.id)):
+            address |= {f"map-{side}": method, f"map-{side}-{method}-model": model}
+        st.switch_page("pages/corpus_map.py", query_params=address)
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
