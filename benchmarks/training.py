@@ -42,7 +42,7 @@ WAYS: dict[str, tuple[TrainingSettings, tuple[float, ...]]] = {  # on the exampl
     "dropout": (with_options(ON_EXAMPLE, pairs="dropout"), (5e-6, 2e-5, 1e-4)),
     "table alone, crops": (
         with_options(ON_EXAMPLE, part="table", epochs=TABLE_EPOCHS),
-        (0.1, 0.01, 0.003, 0.001, 0.0003),
+        (0.5, 0.1, 0.01, 0.003, 0.001, 0.0003),
     ),
 }
 TABLES = ("pairs", "layers", "spaces")
