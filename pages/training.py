@@ -16,7 +16,7 @@ page_header(
     ),
     (
         "**Crops**: anchor and positive are two different parts of a text. **Dropout**: the same "
-        "part twice, read with other units left out. **Masking**: the same part twice, with other "
+        "part, read twice with different dropout. **Masking**: the same part twice, with other "
         "tokens masked. The **loss** says how hard it is to find the other half; guessing among 64 "
         "has a loss of 4.16. **10-NN accuracy**: for how many texts most of the ten nearest have "
         "the same label; the labels are never trained on."

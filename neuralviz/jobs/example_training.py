@@ -32,10 +32,14 @@ SNAPSHOTS = 4  # of each encoder, after the one before
 RECORDED = "recorded_training.npz"
 
 
+def first_rate(model_id: str, part: Part) -> float:
+    """The learning rate for corpora that people bring, of a model."""
+    return RATE_OF_BUNDLED if model_id == BUNDLED and part == "model" else RATES[part]
+
+
 def first_settings(model_id: str, part: Part = "model") -> TrainingSettings:
     """What the page begins with for a model."""
-    is_bundled = model_id == BUNDLED and part == "model"
-    rate = RATE_OF_BUNDLED if is_bundled else RATES[part]
+    rate = first_rate(model_id, part)
     return with_options(TrainingSettings(), part=part, learning_rate=rate, epochs=EPOCHS[part])
 
 

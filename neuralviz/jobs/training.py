@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import TrainingSettings
 
 
-LOOKS_FIRST = "First steps made; looking at the texts as they were before …"
+LOOKS_FIRST = "Measuring the texts before training …"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.colors as pcolors
 import plotly.graph_objects as go
 
 from neuralviz.maps.frames import moved_most
+from neuralviz.plots.point_colours import COLOURS
 from neuralviz.plots.room import FEW_COLUMNS, apart
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import BEFORE, PAIR_COLOURS, escape, shorten
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SMOOTHED = 10  # steps
 TRAILS = 50  # texts that moved most
 FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
-_GROUPS = pcolors.qualitative.Dark24[:10]
+_GROUPS = COLOURS[:10]
 
 
 def about_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
@@ -65,7 +65,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
         )  # fmt: skip
     n_steps = max([lesson.steps for lesson in lessons] or [1])
     figure.update_layout(
-        title="Loss: finding the other half",
+        title="Loss",
         xaxis={"title": "step", "range": [0, max(n_steps, 1) + 0.5]},
         yaxis={"title": "loss, nats", "rangemode": "tozero"},
         showlegend=len(lessons) > 1,
@@ -151,13 +151,15 @@ def _add_layers(figure: go.Figure, accuracy: np.ndarray, name: str, colour: str,
     )
 
 
-def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson]) -> go.Figure:
+def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson], *, name: str = "") -> go.Figure:
     """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
 
     Args:
         lesson: with at least one snapshot with an accuracy.
         beside: all that are drawn side by side, to share their colours.
+        name: of the training; by default how its pairs are made.
     """
+    name = escape(shorten(name, 40)) or lesson.settings.pairs.kind.capitalize()
     accuracy = lesson.accuracy
     known = [one.accuracy for one in beside if len(one.accuracy)]
     steps = [one.step for one in lesson.snapshots]
@@ -179,7 +181,7 @@ def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson]) -> go.Figure:
         )
     )
     figure.update_layout(
-        title=f"{lesson.settings.pairs.kind.capitalize()}: accuracy at every layer",
+        title=f"{name}: accuracy at every layer",
         xaxis={
             "title": "step",
             "tickvals": shown,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.maps.shares import paired_share_interval
-from neuralviz.words import many
+from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
@@ -66,6 +66,8 @@ def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None =
     if max(one.step for one in known) < 2 or (
         label and not is_measured and not any(one.is_over for one in known)
     ):
+        if first := max(one.first for one in known):
+            return f"Training **goes on** after step {first:,}, where it was stopped."
         return "Training has begun: each step pulls the two halves of a pair together."
     if not label or not is_measured:
         return " ".join(map(_without_labels, known))
@@ -105,7 +107,10 @@ def _two(
         f"**{_kind(lessons[worse])}** and for {_percent(before)} before"
     )
     if decided is False:
-        return f"{shares[0].upper()}{shares[1:]}: too few texts to tell the two apart."
+        return (
+            f"{shares[0].upper()}{shares[1:]}: too few texts to tell {_kind(lessons[0])} from "
+            f"{_kind(lessons[1])}."
+        )
     over = all(one.is_over for one in lessons)
     ahead = "teaches more" if over else "is ahead so far"
     if now[better] - now[worse] < LEVEL:
@@ -126,10 +131,18 @@ def layers_point(lessons: Sequence[Lesson]) -> str:
     layer = int(points.argmax())
     if points[layer] < 1:
         return "No layer's accuracy has changed by a point."
+    took = (
+        f"{_kind(best)} took it from {_percent(before[layer])} to **{_percent(now[layer])}**."
+    )  # fmt: skip
+    alike = np.flatnonzero(points > points[layer] - 1)
+    if len(alike) == len(points):
+        return f"**All layers** changed about alike. Layer {layer}: {took}"
+    if len(alike) > 1:
+        names = joined([str(one) for one in alike])
+        return f"**Layers {names}** changed most. Layer {layer}: {took}"
     others = float(np.delete(points, layer).max())
     return (
-        f"**Layer {layer}** changed most: {_kind(best)} took it from {_percent(before[layer])} to "
-        f"**{_percent(now[layer])}**. No other layer changed by more than "
+        f"**Layer {layer}** changed most: {took} No other layer changed by more than "
         f"{many(math.ceil(others), 'point')}."
     )
 
@@ -197,8 +210,8 @@ def moves_point(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
     return (
-        f"After {_kind(lesson)}, **{new:.0f} of the {n}** texts nearest to a text are new, on "
-        "average. The lines follow the texts that moved most."
+        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
+        "The lines follow the texts that moved most."
     )
 
 

@@ -122,7 +122,7 @@ def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(
     assert "no labels: accuracy cannot be measured" in said(page)
     assert "nats" in said(page)
     assert not page.metric
-    assert "nearest to a text" in said(page)
+    assert "nearest texts are new" in said(page)
 
 
 def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:

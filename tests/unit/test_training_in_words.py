@@ -61,12 +61,14 @@ UNLABELLED = replace(
         (
             (CROPS, NEARLY),
             "The ten nearest texts point to the right topic for **70%** of texts after **crops**, "
-            "for 69% after **dropout** and for 50% before: too few texts to tell the two apart.",
+            "for 69% after **dropout** and for 50% before: too few texts to tell crops from "
+            "dropout.",
         ),
         (
             (CROPS, ALIKE),
             "The ten nearest texts point to the right topic for **70%** of texts after **crops**, "
-            "for 70% after **dropout** and for 50% before: too few texts to tell the two apart.",
+            "for 70% after **dropout** and for 50% before: too few texts to tell crops from "
+            "dropout.",
         ),
         (
             (replace(CROPS, is_over=False), replace(DROPOUT, is_over=False)),
@@ -121,6 +123,32 @@ def test_the_layer_that_has_changed_most_is_named() -> None:
     assert layers_point([lesson(0.5, 0.5)]) == "No layer's accuracy has changed by a point."
 
 
+def at_layers(before: list[float], now: list[float]) -> Lesson:
+    """A training with the accuracies of several layers."""
+    first, last = lesson(0.5, 0.5).snapshots
+    return replace(
+        lesson(0.5, 0.5),
+        snapshots=(
+            replace(first, accuracy=np.array(before)), replace(last, accuracy=np.array(now))
+        ),
+    )  # fmt: skip
+
+
+def test_layers_that_changed_alike_are_named_together() -> None:
+    assert layers_point([at_layers([0.16, 0.17, 0.3], [0.232, 0.24, 0.31])]) == (
+        "**Layers 0 and 1** changed most. Layer 0: crops took it from 16% to **23%**."
+    )
+    assert layers_point([at_layers([0.1, 0.1], [0.2, 0.205])]) == (
+        "**All layers** changed about alike. Layer 1: crops took it from 10% to **21%**."
+    )
+
+
+def test_a_training_that_goes_on_says_so() -> None:
+    resumed = replace(UNLABELLED, snapshots=(), first=9, loss=np.ones(10), is_over=False)
+    said = "Training **goes on** after step 9, where it was stopped."
+    assert training_point([resumed], "topic") == said
+
+
 def test_encoders_that_were_stopped_at_different_steps_are_not_compared() -> None:
     assert is_decided((CROPS, replace(DROPOUT, snapshots=DROPOUT.snapshots[:2]))) is None
     assert is_decided((CROPS, DROPOUT)) is True
@@ -135,7 +163,7 @@ def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -
 
     everywhere = lesson(0.5, 0.6, nearest=FAR)
     assert moves_point(everywhere, new_neighbours(everywhere, 5)) == (
-        "After crops, **10 of the 10** texts nearest to a text are new, on average. The lines "
+        "After crops, **10 of a text's 10** nearest texts are new, on average. The lines "
         "follow the texts that moved most."
     )
     assert new_neighbours(CROPS, 5) == []

@@ -74,7 +74,7 @@ def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed:
             words=Words(
                 begins="Loading the encoder and making the first pairs …",
                 stopped=_stopped,
-                done=lambda _: RECORDED if is_recorded else done_in(run),
+                done=partial(_done, run, is_recorded=is_recorded, is_asked_for=asked is not None),
             ),
             bar_stays=True,
             every=LIVE_SECONDS,
@@ -122,6 +122,12 @@ def _recorded_run(corpus_id: str) -> Run[tuple[Lesson, ...]] | None:
         return None
     task = example_training(CorpusStore().corpus(corpus_id), texts_of(corpus_id))
     return Run.over(task, lessons, status="done", finished=0.0, seconds=0.0)
+
+
+def _done(run: Run[tuple[Lesson, ...]], _: object, *, is_recorded: bool, is_asked_for: bool) -> str:
+    if not is_recorded:
+        return done_in(run)
+    return RECORDED if is_asked_for else "Recorded run."
 
 
 def _stopped(lessons: tuple[Lesson, ...]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -56,6 +58,7 @@ def _show(folder: str, recorded: Recorded) -> None:
         {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"},
     )
     with slide(KEY):
+        st.subheader(plain(Path(folder).name), anchor=False)
         show_point(training_point([lesson], LABEL if recorded.labels else ""), key=KEY)
         state = "finished" if lesson.is_over else "so far"
         st.caption(
@@ -80,9 +83,13 @@ def _show(folder: str, recorded: Recorded) -> None:
     if len(lesson.accuracy) > 1:
         with slide(f"{KEY}-maps"):
             show_figure(
-                accuracy_map_figure(lesson, [lesson]), key=f"{KEY}-steps", name="accuracy by step",
-                height=340, about=about, numbers=lambda: _accuracies(lesson),
-            )  # fmt: skip
+                accuracy_map_figure(lesson, [lesson], name=Path(folder).name),
+                key=f"{KEY}-steps",
+                name="accuracy by step",
+                height=340,
+                about=about,
+                numbers=lambda: _accuracies(lesson),
+            )
 
 
 def _losses(lesson: Lesson) -> pd.DataFrame:
