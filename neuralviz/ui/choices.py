@@ -30,8 +30,7 @@ def choose_one(
     if st.query_params.get(key) == "":
         del st.query_params[key]
         st.rerun()  # a widget reads the address that a script run begins with
-    settings = {"default": options[0], **settings}
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)
     if chosen is None:  # gone back to, an address without the key undoes what the session held
-        return settings["default"]
+        return settings.get("default", options[0])
     return chosen

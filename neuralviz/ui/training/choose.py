@@ -183,6 +183,7 @@ def _choose_settings(model_id: str) -> dict[str, Any]:
         "What is trained",
         PARTS,
         key="training-part",
+        default=PARTS[0],
         format_func=_PARTS.__getitem__,
         help="The table of token embeddings alone, without a transformer, trains in seconds.",
     )
@@ -219,6 +220,7 @@ def _choose_settings(model_id: str) -> dict[str, Any]:
             "Start from",
             STARTS,
             key="training-start",
+            default=STARTS[0],
             format_func=lambda start: f"{start.capitalize()} weights",
         )
     return options

@@ -60,6 +60,7 @@ def show_experiments(
         "Experiment",
         list(TRAINING_TABLES),
         key="training-table",
+        default=next(iter(TRAINING_TABLES)),
         format_func=str.capitalize,
         help="Each row of the table is a training. Finished rows are saved and found again.",
     )
