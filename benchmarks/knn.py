@@ -22,7 +22,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz.embedders import Embedder, embedder_spec, make_embedder
-from neuralviz.evaluation.neighbourhoods import knn_accuracy
+from neuralviz.maps.neighbourhoods import knn_accuracy
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts

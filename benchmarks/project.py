@@ -24,8 +24,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, label_agreement
 from neuralviz.maps.clusters import find_clusters
+from neuralviz.maps.neighbourhoods import knn_accuracy, label_agreement
 from neuralviz.maps.neighbours import nearest
 from neuralviz.maps.projecting import place, project, warm_up
 from neuralviz.maps.projection import Projection, ProjectionEvent

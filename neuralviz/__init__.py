@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from neuralviz.embedders import NeuralEmbedder
     from neuralviz.micro_tuning import micro_tune
     from neuralviz.models import load_model
+    from neuralviz.training import train
 
-__all__ = ["NeuralEmbedder", "__version__", "load_model", "micro_tune"]
+__all__ = ["NeuralEmbedder", "__version__", "load_model", "micro_tune", "train"]
 __version__ = "0.1.0"
 
 __getattr__ = lazy_names(
@@ -28,6 +29,7 @@ __getattr__ = lazy_names(
         "NeuralEmbedder": "neuralviz.embedders",
         "load_model": "neuralviz.models",
         "micro_tune": "neuralviz.micro_tuning",
+        "train": "neuralviz.training",
     },
 )
 

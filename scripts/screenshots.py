@@ -22,6 +22,7 @@ PAGES = {
     "micro_tuning": "",
     "compare": "compare",
     "corpus_map": "corpus_map",
+    "training": "training",
     "evaluation": "evaluation",
     "layers": "layers",
     "blueprints": "blueprints",

@@ -36,7 +36,8 @@ COMMANDS = {
         "evaluate",
         "Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours.",
     ),
-    "models": ("models", "List, inspect and export language models."),
+    "train": ("train", "Train an encoder on a saved corpus, or fill a table of trainings."),
+    "models": ("models", "List, inspect, export and delete models."),
 }
 """By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -13,6 +16,9 @@ from typer.core import TyperGroup
 
 from neuralviz.cli.terminal import printable
 from neuralviz.errors import NeuralvizError
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
 
 REFUSED = 2
 INTERRUPTED = 130
@@ -87,6 +93,37 @@ def status(sentence: str) -> Iterator[None]:
             yield
     else:
         yield
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[ShouldStop]:
+    """Whether Ctrl-C was pressed, for work that ends at a good moment; a second one ends it now."""
+    pressed = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object) -> None:
+        pressed.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def confirmed(question: str) -> bool:
+    """Whether the answer is yes.
+
+    Raises:
+        NeuralvizError: there is nobody to answer.
+    """
+    typer.echo(printable(question), nl=False, err=True)
+    answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
+    if not answer:
+        typer.echo(err=True)
+        raise NeuralvizError("Nothing deleted: no answer. Use --yes to delete without asking.")
+    return answer.strip().lower() in ("y", "yes")
 
 
 def say(sentence: str) -> None:

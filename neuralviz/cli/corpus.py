@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import Commands, say
+from neuralviz.cli.common import Commands, confirmed, say
 from neuralviz.cli.kept import (
     CorpusArgument,
     OptionsOption,
@@ -237,25 +236,11 @@ def delete(
     store = CorpusStore()
     found = find_corpus(store, corpus)
     question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
-    if not yes and not _confirmed(question):
+    if not yes and not confirmed(question):
         say("Nothing deleted.")
         return
     store.delete(found)
     say(f"Deleted “{found.name}”.")
-
-
-def _confirmed(question: str) -> bool:
-    """Whether the answer is yes.
-
-    Raises:
-        NeuralvizError: there is nobody to answer.
-    """
-    typer.echo(printable(question), nl=False, err=True)
-    answer = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.readline()
-    if not answer:
-        typer.echo(err=True)
-        raise NeuralvizError("Nothing deleted: no answer. Use --yes to delete without asking.")
-    return answer.strip().lower() in ("y", "yes")
 
 
 def _embed(

@@ -1,4 +1,4 @@
-"""Commands that list, look into and export masked language models."""
+"""Commands that list, look into, export and delete models."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import typer
 from huggingface_hub import errors, scan_cache_dir
 
 import neuralviz.models
-from neuralviz.cli.common import say
+from neuralviz.cli.common import confirmed, say
 from neuralviz.cli.loading import load
+from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
 
 commands = typer.Typer(
-    help="List, inspect and export language models.", no_args_is_help=True, add_completion=False
+    help="List, inspect, export and delete models.", no_args_is_help=True, add_completion=False
 )
 
 
@@ -27,6 +28,11 @@ def list_models() -> None:
         "all-MiniLM-L6-v2\n  6 layers, width 384, uncased English; included; a sentence "
         "encoder, so it cannot be micro-tuned"
     )
+    for encoder in trained_encoders():
+        about = encoder.about
+        typer.echo(
+            f"{encoder.name}\n  trained here, from {about.get('model', '?')}; cannot be micro-tuned"
+        )
     for name, size in _cached_models():
         typer.echo(f"{name}\n  downloaded, {size}")
     typer.echo(
@@ -54,6 +60,20 @@ def _cached_models() -> Iterator[tuple[str, str]]:
             if any("ForMaskedLM" in str(name) for name in config.get("architectures") or ()):
                 yield repository.repo_id, repository.size_on_disk_str
                 break
+
+
+@commands.command("delete")
+def delete(
+    name: Annotated[str, typer.Argument(help="Name of an encoder that was trained here.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+) -> None:
+    """Delete a trained encoder. Embeddings that were computed with it are kept."""
+    is_there = trained_encoder(name) is not None
+    if is_there and not yes and not confirmed(f"Delete the encoder “{name}”? [y/N] "):
+        say("Nothing deleted.")
+        return
+    delete_encoder(name)
+    say(f"Deleted the encoder “{name}”.")
 
 
 @commands.command("layers")

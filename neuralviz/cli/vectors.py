@@ -41,7 +41,8 @@ MethodsModel = Annotated[
     typer.Option(
         "--model",
         help=(
-            "Model: “all-MiniLM-L6-v2”, “bundled”, a Hugging Face Hub ID, or a folder. "
+            "Model: “all-MiniLM-L6-v2”, “bundled”, the name of a trained encoder, a Hugging Face "
+            "Hub ID, or a folder. "
             "Default: the method's own model (see `neuralviz methods`)."
         ),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from neuralviz.embedders.methods import METHODS
@@ -27,6 +27,12 @@ def method_labels(specs: Sequence[EmbedderSpec]) -> tuple[str, ...]:
             label = f"{begun}{differences})"
         labels.append(label if label not in labels else f"{label} · {len(labels) + 1}")
     return tuple(labels)
+
+
+def labels_by_spec(specs: Iterable[EmbedderSpec]) -> dict[EmbedderSpec, str]:
+    """The label of each different spec, as of `method_labels`."""
+    different = list(dict.fromkeys(specs))
+    return dict(zip(different, method_labels(different), strict=True))
 
 
 def method_label(spec: EmbedderSpec) -> str:

@@ -1,1 +1,26 @@
-"""How well embeddings agree with people."""
+"""How well embeddings agree with people.
+
+Names that bring torch or pandas are resolved when they are first used, so that pages load without
+them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralviz.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.training_frames import training_frame, training_numbers
+    from neuralviz.evaluation.training_lab import fill_table
+
+__all__ = ["fill_table", "training_frame", "training_numbers"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "fill_table": "neuralviz.evaluation.training_lab",
+        "training_frame": "neuralviz.evaluation.training_frames",
+        "training_numbers": "neuralviz.evaluation.training_frames",
+    },
+)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralviz.evaluation.shares import paired_share_interval
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import counted, joined, many
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.broken import BrokenCount
     from neuralviz.evaluation.correlation import Correlation
     from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.neighbourhoods import KnnAccuracy, Outvoted
     from neuralviz.evaluation.paraphrases import QualityMap
     from neuralviz.evaluation.triplets import WorstTriplets
     from neuralviz.evaluation.uniformity import Uniformity
+    from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 
 
 @dataclass(frozen=True, eq=False)

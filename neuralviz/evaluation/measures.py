@@ -28,7 +28,6 @@ from neuralviz.evaluation.data import (
     distinct,
 )
 from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, knn_right, outvoted
 from neuralviz.evaluation.paraphrases import quality_maps
 from neuralviz.evaluation.plan import DEFAULT_MEASURES
 from neuralviz.evaluation.sampling import (
@@ -39,6 +38,7 @@ from neuralviz.evaluation.sampling import (
 )
 from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
 from neuralviz.evaluation.uniformity import alignment_and_uniformity
+from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right, outvoted
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.words import many
 

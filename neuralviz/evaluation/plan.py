@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from neuralviz.evaluation.bootstrap import RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
-from neuralviz.evaluation.neighbourhoods import K
+from neuralviz.maps.neighbourhoods import K
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import DataSet, Measure

@@ -21,12 +21,12 @@ from neuralviz.evaluation.data import GroupedData, LabelledData, ParaphraseData,
 from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import Row
 from neuralviz.evaluation.measured import Measured
-from neuralviz.evaluation.neighbourhoods import KnnAccuracy, Outvoted
 from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.evaluation.uniformity import Uniformity
+from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
 
 FORMAT = 2  # raise it where files of before lack what is shown, or cannot be read any more
 _CLASSES: dict[str, Any] = {

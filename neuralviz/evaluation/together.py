@@ -9,8 +9,8 @@ import numpy as np
 
 from neuralviz.embedders.labels import spoken
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.similarity import Similarity, pair_indices, rank_correlations
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import many, number
 
 MOST_LABELS = 40

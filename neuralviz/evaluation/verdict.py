@@ -10,8 +10,8 @@ import numpy as np
 
 from neuralviz.evaluation.bootstrap import paired_interval
 from neuralviz.evaluation.claims import Claim, Name, listed, spoken_by, written
-from neuralviz.evaluation.shares import paired_share_interval
 from neuralviz.evaluation.yardsticks import MOST_DIGITS, yardsticks_of
+from neuralviz.maps.shares import paired_share_interval
 from neuralviz.words import number
 
 if TYPE_CHECKING:

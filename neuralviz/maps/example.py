@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
@@ -18,6 +16,7 @@ from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
+from neuralviz.store.once import once
 from neuralviz.store.vectors import text_keys
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 TEXTS = "topics.csv"
 RECORDED = "topics_maps.npz"
 NAME = "Example: topics and forms"
-_MARK = "example.json"  # in the folder of the store, so that a deleted example stays away
-_adding = threading.Lock()  # for the sessions that open the app together
 
 
 def add_example_once(store: CorpusStore) -> Corpus | None:
@@ -38,16 +35,7 @@ def add_example_once(store: CorpusStore) -> Corpus | None:
     Raises:
         StoreError: it cannot be written.
     """
-    mark = store.folder / _MARK
-    with _adding:
-        if mark.exists():
-            return None
-        corpus = add_example(store)
-        try:
-            mark.write_text(json.dumps({"corpus": corpus.id}), "utf-8")
-        except OSError as error:
-            raise StoreError(f"Could not write {mark}: {error.strerror or error}.") from error
-    return corpus
+    return once(store, "example", lambda: add_example(store))
 
 
 def add_example(store: CorpusStore) -> Corpus:

@@ -56,11 +56,7 @@ def project(
     settings = settings or ProjectionSettings()
     vectors = check_vectors(vectors)
     n = len(vectors)
-    differ = n_distinct(vectors, settings.metric, FEWEST_TEXTS)
-    if differ < FEWEST_TEXTS:
-        raise TextError(
-            f"A map needs at least {FEWEST_TEXTS} different texts; this corpus has {differ}."
-        )
+    check_enough(vectors, settings.metric)
     if vectors.shape[1] < settings.dimensions:
         raise SettingsError(
             f"Vectors with {vectors.shape[1]} values cannot be projected to "
@@ -105,6 +101,19 @@ def project(
         _notes(settings, n),
         MappingProxyType(fitted),
     )
+
+
+def check_enough(vectors: np.ndarray, metric: str) -> None:
+    """Refuse vectors that make no map.
+
+    Raises:
+        TextError: fewer than 5 of them differ.
+    """
+    differ = n_distinct(vectors, metric, FEWEST_TEXTS)
+    if differ < FEWEST_TEXTS:
+        raise TextError(
+            f"A map needs at least {FEWEST_TEXTS} different texts; this corpus has {differ}."
+        )
 
 
 def _turn_of(

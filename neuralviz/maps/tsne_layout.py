@@ -28,6 +28,7 @@ def lay_out(
     settings: ProjectionSettings,
     neighbours: Neighbours,
     after_epoch: Callable[[int, int], None],
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """[text, 2].
 
@@ -36,6 +37,7 @@ def lay_out(
         settings: of t-SNE.
         neighbours: of the vectors.
         after_epoch: told how many epochs are done, of how many; what it raises ends the work.
+        start: [text, 2] coordinates to begin with, of which the shape counts and not the size.
     """
     n = len(vectors)
     total = EARLY_ITERATIONS + ITERATIONS
@@ -50,7 +52,9 @@ def lay_out(
         return False
 
     data = unit_vectors(vectors) if settings.metric == "cosine" else vectors
-    start = on_components(data, principal_components(data, 2)).astype(np.float64)
+    if start is None:
+        start = on_components(data, principal_components(data, 2))
+    start = np.array(start, dtype=np.float64)
     start *= 1e-4 / start[:, 0].std()
     start += np.random.default_rng(settings.seed).normal(0, 1e-6, start.shape)
     made = TSNE(

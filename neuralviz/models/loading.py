@@ -21,6 +21,7 @@ from neuralviz.models.bundled import network as bundled
 from neuralviz.models.language_model import LanguageModel, TextModel, layers_of
 from neuralviz.models.names import BUNDLED, MINILM
 from neuralviz.models.quiet import quiet_transformers
+from neuralviz.models.trained import trained_encoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -46,9 +47,9 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     model_id = str(model_id).strip()
     if model_id == BUNDLED:
         network, tokenizer, fingerprint = bundled.load()
-    elif model_id == MINILM:
+    elif model_id == MINILM or trained_encoder(model_id) is not None:
         raise ModelError(
-            f"{MINILM} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
+            f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
     else:
@@ -62,8 +63,8 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     """Load a model for the vectors it gives at its layers, frozen and in eval mode.
 
     Args:
-        model_id: ``all-MiniLM-L6-v2``, ``bundled``, a hub id, or a local folder of any encoder or
-            of a model that predicts the next token.
+        model_id: ``all-MiniLM-L6-v2``, ``bundled``, the name of a trained encoder, a hub id, or a
+            local folder of any encoder or of a model that predicts the next token.
         device: as of `load_model`.
 
     Returns:
@@ -121,11 +122,16 @@ def export_model(model: LanguageModel, folder: str | Path) -> Path:
 
 
 def resolve(model_id: str) -> tuple[Path, str]:
-    """Folder that holds the model's files, and the fingerprint of what is in it."""
+    """Folder that holds the model's files, and the fingerprint of what is in it.
+
+    A trained encoder's name comes before a folder's or a hub id that is spelt alike.
+    """
     if not model_id:
         raise ModelError(
             "Enter “bundled”, a Hugging Face Hub ID such as bert-base-uncased, or a folder."
         )
+    if trained := trained_encoder(model_id):
+        return trained.folder, _folder_fingerprint(trained.folder)
     try:
         path = Path(model_id).expanduser()
         if path.is_dir():
@@ -143,7 +149,12 @@ def resolve(model_id: str) -> tuple[Path, str]:
             f"Unknown model “{model_id[:80]}”. Enter “bundled”, a folder, or a Hugging Face "
             "Hub ID such as bert-base-uncased."
         )
-    folder = hub.fetch(model_id)
+    try:
+        folder = hub.fetch(model_id)
+    except ModelError as error:
+        if "/" in model_id:
+            raise
+        raise ModelError(f"{error} No encoder that was trained here has this name.") from error
     return folder, folder.name
 
 
@@ -170,6 +181,11 @@ def _read_config(folder: Path, model_id: str) -> tuple[str, list[str]]:
         settings = json.loads((folder / "config.json").read_text("utf-8"))
         return str(settings["model_type"]), [str(n) for n in settings.get("architectures") or ()]
     except FileNotFoundError as error:
+        if (folder / "modules.json").is_file():
+            raise ModelError(
+                f"{model_id} is a table of token embeddings without a transformer. Use it with "
+                "the method sentence-transformer."
+            ) from error
         raise ModelError(f"{model_id} contains no model: config.json is missing.") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"Could not read the config.json of {model_id}.") from error

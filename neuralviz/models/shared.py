@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from neuralviz import models
 from neuralviz.locks import NamedLocks
 from neuralviz.models.language_model import LanguageModel, TextModel
+from neuralviz.models.trained import trained_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -185,7 +186,8 @@ def device_of(model_id: str) -> str | None:
 def files_stamp(model_id: str) -> tuple[tuple[int, int], ...] | None:
     """What changes when the files of a folder change; None for what is no folder."""
     try:
-        folder = Path(model_id).expanduser()
+        trained = trained_encoder(model_id)
+        folder = trained.folder if trained else Path(model_id).expanduser()
         files = [path.stat() for path in sorted([*folder.iterdir(), *folder.glob("[0-9]*_*/*")])]
     except (OSError, ValueError, RuntimeError):
         return None

@@ -1,7 +1,8 @@
-"""Folders of files that are dropped when nobody has opened them for long, or there is no room."""
+"""Folders whose contents are dropped when nobody has opened them for long, or there is no room."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from operator import attrgetter
@@ -15,26 +16,28 @@ def prune(
     days: float,
     most: int | None = None,
     unit: Callable[[Path], str] = attrgetter("name"),
+    spare: Callable[[Path], bool] = lambda _: False,
 ) -> None:
     """Delete what is too old, and what was opened longest ago where there is too much.
 
     Args:
-        folder: of files only; when a file was opened is when it was changed last.
+        folder: of files and folders; when one was opened is when a file of it was changed last.
         n_bytes: there is room for.
         days: since it was last opened that a file is kept.
         most: units that are kept; by default as many as there is room for.
         unit: what of a path says which files belong together, and come and go so.
+        spare: whether a path must not be deleted, asked of those that would be.
     """
     units: dict[str, tuple[float, int, list[Path]]] = {}
     for path in folder.iterdir():
         try:
-            about = path.stat()
+            files = [one.stat() for one in (path, *path.rglob("*"))]
         except FileNotFoundError:  # another session pruned it
             continue
         opened, size, paths = units.get(unit(path), (0.0, 0, []))
         units[unit(path)] = (
-            max(opened, about.st_mtime),
-            size + about.st_size,
+            max(opened, *(one.st_mtime for one in files)),
+            size + sum(one.st_size for one in files),
             [*paths, path],
         )
     oldest = time.time() - days * 86400
@@ -43,4 +46,12 @@ def prune(
         n_bytes -= size
         if n_bytes < 0 or opened < oldest or (most is not None and place >= most):
             for path in paths:
-                path.unlink(missing_ok=True)
+                if not spare(path):
+                    _delete(path)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

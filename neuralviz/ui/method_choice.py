@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.embedders import METHODS, embedder_spec
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
-from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.precision import choose_precision
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders.methods import Option
 
 NOTHING = "none"
+MODEL_HELP = "You can also enter a Hugging Face Hub ID or a folder."
 JOINED = ("neural+mean", "neural+sbert-wk")
 _HELP = "\n".join(
     [
@@ -96,12 +97,15 @@ def choose_method(
                 if value != option.default:
                     typed[f"{part.method}.{option.name}"] = value
             default = chosen_model_id() if part.model_id == BUNDLED else part.model_id
-            model = st.text_input(
+            model = st.selectbox(
                 "Model",
+                offline_models(METHODS[part.method].kind),
+                index=None,
                 placeholder=default,
                 key=f"{key}-{part.method}-model",
                 bind="query-params",
-                help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
+                accept_new_options=True,
+                help=MODEL_HELP,
             )
             typed[f"{part.method}.model"] = (model or "").strip() or default
     return embedder_spec(method, typed)

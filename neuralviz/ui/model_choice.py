@@ -20,6 +20,7 @@ from neuralviz.models.shared import (
     shared_model,
     shared_text_model,
 )
+from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neuralviz.models import LanguageModel, TextModel
+    from neuralviz.models.shared import ModelKind
 
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the cores
@@ -42,13 +44,14 @@ def model_sidebar() -> None:
     with st.sidebar:
         model_id = st.selectbox(
             "Model",
-            SUGGESTIONS,
+            [*SUGGESTIONS, *trained_names("text")],
             key="model",
             bind="query-params",
             accept_new_options=True,
             help=(
                 "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
-                "masked language model, or the path of a local folder with one."
+                "masked language model, or the path of a local folder with one. Encoders that "
+                "you trained cannot be micro-tuned."
             ),
         )
         device = device_of(model_id)
@@ -58,8 +61,22 @@ def model_sidebar() -> None:
         )  # fmt: skip
 
 
+def trained_names(kind: ModelKind) -> list[str]:
+    """The encoders that were trained here, for what takes models of a kind."""
+    if kind == "masked":
+        return []
+    with_tables = kind == "sentence-transformer"
+    return [one.name for one in trained_encoders() if with_tables or not one.is_table]
+
+
+def offline_models(kind: ModelKind) -> list[str]:
+    """The models that need no network, for what takes models of a kind."""
+    ours = {"masked": [BUNDLED], "text": [BUNDLED, MINILM], "sentence-transformer": [MINILM]}
+    return [*ours[kind], *trained_names(kind)]
+
+
 def chosen_model_id() -> str:
-    """``bundled``, a Hub ID or a folder, as chosen in the sidebar."""
+    """``bundled``, a trained encoder, a Hub ID or a folder, as chosen in the sidebar."""
     return st.session_state.get("model") or BUNDLED
 
 
@@ -103,17 +120,23 @@ def may_load(model_id: str) -> bool:
 
 def _is_wanted(model_id: str) -> bool:
     """Whether a model is at hand, or its *Load* was pressed just now."""
-    if model_id in (BUNDLED, MINILM) or is_loaded(model_id):
+    if is_at_hand(model_id) or is_loaded(model_id):
         return True
-    is_path = model_id.startswith(("/", ".", "~"))
-    where = (
-        "It will be read from this folder on the machine that runs neuralviz."
-        if is_path
-        else "If it is not on this machine, it will be downloaded from the Hugging Face Hub "
+    st.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {_where(model_id)}")
+    return st.button("Load", icon=":material/download:")
+
+
+def _where(model_id: str) -> str:
+    """Where a model that is not loaded would come from."""
+    if model_id.startswith(("/", ".", "~")):
+        return "It will be read from this folder on the machine that runs neuralviz."
+    said = (
+        "If it is not on this machine, it will be downloaded from the Hugging Face Hub "
         "(usually several hundred megabytes)."
     )
-    st.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {where}")
-    return st.button("Load", icon=":material/download:")
+    if "/" in model_id or model_id in SUGGESTIONS:
+        return said
+    return f"No encoder that you trained has this name; it may have been deleted. {said}"
 
 
 def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:

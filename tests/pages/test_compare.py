@@ -295,7 +295,7 @@ def test_a_model_that_nobody_asked_for_is_not_loaded(quick: AppTest, tmp_path: P
     page = quick
     folder = save_family("bert", tmp_path / "bert")
     before = comparison(page)
-    page.text_input(key="m1-mean-model").set_value(str(folder)).run()
+    page.selectbox(key="m1-mean-model").set_value(str(folder)).run()
     assert comparison(page) is before
     finish(press(page))
     done = comparison(page)
@@ -312,7 +312,7 @@ def test_nan_from_a_broken_model_is_said(quick: AppTest, tmp_path: Path) -> None
     name = next(name for name in tensors if name.endswith("layer.1.output.dense.bias"))
     tensors[name] = tensors[name] * float("nan")
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    page.text_input(key="m1-mean-model").set_value(str(folder)).run()
+    page.selectbox(key="m1-mean-model").set_value(str(folder)).run()
     finish(press(page))
     assert not page.exception
     assert "infinite or NaN values" in said(page)

@@ -99,7 +99,6 @@ def test_a_link_brings_the_settings_back():
     [
         {"layers_first": "77", "layers_variant": "mine"},
         {"layers_window": "0", "layers_omega": "9"},
-        {"layers_model": "x"},
         {"layers_view": "Nothing"},
     ],
     ids=str,
@@ -127,14 +126,14 @@ def test_the_sidebars_model_can_be_followed():
     page = opened(layers_model="Model in the sidebar")
     assert not page.exception
     assert figures(page) == FIGURES
-    assert page.segmented_control(key="layers-model").value == "Model in the sidebar"
+    assert page.selectbox(key="layers-model").value == "Model in the sidebar"
 
 
 def test_links_with_former_names_lead_to_the_same_views():
     page = until_over(opened(layers_view="Micro-tuning", layers_epochs="1"))
     assert page.segmented_control(key="layers-view").value == "Change by block"
     page = opened(layers_model="Sidebar's model")
-    assert page.segmented_control(key="layers-model").value == "Model in the sidebar"
+    assert page.selectbox(key="layers-model").value == "Model in the sidebar"
 
 
 def test_an_empty_text_gets_a_sentence_and_the_last_stays(page):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from neuralviz.embedders import EmbedderSpec, make_embedder
-from neuralviz.maps import example
 from neuralviz.maps.example import NAME, RECORDED, TEXTS, add_example, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.settings import ProjectionSettings
@@ -104,7 +103,7 @@ def test_adding_that_was_cut_off_is_finished_the_next_time(
         patch.setattr(KeptMaps, "put", power_cut)
         with pytest.raises(KeyboardInterrupt):
             add_example_once(store)
-    assert not (store.folder / example._MARK).exists()
+    assert not (store.folder / "example.json").exists()
     corpus = add_example_once(store)
     assert store.corpora() == (corpus,)
     assert len(KeptMaps(store).of(corpus)) == 2

@@ -16,7 +16,7 @@ from neuralviz.evaluation.maps_in_words import (
     landing_point,
     neighbours_point,
 )
-from neuralviz.evaluation.neighbourhoods import (
+from neuralviz.maps.neighbourhoods import (
     common_neighbours,
     is_apart,
     knn_accuracy,

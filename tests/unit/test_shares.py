@@ -14,10 +14,10 @@ from neuralviz.evaluation.maps_in_words import neighbours_point
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.shares import paired_share_interval, wilson_interval
 from neuralviz.evaluation.similarity import similarity
 from neuralviz.evaluation.together import kept_together
 from neuralviz.evaluation.verdict import verdict
+from neuralviz.maps.shares import paired_share_interval, wilson_interval
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 2), (447, 480), (99_999, 100_000)])

@@ -25,12 +25,12 @@ from neuralviz.evaluation.events import Cell, Compared
 from neuralviz.evaluation.experiments import method_rows
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.neighbourhoods import KnnAccuracy
 from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.verdict import Lead, leads, other_winner, verdict, written_lead
 from neuralviz.evaluation.yardsticks import Yardstick, yardsticks_of
+from neuralviz.maps.neighbourhoods import KnnAccuracy
 
 SPREAD = np.linspace(-1, 1, 1001)  # of which 95% lie within ±0.95
 METHODS = ("mean", "sbert-wk", "cls", "last", "sep")

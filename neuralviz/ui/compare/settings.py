@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import is_loaded
+from neuralviz.models.trained import is_at_hand
 from neuralviz.ui.method_choice import NOTHING, choose_method
 from neuralviz.ui.page import plain, show_error
 
@@ -44,6 +44,6 @@ def choose_methods() -> tuple[EmbedderSpec, ...] | None:
 
 
 def needs_asking(specs: tuple[EmbedderSpec, ...]) -> bool:
-    """Whether a model among them is neither part of neuralviz nor loaded: nobody asked for it."""
+    """Whether a model among them is neither at hand nor loaded: nobody asked for it."""
     models = {part.model_id for spec in specs for part in spec.singles}
-    return any(model not in (BUNDLED, MINILM) and not is_loaded(model) for model in models)
+    return any(not is_at_hand(model) and not is_loaded(model) for model in models)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.neighbourhoods import common_neighbours, label_agreement
+from neuralviz.maps.neighbourhoods import common_neighbours, label_agreement
 from neuralviz.plots.point_colours import by_category, by_number
 
 if TYPE_CHECKING:

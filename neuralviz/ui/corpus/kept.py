@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,16 +12,17 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.labels import method_labels
+from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import neighbours_of_points
 from neuralviz.maps.settings import SCORED_NEIGHBOURS
 from neuralviz.models.shared import LOADERS, NotHeldError, held_model
+from neuralviz.models.trained import trained_encoder
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
@@ -32,10 +34,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.evaluation.neighbourhoods import KnnAccuracy
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbourhoods import KnnAccuracy
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.plots.point_colours import PointColour
     from neuralviz.store.corpora import Corpus
@@ -122,11 +124,13 @@ class OpenMap:
         store: that keeps it.
         corpus: that is on it.
         kept: what is known of it.
+        name: of its method, where that has to be told from another map's; else the method's own.
     """
 
     store: CorpusStore
     corpus: Corpus
     kept: KeptMap
+    name: str = ""
     _parts: Lazy = field(default_factory=Lazy, repr=False)
     _colours: Lazy = field(default_factory=lambda: Lazy(COLOURS), repr=False)
 
@@ -178,8 +182,8 @@ class OpenMap:
 
     @property
     def label(self) -> str:
-        """Name of the method."""
-        return method_labels([self.spec])[0]
+        """Name of the method, with what sets it apart from a namesake on the page."""
+        return self.name or method_labels([self.spec])[0]
 
     @property
     def axes(self) -> tuple[str, ...] | None:
@@ -261,6 +265,17 @@ def open_map(corpus: Corpus, kept: KeptMap) -> OpenMap:
     return _open_map(CorpusStore().folder, corpus.id, kept.id)
 
 
+def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
+    """Maps to look at beside each other: no two methods have the same name.
+
+    Raises:
+        StoreError: one is gone.
+    """
+    found = [open_map(corpus, one) for one in kept]
+    names = labels_by_spec(one.spec for one in found)
+    return [replace(one, name=names[one.spec]) for one in found]
+
+
 @dataclass(frozen=True)
 class Saved:
     """What is kept of a choice of settings, found without loading a model.
@@ -269,7 +284,7 @@ class Saved:
         map: the map, if there is one; where no model is in memory to compare with, the last one.
         is_outdated: whether there is only a map by a model that has changed since.
         may_be_outdated: whether the map is by a model in a folder, which may have changed since:
-            that is not known before it is loaded.
+            that is not known before it is loaded. Of an encoder that was trained here it is known.
         embedders: those whose vectors a map is made of, the oldest first.
     """
 
@@ -277,6 +292,11 @@ class Saved:
     is_outdated: bool
     may_be_outdated: bool
     embedders: tuple[KeptEmbedder, ...]
+
+
+def _is_older(kept: KeptMap | None, since: float) -> bool:
+    """Whether a map was made before a time, in seconds since 1970."""
+    return kept is not None and datetime.fromisoformat(kept.created).timestamp() < since
 
 
 def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
@@ -287,8 +307,11 @@ def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
     try:
         ids = embedder_ids(make_embedder(choice.spec, HELD))
     except (NotHeldError, NeuralvizError):  # or this method is not for this model
-        ids = tuple(one.id for one in by_name)
-        is_folder = any(model.files is not None for model in models_now([choice.spec]))
+        models = models_now([choice.spec])
+        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
+        since = max((one.changed() for one in trained), default=0.0)
+        ids = tuple(one.id for one in by_name if not _is_older(maps[one], since))
+        is_folder = sum(one.files is not None for one in models) > len(trained)
     else:
         is_folder = False
     embedders = tuple(one for one in by_name if one.id in ids)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.embedders.labels import method_label
+from neuralviz.embedders.labels import labels_by_spec
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import seconds_to_embed
 from neuralviz.maps.example import NAME, add_example, add_example_once
@@ -16,7 +16,7 @@ from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
-from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_map
+from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_maps
 from neuralviz.ui.corpus.labels import point_of, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import (
@@ -76,18 +76,19 @@ def show() -> None:
             for number, place in enumerate(places)
             if (kept := saved[place.choice].map) is not None
         ]
-        maps = [open_map(corpus, kept) for *_, kept in made]
+        maps = open_maps(corpus, [kept for *_, kept in made])
         options = colours_of(opened, maps)
         colours = [choose_colour(place, options, number) for number, place, _ in made]
     except NeuralvizError as error:
         show_error(error)
         return
     _make_missing(corpus, saved, is_new=added is not None)
+    names = labels_by_spec(choice.spec for choice in saved)
     for choice, found in saved.items():
         if found.may_be_outdated:
             st.caption(
                 plain(
-                    f"{method_label(choice.spec)}: the model is not loaded. If its files have "
+                    f"{names[choice.spec]}: the model is not loaded. If its files have "
                     "changed since this map was made, the map is outdated."
                 )
             )
@@ -126,7 +127,9 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         pressed = row.button(
             _what_to_make(list(saved), missing), type="primary", icon=":material/map:"
         )
-        row.caption(plain(" · ".join(_to_do(corpus, choice, saved[choice]) for choice in missing)))
+        names = labels_by_spec(choice.spec for choice in saved)
+        to_do = [_to_do(corpus, one, names[one.spec], saved[one]) for one in missing]
+        row.caption(plain(" · ".join(to_do)))
         if pressed or is_new:
             start_maps(corpus, missing if pressed else missing[:1])
             st.rerun()
@@ -143,9 +146,9 @@ def _what_to_make(choices: Sequence[MapChoice], missing: Sequence[MapChoice]) ->
     return f"Make the {'first' if missing[0] == choices[0] else 'second'} map"
 
 
-def _to_do(corpus: Corpus, choice: MapChoice, saved: Saved) -> str:
+def _to_do(corpus: Corpus, choice: MapChoice, method: str, saved: Saved) -> str:
     """What there is to do for a map."""
-    n, method = corpus.n_distinct, method_label(choice.spec)
+    n = corpus.n_distinct
     done = n_embedded(corpus, saved.embedders)
     if saved.is_outdated:
         method += " (the model has changed since the saved map was made)"

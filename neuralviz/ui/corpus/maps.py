@@ -9,9 +9,9 @@ import numpy as np
 import streamlit as st
 
 from neuralviz.embedders.specs import models_now
-from neuralviz.evaluation.neighbourhoods import is_apart
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.neighbourhoods import is_apart
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import REDUCERS
 from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figure

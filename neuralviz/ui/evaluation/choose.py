@@ -21,13 +21,14 @@ from neuralviz.evaluation.experiments import (
     spec_rows,
 )
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.neighbourhoods import K
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.maps.neighbourhoods import K
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
 from neuralviz.ui.evaluation.data import Given, choose_data
-from neuralviz.ui.method_choice import JOINED
+from neuralviz.ui.method_choice import JOINED, MODEL_HELP
+from neuralviz.ui.model_choice import offline_models
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.precision import choose_precision
 
@@ -163,7 +164,8 @@ def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
 
 
 def _choose_settings(table: str, given: Given | None) -> _Settings:
-    precision, options, model, k = "exact", "", "", K
+    precision, options, k = "exact", "", K
+    model: str | None = None
     if given is not None and isinstance(given.data, LabelledData):
         k = st.number_input(
             "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
@@ -181,12 +183,15 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
                 "Options for every method that has them, or for one method with METHOD.NAME=VALUE."
             ),
         )
-        model = st.text_input(
+        model = st.selectbox(
             "Model",
+            list(dict.fromkeys([*offline_models("text"), *offline_models("sentence-transformer")])),
+            index=None,
             key="evaluation-model",
             bind="query-params",
+            accept_new_options=True,
             placeholder="each method's default",
-            help="“bundled”, all-MiniLM-L6-v2, a Hugging Face Hub ID, or a folder.",
+            help=MODEL_HELP,
         )
     elif given is None or not isinstance(given.data, LabelledData):
         st.caption("Saved embeddings have their settings already.")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.models import MINILM
-from neuralviz.ui.choices import choose_one
 from neuralviz.ui.fields import example_pills, field_keys, text_fields
-from neuralviz.ui.model_choice import chosen_model_id
+from neuralviz.ui.model_choice import chosen_model_id, trained_names
 from neuralviz.ui.stage import on_stage
 
 PAGE = "followed"
@@ -28,20 +27,20 @@ EXAMPLES = {
 
 
 def followed_model_id() -> str:
-    """Offer the sentence encoder and the sidebar's model; the id of the one that is chosen."""
-    choice = choose_one(
-        st.segmented_control,
+    """Offer encoders and the sidebar's model; the id of the one that is chosen."""
+    choice = st.selectbox(
         "Model",
-        [MINILM, OF_SIDEBAR],
-        default=MINILM,
+        [MINILM, *trained_names("text"), OF_SIDEBAR],
         key="layers-model",
+        bind="query-params",
+        accept_new_options=True,
         persist_state="session",
         help=(
             "SBERT-WK was designed for sentence encoders, which are trained to compare "
             "texts. The model in the sidebar is the one used for micro-tuning."
         ),
     )
-    return chosen_model_id() if choice == OF_SIDEBAR else MINILM
+    return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
 
 
 def one_text() -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.shares import wilson_interval
 from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.shares import wilson_interval
 
 K = 10
 CLOSE = 0.2  # share of a map around a point

@@ -1,0 +1,279 @@
+"""The commands that train an encoder on a saved corpus."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import neuralviz.models
+from neuralviz import training
+from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
+from neuralviz.cli.kept import CorpusArgument, find_corpus
+from neuralviz.cli.train_table import label_values, table
+from neuralviz.cli.vectors import progress_bars
+from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.jobs.example_training import first_rate
+from neuralviz.models.names import MINILM
+from neuralviz.models.trained import check_free_name, encoders_folder
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.kept import training_folder
+from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
+from neuralviz.training.snapshots import Watch
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.settings import PairKind
+    from neuralviz.training.snapshots import Snapshot
+
+commands = typer.Typer(
+    cls=Commands,
+    help="Train an encoder on a saved corpus, or fill a table of trainings.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+_LINES: dict[PairKind, str] = {
+    "crops": "Train on crops: two different chunks of a text should be near each other.",
+    "dropout": "Train on dropout: a chunk, read twice, should be near itself.",
+    "masking": "Train on masking: a chunk should be near itself, with other tokens masked.",
+}
+
+
+def _command(kind: PairKind) -> Callable[..., None]:
+    def run(
+        corpus: CorpusArgument,
+        output: Annotated[
+            str, typer.Option("--output", "-o", metavar="NAME", help="Name of the trained encoder.")
+        ],
+        model: Annotated[
+            str,
+            typer.Option(help="Model to begin with: a name, a Hugging Face Hub ID, or a folder."),
+        ] = MINILM,
+        labels: Annotated[
+            str | None,
+            typer.Option(help="Column with labels, to measure k-NN accuracy before and after."),
+        ] = None,
+        part: Annotated[
+            str, typer.Option(help="model, or table: the token embeddings alone.")
+        ] = "model",
+        start: Annotated[str, typer.Option(help="pretrained or random weights.")] = "pretrained",
+        frozen_blocks: Annotated[
+            int, typer.Option(help="Blocks from below that are not trained.")
+        ] = 0,
+        pooling: Annotated[str, typer.Option(help="mean, cls or sep.")] = "mean",
+        batch_size: Annotated[int, typer.Option(help="Pairs of a step.")] = 64,
+        epochs: Annotated[
+            int | None,
+            typer.Option(help="Passes over the texts. Default: 1, or 10 for random and table."),
+        ] = None,
+        steps: Annotated[int | None, typer.Option(help="End after so many steps.")] = None,
+        learning_rate: Annotated[
+            float | None,
+            typer.Option(
+                help="Adam's highest learning rate. Default: 1e-4, of “bundled” 3e-4, of a table "
+                "0.003; the paper, with far more texts, has 2e-5 and 0.5."
+            ),
+        ] = None,
+        temperature: Annotated[float, typer.Option(help="Divides the cosines.")] = 0.05,
+        seed: Annotated[int, typer.Option(help="Decides pairs, batches and dropout.")] = 42,
+        sentences: Annotated[int, typer.Option(help="Sentences of a chunk.")] = 2,
+        shortest: Annotated[int, typer.Option(help="Skip sentences with fewer characters.")] = 100,
+        longest: Annotated[int, typer.Option(help="Skip sentences with more characters.")] = 250,
+        splitting: Annotated[
+            str, typer.Option(help="sentencex, or full-stops as in the authors' program.")
+        ] = "sentencex",
+        as_json: Annotated[
+            bool, typer.Option("--json", help="Print events as JSON lines.")
+        ] = False,
+    ) -> None:
+        given: dict[str, Any] = {
+            "pairs": kind,
+            "part": part,
+            "start": start,
+            "frozen_blocks": frozen_blocks,
+            "pooling": pooling,
+            "batch_size": batch_size,
+            "epochs": epochs,
+            "max_steps": steps,
+            "learning_rate": learning_rate,
+            "temperature": temperature,
+            "seed": seed,
+            "sentences": sentences,
+            "shortest": shortest,
+            "longest": longest,
+            "splitting": splitting,
+        }
+        settings = with_options(TrainingSettings(), **given)
+        if learning_rate is None:
+            settings = with_options(settings, learning_rate=first_rate(model, settings.part))
+        _train(corpus, output, model, labels, settings, as_json=as_json)
+
+    run.__doc__ = f"{_LINES[kind]}\n\n    Run the same command again to resume."
+    return run
+
+
+for _kind in _LINES:
+    commands.command(_kind)(_command(_kind))
+commands.command("table")(table)
+
+
+def _train(
+    corpus: str,
+    output: str,
+    model_id: str,
+    labels: str | None,
+    settings: TrainingSettings,
+    *,
+    as_json: bool,
+) -> None:
+    name = check_free_name(output)
+    check_can_be_saved(settings.pooling)
+    store = CorpusStore()
+    found = find_corpus(store, corpus)
+    texts = store.texts(found)
+    watch = Watch(texts, label_values(store, found, labels)) if labels is not None else None
+    with status(f"Loading “{model_id}” …"):
+        model = neuralviz.models.load_text_model(model_id)
+    checkpoints = training_folder(training.identity(model, texts, settings)[:16])
+    with stop_on_interrupt() as should_stop, status_of_training(as_json) as show:
+        events = training.train(
+            model,
+            texts,
+            settings,
+            watch=watch,
+            watch_every=None,
+            folder=checkpoints,
+            should_stop=should_stop,
+        )
+        last = None
+        try:
+            for last in events:
+                show(last)
+        except Stopped as stop:
+            made = last.step if isinstance(last, TrainingStep) else 0
+            say(
+                f"Stopped after {many(made, 'step')}. Run the same command again to resume."
+                if made
+                else "Stopped before the first step."
+            )
+            raise typer.Exit(INTERRUPTED) from stop
+    assert isinstance(last, TrainingEnded)
+    result = last.result
+    if result.is_stopped:
+        say(
+            f"Stopped after {many(result.step, 'step')} of {result.steps:,}. Run the same command "
+            "again to resume."
+        )
+        raise typer.Exit(INTERRUPTED)
+    try:
+        training.save_encoder(result, model, encoders_folder() / name)
+    except NeuralvizError as error:
+        raise NeuralvizError(
+            f"{error} The training is kept: run the command again with a free --output to save it."
+        ) from error
+    shutil.rmtree(checkpoints, ignore_errors=True)
+    if result.diverged:
+        say("The loss diverged: the learning rate was too high. Saved the best weights of the run.")
+    say(f"Saved the encoder as “{name}”. Use it with --model {name}.")
+
+
+@contextmanager
+def status_of_training(as_json: bool) -> Iterator[Callable[[TrainingEvent], None]]:
+    """Shows events: as JSON lines, or a bar and a line before and after."""
+    if as_json:
+        yield lambda event: typer.echo(json.dumps(event_json(event)))
+        return
+    with progress_bars() as bars:
+        task: TaskID | None = None
+
+        def show(event: TrainingEvent) -> None:
+            nonlocal task
+            if isinstance(event, TrainingStarted):
+                bars.console.print(_started(event), highlight=False)
+                task = bars.add_task("training", total=event.steps, completed=event.step)
+            elif isinstance(event, TrainingStep) and task is not None:
+                bars.update(task, completed=event.step, description=f"loss {event.loss:.3f}")
+            elif isinstance(event, TrainingEnded):
+                bars.console.print(_ended(event), highlight=False)
+
+        yield show
+
+
+def event_json(event: TrainingEvent) -> dict[str, Any]:
+    """An event as ``--json`` prints it.
+
+    Accuracies are 0 … 1 by layer, None without labels; so is a loss that is no number any more, for
+    which JSON has no word.
+    """
+    accuracy = None
+    if event.snapshot is not None and event.snapshot.accuracy is not None:
+        accuracy = event.snapshot.accuracy.tolist()
+    if isinstance(event, TrainingStarted):
+        return {
+            "event": "start",
+            "step": event.step,
+            "steps": event.steps,
+            "texts": event.n_pairs,
+            "accuracy": accuracy,
+        }
+    if isinstance(event, TrainingStep):
+        return {
+            "event": "step",
+            "step": event.step,
+            "steps": event.steps,
+            "epoch": event.epoch,
+            "loss": _finite(event.loss),
+            "learning_rate": event.learning_rate,
+            "alignment": _finite(event.alignment),
+            "uniformity": _finite(event.uniformity),
+            "accuracy": accuracy,
+        }
+    return {
+        "event": "end",
+        "step": event.result.step,
+        "steps": event.result.steps,
+        "diverged": event.result.diverged,
+        "accuracy": accuracy,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _started(event: TrainingStarted) -> str:
+    said = f"{many(event.n_pairs, 'text')}, {many(event.steps, 'step')}."
+    if event.step:
+        said += f" Resuming after {many(event.step, 'step')}."
+    if event.skipped:
+        said += f" {event.skipped}"
+    return f"{said} {_accuracy('Before', event.snapshot)}".rstrip()
+
+
+def _ended(event: TrainingEnded) -> str:
+    loss = event.result.loss
+    said = (
+        f"Loss: {number(float(loss[0]), '.3f')} at first, {number(float(loss[-1]), '.3f')} at last."
+    )
+    return f"{said} {_accuracy('After', event.snapshot)}".rstrip()
+
+
+def _accuracy(when: str, snapshot: Snapshot | None) -> str:
+    if snapshot is None or snapshot.accuracy is None:
+        return ""
+    best = int(snapshot.accuracy.argmax())
+    where = " at the last layer" if len(snapshot.accuracy) > 1 else ""  # a table has no layers
+    said = f"{when}, 10-NN accuracy{where}: {snapshot.accuracy[-1]:.1%}"
+    if best != len(snapshot.accuracy) - 1:
+        said += f" (best at layer {best}: {snapshot.accuracy[best]:.1%})"
+    return f"{said}."

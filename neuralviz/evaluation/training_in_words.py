@@ -1,0 +1,116 @@
+"""What a table of trainings says, in a sentence of markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable
+
+LEVEL = 0.005  # shares that differ by less are called alike
+
+
+def table_point(table: TrainingTable, cells: Sequence[TrainingCell], label: str) -> str:
+    """The point of a table as far as it is filled; empty before there is one.
+
+    Args:
+        table: that is filled.
+        cells: that are finished.
+        label: what texts are told apart by, as markdown.
+    """
+    say = {"accuracy": _rows, "layers": _layers, "spaces": _spaces, "epochs": _epochs}
+    return say[table.columns](cells, label) if cells else ""
+
+
+def _rows(cells: Sequence[TrainingCell], label: str) -> str:
+    of_rows = {row: [cell.layers[-1] for cell in cells if cell.row == row] for row in _names(cells)}
+    order = sorted(of_rows, key=lambda row: -np.mean(of_rows[row]))
+    best, *others = order
+    said = f"10-NN accuracy of the {label}: **{best} {_percent(of_rows[best])}**"
+    if not others:
+        return f"{said}."
+    said += f", then {others[0]} {_percent(of_rows[others[0]])}"
+    if len(others) > 1:
+        said += f"; last, {others[-1]} {_percent(of_rows[others[-1]])}"
+    n_seeds = len(of_rows[best])
+    if n_seeds == 1:
+        return f"{said}."
+    if min(of_rows[best]) > max(of_rows[others[0]]):
+        return f"{said}. The first is ahead with every one of {many(n_seeds, 'seed')}."
+    return f"{said}. The seeds do not tell the first two apart."
+
+
+def _layers(cells: Sequence[TrainingCell], label: str) -> str:
+    before = _mean(cells, "before", "layers")
+    trained = [row for row in _names(cells) if row != "before"]
+    if before is None or not trained:
+        return ""
+    said = []
+    for row in trained:
+        after = _mean(cells, row, "layers")
+        assert after is not None
+        gain = after - before
+        most = int(gain.argmax())
+        if gain[most] < LEVEL:
+            said.append(f"**{row}** lift no layer")
+        else:
+            said.append(f"**{row}** lift layer {most} most, by {_points(gain[most])}")
+    joint = "; ".join(said)
+    return f"{joint[:2]}{joint[2].upper()}{joint[3:]} (10-NN accuracy of the {label})."
+
+
+def _spaces(cells: Sequence[TrainingCell], label: str) -> str:
+    row = _names(cells)[-1]
+    mean = {
+        name: float(np.mean([cell.spaces[name] for cell in cells if cell.row == row]))
+        for name in cells[-1].spaces
+    }
+    best, worst = max(mean, key=mean.__getitem__), min(mean, key=mean.__getitem__)
+    if mean[best] - mean[worst] < LEVEL:
+        return f"For **{row}**, space and distance make no difference to the {label}."
+    return (
+        f"For **{row}**, **{best}** distances tell the {label} best: {mean[best]:.0%} of the "
+        f"tested texts, against {mean[worst]:.0%} with {worst} ones."
+    )
+
+
+def _epochs(cells: Sequence[TrainingCell], label: str) -> str:
+    said = []
+    for row in _names(cells):
+        runs = [cell.epochs for cell in cells if cell.row == row and None not in cell.epochs]
+        if not runs or len(runs[0]) < 2:
+            continue
+        mean = np.mean(np.array(runs, dtype=float), axis=0)
+        best = int(mean.argmax())
+        if best == 0:
+            said.append(f"**{row}**: best before any training, {mean[0]:.0%}")
+            continue
+        first, all_of_it = mean[1] - mean[0], mean[best] - mean[0]
+        said.append(
+            f"**{row}**: from {mean[0]:.0%} to {mean[best]:.0%} after "
+            f"{many(best, 'epoch')}" + (f", {first / all_of_it:.0%} of it in the first"
+            if best > 1 else "")
+        )  # fmt: skip
+    return f"10-NN accuracy of the {label}, {'; '.join(said)}." if said else ""
+
+
+def _names(cells: Sequence[TrainingCell]) -> list[str]:
+    return list(dict.fromkeys(cell.row for cell in cells))
+
+
+def _mean(cells: Sequence[TrainingCell], row: str, what: str) -> np.ndarray | None:
+    known = [getattr(cell, what) for cell in cells if cell.row == row]
+    return np.mean(known, axis=0) if known else None
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.0%}"
+
+
+def _points(gain: float) -> str:
+    return f"{number(100 * gain, '.1f')} points"

@@ -1,0 +1,287 @@
+"""Filling a table of trainings: a row and seed after the other, stopped and taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
+from neuralviz.evaluation.training_tables import TrainingCell, TrainingRow, read_cell
+from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.spaces import knn_by_space
+from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.kept import tables_folder, training_folder
+from neuralviz.training.learner import make_learner
+from neuralviz.training.loop import Schedule, train
+from neuralviz.training.pairs import PairSource
+from neuralviz.training.snapshots import Watch
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models import TextModel
+    from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.settings import TrainingSettings
+    from neuralviz.training.snapshots import Layered, Snapshot
+
+MOST_TEXTS = 4000  # that are measured, read whole
+TESTED = 0.1  # of the texts with a label, as in the authors' program
+TEST_SEED = 42
+SEEDS = (1, 2, 3)
+_FORMAT = 1  # raise it where the same row gives other numbers
+
+
+@dataclass(frozen=True)
+class RowProgress:
+    """Where a row is that is being trained.
+
+    Attributes:
+        row: label.
+        seed: of the training.
+        step, steps: made, and in all; 0 of 0 while the encoder is looked at before.
+        cell, cells: cells that are finished, and in all.
+    """
+
+    row: str
+    seed: int
+    step: int
+    steps: int
+    cell: int
+    cells: int
+
+
+def fill_table(
+    rows: Sequence[TrainingRow],
+    model: TextModel,
+    texts: Sequence[str],
+    labels: Sequence[str],
+    *,
+    seeds: Sequence[int] = SEEDS,
+    folder: Path | None = None,
+    should_stop: ShouldStop = never,
+) -> Generator[RowProgress | TrainingCell]:
+    """Fill a table, a row with every seed before the next seed; what is there is not done again.
+
+    Args:
+        rows: of a declared table.
+        model: to begin with.
+        texts: the corpus.
+        labels: one a text, ``""`` for none; never trained on.
+        seeds: each row is trained once with each; what is not trained is measured once.
+        folder: where finished cells and checkpoints are kept; by default the user's own.
+        should_stop: asked after every step.
+
+    Yields:
+        Where it is, and every cell once it is finished or found.
+
+    Raises:
+        NeuralvizError: fewer than two different labels, or as of `neuralviz.training.train`.
+        StoreError: a cell cannot be written.
+        Stopped: ``should_stop`` said so; the same call goes on there.
+    """
+    labelled = [i for i, label in enumerate(labels) if label]
+    if len({labels[i] for i in labelled}) < 2:
+        raise NeuralvizError("The experiment needs a column with at least two different labels.")
+    if len(labelled) < 2 * K:
+        raise NeuralvizError(f"The experiment needs {2 * K} texts with a label or more.")
+    lab = _Lab(model, texts, labels, folder, should_stop)
+    wanted = [
+        (row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]
+    ]  # fmt: skip
+    for number, (row, seed) in enumerate(wanted):
+        for event in lab.cell(row, seed):
+            if isinstance(event, RowProgress):
+                yield replace(event, cell=number, cells=len(wanted))
+            else:
+                yield event
+
+
+class _Lab:
+    """One corpus and one model, and the folder of what is known of them."""
+
+    def __init__(
+        self,
+        model: TextModel,
+        texts: Sequence[str],
+        labels: Sequence[str],
+        folder: Path | None,
+        should_stop: ShouldStop,
+    ) -> None:
+        self.model, self.texts, self.should_stop = model, texts, should_stop
+        self._own_folder = folder
+        self.folder = folder or tables_folder()  # of the cells
+        self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None)
+        self._before: dict[tuple[Any, ...], Snapshot] = {}
+        self.labels = np.array([labels[i] for i in self.watch.watched])
+        _, tested = train_test_split(
+            np.arange(len(self.labels)), test_size=TESTED, random_state=TEST_SEED
+        )
+        self.tested = np.isin(np.arange(len(self.labels)), tested)  # [watched text]
+        content = json.dumps([_FORMAT, model.fingerprint, list(texts), list(labels)])
+        self._data = hashlib.sha256(content.encode())
+
+    def cell(self, row: TrainingRow, seed: int) -> Generator[RowProgress | TrainingCell]:
+        """Find a cell, or train and keep it; the last thing given is the cell."""
+        row = replace(row, settings=replace(row.settings, seed=seed))
+        key = self._key(row)
+        path = self.folder / f"{key}.json"
+        found = _found(path, row.label)
+        if found is None:
+            # Checkpoints, and what is known after each epoch. They are large: the user's own make
+            # room for others like any training's; the cells stay.
+            beside = self._own_folder / key if self._own_folder else training_folder(key)
+            found = yield from self._made(row, seed, beside)
+            _write(path, asdict(found))
+            shutil.rmtree(beside, ignore_errors=True)
+        yield found
+
+    def _made(
+        self, row: TrainingRow, seed: int, beside: Path
+    ) -> Generator[RowProgress, None, TrainingCell]:
+        if not row.is_trained:
+            yield RowProgress(row.label, seed, 0, 0, 0, 0)
+            learner = make_learner(self.model, row.settings)
+            snapshot = self._watch(row.settings).look(learner, 0, self.should_stop)
+            return self._measured(row, seed, snapshot)
+        accuracy = _read_json(beside / "epochs.json")  # by step
+        texts = self._trained_on(row)
+        n_pairs = len(PairSource(texts, row.settings.pairs, seed))
+        schedule = Schedule.of(row.settings, n_pairs)
+        took: list[float] = []  # seconds of the steps after which nothing was measured
+        start = time.monotonic()
+        for event in train(
+            self.model,
+            texts,
+            row.settings,
+            watch=self._watch(row.settings),
+            watch_every=schedule.per_epoch,
+            folder=beside / "checkpoints",
+            should_stop=self.should_stop,
+        ):
+            if event.snapshot is not None:
+                accuracy[str(_step(event))] = _last(event.snapshot)
+                _write(beside / "epochs.json", accuracy)
+            elif isinstance(event, TrainingStep):
+                took.append(time.monotonic() - start)
+            if not isinstance(event, TrainingEnded):
+                yield RowProgress(row.label, seed, event.step, event.steps, 0, 0)
+            start = time.monotonic()
+        assert isinstance(event, TrainingEnded)
+        result = event.result
+        if result.is_stopped:
+            raise Stopped
+        if event.snapshot is None:
+            raise NeuralvizError(
+                f"The encoder of “{row.label}” gives no numbers any more: lower the learning rate."
+            )
+        ends = [*range(0, result.step, schedule.per_epoch), result.step]
+        return replace(
+            self._measured(row, seed, event.snapshot),
+            steps=result.step,
+            seconds=float(np.median(took)) * result.step if took else 0.0,
+            diverged=result.diverged,
+            epochs=tuple(accuracy.get(str(end)) for end in ends),
+        )
+
+    def _watch(self, settings: TrainingSettings) -> Watch:
+        """The watch, which looks only once at encoders that begin alike."""
+        seed = settings.seed if settings.start == "random" else None
+        return _Watch(self.watch, self._before, (settings.part, settings.pooling, seed))
+
+    def _trained_on(self, row: TrainingRow) -> list[str]:
+        """All texts, or all but those that are tested."""
+        hidden = set(self.watch.watched[self.tested].tolist()) if row.unseen else ()
+        return [text for number, text in enumerate(self.texts) if number not in hidden]
+
+    def _measured(self, row: TrainingRow, seed: int, snapshot: Snapshot) -> TrainingCell:
+        assert snapshot.accuracy is not None
+        layers = tuple(map(float, snapshot.accuracy))
+        return TrainingCell(
+            row=row.label,
+            seed=seed,
+            steps=0,
+            seconds=0.0,
+            diverged=False,
+            layers=layers,
+            epochs=layers[-1:],
+            spaces=knn_by_space(snapshot.vectors, self.labels, self.tested),
+        )
+
+    def _key(self, row: TrainingRow) -> str:
+        """Hash of all that decides a cell."""
+        decides = [asdict(row.settings), row.is_trained, row.unseen]
+        key = self._data.copy()
+        key.update(json.dumps(decides).encode())
+        return key.hexdigest()[:32]
+
+
+class _Watch(Watch):
+    """Another watch, that remembers what it has seen before the first step.
+
+    Args:
+        watch: what looks.
+        seen: what was seen before any step.
+        start: of this encoder.
+    """
+
+    def __init__(
+        self, watch: Watch, seen: dict[tuple[Any, ...], Snapshot], start: tuple[Any, ...]
+    ) -> None:
+        self._watch, self._seen, self._start = watch, seen, start
+
+    def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
+        if step:
+            return self._watch.look(learner, step, should_stop)
+        if self._start not in self._seen:
+            self._seen[self._start] = self._watch.look(learner, 0, should_stop)
+        return self._seen[self._start]
+
+
+def _step(event: TrainingEvent) -> int:
+    """The step whose encoder an event's snapshot is of."""
+    if isinstance(event, TrainingStarted):
+        return 0
+    return event.result.step if isinstance(event, TrainingEnded) else event.step
+
+
+def _last(snapshot: Snapshot) -> float:
+    assert snapshot.accuracy is not None
+    return float(snapshot.accuracy[-1])
+
+
+def _found(path: Path, label: str) -> TrainingCell | None:
+    """A kept cell; None where there is none that can be read."""
+    try:
+        return replace(read_cell(_read_json(path)), row=label)
+    except ValueError:
+        return None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """What a file says; empty where there is none, or it is broken."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write beside and move into place."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(json.dumps(content), "utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StoreError(f"Could not save to {path.parent}: {error.strerror}.") from error

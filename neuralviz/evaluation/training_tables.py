@@ -1,0 +1,199 @@
+"""Declared tables of trainings: the experiments of the crops paper, a training a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from neuralviz.errors import SettingsError
+from neuralviz.training.settings import TRAINING_POOLINGS, TrainingSettings, with_options
+
+Columns = Literal["accuracy", "layers", "spaces", "epochs"]
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """A row of a table.
+
+    Attributes:
+        label: no two alike in one table.
+        settings: of the training.
+        is_trained: False measures the encoder as it is before the first step.
+        unseen: whether the texts that are tested on are left out of the training.
+    """
+
+    label: str
+    settings: TrainingSettings
+    is_trained: bool = True
+    unseen: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A table that is declared once.
+
+    Attributes:
+        name: as it is asked for.
+        line: what it compares, and where the paper does.
+        columns: what its numbers are, see `training_frames.training_frame`.
+        rows: made from the settings that all rows share, and the number of the model's blocks.
+    """
+
+    name: str
+    line: str
+    columns: Columns
+    rows: Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingCell:
+    """What one row has reached with one seed. All accuracies are shares, 0 … 1.
+
+    Attributes:
+        row: label.
+        seed: of the training.
+        steps: that were made; 0 before.
+        seconds: that they took: the median of a step, times their number.
+        diverged: whether the loss did.
+        layers: [layer] 10-NN accuracy, each text by all others, cosine similarity.
+        epochs: the last layer's, before and after every epoch; None where it is not known, as the
+            process was killed between.
+        spaces: 10-NN accuracy of the last layer on a random tenth, whose neighbours are among the
+            rest (Table S2), by space and metric, such as ``whitened cosine``.
+    """
+
+    row: str
+    seed: int
+    steps: int
+    seconds: float
+    diverged: bool
+    layers: tuple[float, ...]
+    epochs: tuple[float | None, ...]
+    spaces: Mapping[str, float]
+
+
+def read_cell(about: Mapping[str, Any]) -> TrainingCell:
+    """The cell that ``dataclasses.asdict`` made a mapping of, also after JSON.
+
+    Raises:
+        ValueError: the mapping is of something else.
+    """
+    try:
+        values = {**about, "layers": tuple(about["layers"]), "epochs": tuple(about["epochs"])}
+        return TrainingCell(**values)
+    except (LookupError, TypeError) as error:
+        raise ValueError("This is no result of a training.") from error
+
+
+def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
+    return TrainingRow(label, settings, is_trained=False)
+
+
+def _kinds(settings: TrainingSettings, *kinds: str) -> tuple[TrainingRow, ...]:
+    return tuple(TrainingRow(kind, _of(settings, pairs=kind)) for kind in kinds)
+
+
+def _of(settings: TrainingSettings, **options: object) -> TrainingSettings:
+    return with_options(settings, **options)  # type: ignore[arg-type]
+
+
+def _table(settings: TrainingSettings) -> TrainingSettings:
+    """The embedding table alone, with its own epochs and rate."""
+    return replace(
+        settings, part="table", pooling="mean", frozen_blocks=0, epochs=None, learning_rate=None
+    )
+
+
+def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    crops = _of(settings, pairs="crops", start="pretrained")
+    scratch = replace(crops, start="random", epochs=None)
+    table = _table(crops)
+    return (
+        _before(crops, "pretrained, before"),
+        TrainingRow("pretrained, crops", crops),
+        _before(scratch, "random, before"),
+        TrainingRow("random, crops", scratch),
+        _before(table, "table alone, before"),
+        TrainingRow("table alone, crops", table),
+    )
+
+
+def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    crops = _of(settings, pairs="crops")
+    return (
+        _before(crops),
+        *(
+            TrainingRow(f"{n} frozen", replace(crops, frozen_blocks=n))
+            for n in range(n_blocks)
+        ),
+    )  # fmt: skip
+
+
+def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    crops = _of(settings, pairs="crops")
+    rows: list[TrainingRow] = []
+    for pooling in TRAINING_POOLINGS:
+        of_pooling = replace(crops, pooling=pooling)
+        rows += [
+            _before(of_pooling, f"{pooling}, before"),
+            TrainingRow(f"{pooling}, crops", of_pooling),
+        ]
+    return tuple(rows)
+
+
+def _unseen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
+    rows = _kinds(settings, "crops", "dropout")
+    apart = tuple(replace(row, label=f"{row.label}, test unseen", unseen=True) for row in rows)
+    return (_before(settings), *rows, *apart)
+
+
+TRAINING_TABLES: dict[str, TrainingTable] = {
+    table.name: table
+    for table in (
+        TrainingTable(
+            "pairs", "Crops, dropout and masking against before (section 3).", "accuracy",
+            lambda settings, _: (
+                _before(settings), *_kinds(settings, "crops", "dropout", "masking")
+            ),
+        ),
+        TrainingTable(
+            "layers", "Every layer, before and after (Fig. 4b).", "layers",
+            lambda settings, _: (_before(settings), *_kinds(settings, "crops", "dropout")),
+        ),
+        TrainingTable(
+            "frozen", "Crops with the first blocks frozen (Fig. 4a).", "accuracy", _frozen
+        ),
+        TrainingTable(
+            "spaces", "Raw, centred and whitened; Euclidean and cosine (Table S2).", "spaces",
+            lambda settings, _: (_before(settings), *_kinds(settings, "crops", "dropout")),
+        ),
+        TrainingTable(
+            "epochs", "After every epoch.", "epochs",
+            lambda settings, _: _kinds(settings, "crops", "dropout"),
+        ),
+        TrainingTable(
+            "starts", "Pretrained weights, random weights, and the embedding table alone.",
+            "accuracy", _starts,
+        ),
+        TrainingTable(
+            "poolings", "Mean, CLS, SEP and the seventh token.", "accuracy", _poolings
+        ),
+        TrainingTable(
+            "unseen", "Tested on texts that were trained on, and on texts that were not.",
+            "spaces", _unseen,
+        ),
+    )
+}  # fmt: skip
+"""All tables by name."""
+
+
+def training_table(name: str) -> TrainingTable:
+    """The table of a name.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    if name not in TRAINING_TABLES:
+        raise SettingsError(f"Unknown experiment “{name[:40]}”. Use: {', '.join(TRAINING_TABLES)}.")
+    return TRAINING_TABLES[name]

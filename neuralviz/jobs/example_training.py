@@ -1,0 +1,93 @@
+"""What the training page begins with: settings for small corpora, the example, its recorded run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralviz.jobs.training import TrainOnCorpus
+from neuralviz.models import BUNDLED
+from neuralviz.models.shared import ModelRef
+from neuralviz.paths import sample_data
+from neuralviz.training.pairs import PairSource, steps_of_epoch
+from neuralviz.training.record import read_lessons
+from neuralviz.training.settings import PAIR_KINDS, Part, TrainingSettings, with_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.training.record import Lesson
+    from neuralviz.training.settings import PairKind
+
+# The paper has 25,000 abstracts, 390 steps an epoch, and falls to 0 at the end of the first one.
+# A corpus that people bring has a dozen steps an epoch: at 2e-5 it would hardly move. Chosen on the
+# chapters of the example: docs/training.md has all rates that were tried.
+RATES: dict[Part, float] = {"model": 1e-4, "table": 0.003}
+RATE_OF_BUNDLED = 3e-4  # a smaller model, which has learnt nothing of whole texts before
+EPOCHS: dict[Part, int] = {"model": 2, "table": 5}
+ENCODER = BUNDLED  # has most to learn; all-MiniLM-L6-v2 has learnt from a billion pairs before
+KINDS: tuple[PairKind, ...] = PAIR_KINDS[:2]
+WATCHED = 400  # texts: to look at more would take longer than the training
+SNAPSHOTS = 4  # of each encoder, after the one before
+RECORDED = "recorded_training.npz"
+
+
+def first_rate(model_id: str, part: Part) -> float:
+    """The learning rate for corpora that people bring, of a model."""
+    return RATE_OF_BUNDLED if model_id == BUNDLED and part == "model" else RATES[part]
+
+
+def first_settings(model_id: str, part: Part = "model") -> TrainingSettings:
+    """What the page begins with for a model."""
+    rate = first_rate(model_id, part)
+    return with_options(TrainingSettings(), part=part, learning_rate=rate, epochs=EPOCHS[part])
+
+
+def watched_training(
+    model_id: str,
+    corpus: Corpus,
+    label: str,
+    settings: Sequence[TrainingSettings],
+    source: PairSource,
+) -> TrainOnCorpus:
+    """The work that the page asks for.
+
+    Args:
+        model_id: to begin with.
+        corpus: that is trained on.
+        label: column of labels; empty for none.
+        settings: of one or two encoders.
+        source: of the pairs.
+    """
+    steps = steps_of_epoch(len(source), settings[0].batch_size) * settings[0].n_epochs
+    return TrainOnCorpus(
+        ModelRef.now(model_id),
+        corpus.id,
+        label,
+        tuple(settings),
+        n_watched=WATCHED,
+        watch_every=max(1, -(-steps // SNAPSHOTS)),
+    )
+
+
+def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
+    """What is recorded: the example by what the page begins with."""
+    settings = [with_options(first_settings(ENCODER), pairs=kind) for kind in KINDS]
+    source = PairSource(texts, settings[0].pairs, settings[0].seed)
+    return watched_training(ENCODER, corpus, first_label(corpus), settings, source)
+
+
+def first_label(corpus: Corpus) -> str:
+    """The column of labels that the page begins with, the finest one; empty where there is none."""
+    columns = [one.name for one in corpus.columns if one.kind == "text"]
+    return columns[-1] if columns else ""
+
+
+def recorded_lessons() -> tuple[Lesson, ...]:
+    """What ``scripts/record_training.py`` saw; nothing without its file.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    path = sample_data() / RECORDED
+    return read_lessons(path.read_bytes()) if path.is_file() else ()

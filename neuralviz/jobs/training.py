@@ -1,0 +1,190 @@
+"""Training that somebody watches: one or two ways to make pairs, beside each other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from neuralviz import training
+from neuralviz.errors import Stopped, TextError
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import Progress
+from neuralviz.maps.frames import one_frame
+from neuralviz.models.shared import shared_text_model
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.events import TrainingEnded, TrainingStep
+from neuralviz.training.kept import training_folder
+from neuralviz.training.record import FORMAT, Lesson, lessons_bytes, read_lessons
+from neuralviz.training.snapshots import Snapshot, Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    import numpy as np
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models import TextModel
+    from neuralviz.models.shared import ModelRef
+    from neuralviz.training.events import TrainingEvent
+    from neuralviz.training.settings import TrainingSettings
+
+
+LOOKS_FIRST = "Measuring the texts before training …"
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """The maps of all snapshots of a lesson.
+
+    Attributes:
+        maps: [snapshot, text, 2] in one frame.
+    """
+
+    maps: np.ndarray
+
+
+LessonEvent = tuple[int, "TrainingEvent | Snapshot | Mapped"]
+"""Number of the lesson, and what has happened in it. The snapshot is of the encoder before."""
+
+
+@dataclass(frozen=True)
+class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
+    """Train one or two encoders on a corpus, a step of each in turn.
+
+    Attributes:
+        model: to begin with.
+        corpus: id of a saved corpus.
+        label: column of labels; empty for none.
+        settings: of each.
+        n_watched: texts that snapshots are taken of.
+        watch_every: steps between two snapshots.
+    """
+
+    model: ModelRef
+    corpus: str
+    labels: str
+    settings: tuple[TrainingSettings, ...]
+    n_watched: int
+    watch_every: int
+
+    @property
+    def label(self) -> str:
+        return "Training"
+
+    def start(self) -> tuple[Lesson, ...]:
+        return tuple(Lesson(one) for one in self.settings)
+
+    def events(self, should_stop: ShouldStop) -> Generator[LessonEvent, None, None]:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus)
+        texts = store.texts(corpus)
+        labels = None
+        if self.labels:
+            labels = [str(one).strip() for one in store.labels(corpus, self.labels)]
+        model = shared_text_model(self.model.id)
+        watch = Watch(texts, labels, n_texts=self.n_watched)
+        seen: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}
+        with ExitStack() as stack:
+            for number, event in self._lessons(model, texts, watch, stack, should_stop):
+                taken = event if isinstance(event, Snapshot) else event.snapshot
+                if taken is not None:
+                    seen[number].append(taken)
+                yield number, event
+        if should_stop():
+            raise Stopped
+        for number, taken_of in seen.items():
+            vectors = [one.vectors for one in sorted(taken_of, key=lambda one: one.step)]
+            with suppress(TextError):  # too few texts, or an encoder to which all are alike
+                yield number, Mapped(one_frame(vectors, should_stop=should_stop))
+
+    def _lessons(
+        self,
+        model: TextModel,
+        texts: Sequence[str],
+        watch: Watch,
+        stack: ExitStack,
+        should_stop: ShouldStop,
+    ) -> Generator[tuple[int, TrainingEvent | Snapshot], None, None]:
+        """A step of each in turn; the texts are looked at before training when one was made.
+
+        So the first loss is seen soon. All begin with the same weights: one look is that of all.
+        """
+        runs = {
+            number: stack.enter_context(
+                closing(
+                    training.train(
+                        model,
+                        texts,
+                        settings,
+                        watch=watch,
+                        watch_every=self.watch_every,
+                        watch_before=False,
+                        folder=self.folder(number),
+                        should_stop=should_stop,
+                    )
+                )
+            )
+            for number, settings in enumerate(self.settings)
+        }
+        begun: set[int] = set()
+        was_looked_at = False
+        while runs:
+            for number, run in list(runs.items()):
+                event = next(run, None)
+                if event is None:
+                    del runs[number]
+                    continue
+                yield number, event
+                if isinstance(event, TrainingStep | TrainingEnded):
+                    begun.add(number)
+            if len(begun) == len(self.settings) and not was_looked_at:
+                was_looked_at = True
+                untrained = training.make_learner(model, self.settings[0])
+                before = watch.look(untrained, 0, should_stop)
+                for number in range(len(self.settings)):
+                    yield number, before
+
+    def fold(self, result: tuple[Lesson, ...], events: Sequence[LessonEvent]) -> tuple[Lesson, ...]:
+        grown = []
+        for number, lesson in enumerate(result):
+            mine = [event for of, event in events if of == number]
+            lesson = lesson.having([event for event in mine if not isinstance(event, Mapped)])
+            maps = [event.maps for event in mine if isinstance(event, Mapped)]
+            grown.append(replace(lesson, maps=maps[-1]) if maps else lesson)
+        return tuple(grown)
+
+    def progress(self, result: tuple[Lesson, ...]) -> Progress:
+        done, steps = sum(one.step for one in result), sum(one.steps for one in result)
+        if not steps:
+            return Progress(doing="Reading the corpus …")
+        if all(one.step for one in result) and not all(one.snapshots for one in result):
+            return Progress(done, steps, doing=LOOKS_FIRST)
+        doing = f"Step {result[0].step:,} of {result[0].steps:,}"
+        if all(one.is_over for one in result):
+            doing = "Drawing the maps …"
+        return Progress(done, steps, doing=doing)
+
+    def folder(self, number: int) -> Path:
+        """Of the checkpoints of one of the encoders, with its weights."""
+        decides = json.dumps([asdict(self.model), self.corpus, asdict(self.settings[number])])
+        return training_folder(hashlib.sha256(decides.encode()).hexdigest()[:16])
+
+    def cache_key(self) -> str:
+        return json.dumps([FORMAT, asdict(self)])
+
+    def pack(self, result: tuple[Lesson, ...]) -> bytes:
+        return lessons_bytes(result)
+
+    def unpack(self, content: bytes) -> tuple[Lesson, ...]:
+        lessons = read_lessons(content)
+        if tuple(one.settings for one in lessons) != self.settings:
+            raise ValueError("This is another training.")
+        return lessons
+
+    def n_bytes(self, result: tuple[Lesson, ...]) -> int:
+        return sum(one.nearest.nbytes for lesson in result for one in lesson.snapshots)

@@ -1,0 +1,106 @@
+"""Filling a declared table of trainings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from neuralviz import evaluation
+from neuralviz.evaluation.training_tables import TrainingCell, read_cell, training_table
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import Progress
+from neuralviz.models.shared import shared_text_model
+from neuralviz.store.corpora import CorpusStore
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.training_lab import RowProgress
+    from neuralviz.models.shared import ModelRef
+    from neuralviz.training.settings import TrainingSettings
+
+FORMAT = 1  # of what is kept
+
+
+@dataclass(frozen=True, eq=False)
+class FilledTable:
+    """A table as far as it is filled.
+
+    Attributes:
+        cells: finished.
+        now: where the next one is; None before the first, and when all are there.
+    """
+
+    cells: tuple[TrainingCell, ...] = ()
+    now: RowProgress | None = None
+
+
+@dataclass(frozen=True)
+class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
+    """Fill a table: a training for every row and seed. What is finished is found again.
+
+    Attributes:
+        table: name of a declared one.
+        model: to begin with.
+        corpus: id of a saved corpus.
+        labels: its column of labels.
+        settings: that all rows share.
+        seeds: each row is trained once with each.
+    """
+
+    table: str
+    model: ModelRef
+    corpus: str
+    labels: str
+    settings: TrainingSettings
+    seeds: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        return "Table of trainings"
+
+    def start(self) -> FilledTable:
+        return FilledTable()
+
+    def events(self, should_stop: ShouldStop) -> Generator[RowProgress | TrainingCell, None, None]:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus)
+        model = shared_text_model(self.model.id)
+        yield from evaluation.fill_table(
+            training_table(self.table).rows(self.settings, model.n_blocks),
+            model,
+            store.texts(corpus),
+            [str(one).strip() for one in store.labels(corpus, self.labels)],
+            seeds=self.seeds,
+            should_stop=should_stop,
+        )
+
+    def fold(
+        self, result: FilledTable, events: Sequence[RowProgress | TrainingCell]
+    ) -> FilledTable:
+        cells = tuple(event for event in events if isinstance(event, TrainingCell))
+        last = events[-1] if events else result.now
+        now = None if isinstance(last, TrainingCell) else last
+        return replace(result, cells=result.cells + cells, now=now)
+
+    def progress(self, result: FilledTable) -> Progress:
+        now = result.now
+        if now is None:
+            return Progress(doing=f"{len(result.cells)} rows are there" if result.cells else "")
+        doing = f"Training {now.cell + 1} of {now.cells}: {now.row}, seed {now.seed}"
+        share = now.step / now.steps if now.steps else 0.0
+        if now.steps:
+            doing += f", step {now.step:,} of {now.steps:,}"
+        return Progress(now.cell + share, now.cells, doing=doing)
+
+    def cache_key(self) -> str:
+        return json.dumps([FORMAT, asdict(self)])
+
+    def pack(self, result: FilledTable) -> bytes:
+        return json.dumps([asdict(cell) for cell in result.cells]).encode()
+
+    def unpack(self, content: bytes) -> FilledTable:
+        return FilledTable(tuple(map(read_cell, json.loads(content))))

@@ -1,0 +1,108 @@
+"""Encoders that were trained here: folders of sentence-transformers, each under a name."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuralviz.errors import ModelError, SettingsError
+from neuralviz.models.names import BUNDLED, MINILM
+from neuralviz.paths import home
+
+ABOUT = "neuralviz.json"  # in the folder: how it was trained
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class TrainedEncoder:
+    """One of them.
+
+    Attributes:
+        name: as it is chosen, in place of a model's id.
+        folder: that ``SentenceTransformer`` loads.
+        about: how it was trained, as `neuralviz.training.saving` wrote it.
+    """
+
+    name: str
+    folder: Path
+    about: dict[str, Any]
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of token embeddings alone, which has no layers."""
+        settings = self.about.get("settings")
+        return isinstance(settings, dict) and settings.get("part") == "table"
+
+    def changed(self) -> float:
+        """Seconds since 1970 when one of its files was last written or put there; 0 once gone."""
+        try:
+            files = [path.stat() for path in (self.folder, *self.folder.rglob("*"))]
+        except OSError:
+            return 0.0
+        return max(max(file.st_mtime, file.st_ctime) for file in files)
+
+
+def encoders_folder() -> Path:
+    """Where they lie, a folder each."""
+    return home() / "encoders"
+
+
+def trained_encoders() -> list[TrainedEncoder]:
+    """All of them, by name."""
+    folder = encoders_folder()
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    found = (trained_encoder(name) for name in names)
+    return [one for one in found if one is not None]
+
+
+def trained_encoder(name: str) -> TrainedEncoder | None:
+    """The one of a name; None where there is none."""
+    if not _NAME.fullmatch(name):
+        return None
+    folder = encoders_folder() / name
+    try:
+        about = json.loads((folder / ABOUT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return TrainedEncoder(name, folder, about) if isinstance(about, dict) else None
+
+
+def is_at_hand(model_id: str) -> bool:
+    """Whether a model comes with neuralviz or was trained here, so that no network is asked."""
+    return model_id in (BUNDLED, MINILM) or trained_encoder(model_id) is not None
+
+
+def check_free_name(name: str) -> str:
+    """A name for a new one, without spaces around it.
+
+    Raises:
+        SettingsError: it is no name for a folder, or there is a model of that name.
+    """
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            "Name the encoder with letters, digits, dots, hyphens and underscores, 64 at most; "
+            "the first must be a letter or a digit."
+        )
+    if name in (BUNDLED, MINILM) or (encoders_folder() / name).exists():
+        raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
+    return name
+
+
+def delete_encoder(name: str) -> None:
+    """Delete a trained encoder.
+
+    Raises:
+        ModelError: there is none of that name, or it cannot be deleted.
+    """
+    found = trained_encoder(name)
+    if found is None:
+        raise ModelError(f"No trained encoder is called “{name[:80]}”.")
+    try:
+        shutil.rmtree(found.folder)
+    except OSError as error:
+        raise ModelError(f"Could not delete “{name}”: {error.strerror}.") from error

@@ -1,0 +1,260 @@
+"""Figures of a training: loss, accuracy by layer and step, and where the texts moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.maps.frames import moved_most
+from neuralviz.plots.point_colours import COLOURS
+from neuralviz.plots.room import FEW_COLUMNS, apart
+from neuralviz.plots.standalone import About
+from neuralviz.plots.theme import BEFORE, PAIR_COLOURS, escape, shorten
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.training.record import Lesson
+
+SMOOTHED = 10  # steps
+TRAILS = 50  # texts that moved most
+FAR = 0.005  # share of the points that may lie beyond each side: a few must not shrink all others
+_GROUPS = COLOURS[:10]
+
+
+def about_training(lessons: Sequence[Lesson], corpus: str, model_id: str) -> About:
+    """What figures and tables of a training say of it."""
+    first = lessons[0].settings
+    return About(
+        f"Training on “{corpus}”",
+        {
+            "pairs": " and ".join(one.settings.pairs.kind for one in lessons),
+            "model": model_id,
+            "trained": "the embedding table alone" if first.part == "table" else "the model",
+            "start": f"{first.start} weights",
+            "steps": f"{lessons[0].steps:,}",
+            "batch size": f"{first.batch_size:,}",
+            "learning rate": f"{first.peak_rate:g}",
+            "seed": f"{first.seed}",
+        },
+    )
+
+
+def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
+    """Loss by step, a line for every way to make pairs, over the loss of each batch.
+
+    Args:
+        lessons: so far.
+    """
+    figure = go.Figure()
+    for lesson in lessons:
+        kind = lesson.settings.pairs.kind
+        steps = np.arange(1, lesson.step + 1)
+        colour = PAIR_COLOURS[kind]
+        figure.add_scatter(
+            x=steps, y=lesson.loss, mode="markers", showlegend=False,
+            marker={"color": colour, "size": 5, "opacity": 0.35},
+            hovertemplate=f"{kind}<br>step %{{x}}: loss %{{y:.3f}}<extra></extra>",
+        )  # fmt: skip
+        figure.add_scatter(
+            x=steps, y=smoothed(lesson.loss), name=kind, mode="lines",
+            line={"color": colour, "width": 4}, hoverinfo="skip",
+        )  # fmt: skip
+    n_steps = max([lesson.steps for lesson in lessons] or [1])
+    figure.update_layout(
+        title="Loss",
+        xaxis={"title": "step", "range": [0, max(n_steps, 1) + 0.5]},
+        yaxis={"title": "loss, nats", "rangemode": "tozero"},
+        showlegend=len(lessons) > 1,
+    )
+    return figure
+
+
+def smoothed(values: np.ndarray) -> np.ndarray:
+    """[step] mean of each value and those just before it, ten in all; NaN is left out."""
+    known = np.isfinite(values)
+    sums = np.cumsum(np.concatenate([[0.0], np.where(known, values, 0.0)]))
+    counts = np.cumsum(np.concatenate([[0], known]))
+    ends = np.arange(1, len(sums))
+    starts = np.maximum(0, ends - SMOOTHED)
+    n = counts[ends] - counts[starts]
+    return np.where(n > 0, (sums[ends] - sums[starts]) / np.maximum(n, 1), np.nan)
+
+
+def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
+    """10-NN accuracy at every layer, before and as far as the training is (crops paper, Fig. 4b).
+
+    Args:
+        lessons: those with at least one snapshot with an accuracy are drawn.
+        label: what texts are told apart by.
+    """
+    figure = go.Figure()
+    known = [lesson for lesson in lessons if len(lesson.accuracy)]
+    if known:
+        before = known[0].accuracy[0]
+        _add_layers(figure, before, "before", BEFORE, "dot")
+    for lesson in known:
+        if len(lesson.accuracy) > 1:
+            kind = lesson.settings.pairs.kind
+            name = kind if lesson.is_over else f"{kind}, so far"
+            _add_layers(figure, lesson.accuracy[-1], name, PAIR_COLOURS[kind], "solid")
+    n_layers = known[0].accuracy.shape[1] if known else 1
+    figure.update_layout(
+        title=f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
+        xaxis={"title": "layer", "tickvals": apart(range(n_layers))},
+        yaxis={"title": "accuracy", "tickformat": ".0%"},
+        showlegend=True,
+    )
+    return figure
+
+
+def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
+    """10-NN accuracy at the last layer over the steps: of the table, which has no other layer.
+
+    Args:
+        lessons: those with at least one snapshot with an accuracy are drawn.
+        label: what texts are told apart by.
+    """
+    figure = go.Figure()
+    for lesson in lessons:
+        if not len(lesson.accuracy):
+            continue
+        kind = lesson.settings.pairs.kind
+        figure.add_scatter(
+            x=[one.step for one in lesson.snapshots], y=lesson.accuracy[:, -1], name=kind,
+            mode="lines+markers", line={"color": PAIR_COLOURS[kind], "width": 4},
+            marker={"size": 9},
+            hovertemplate=f"{kind}<br>step %{{x}}: %{{y:.1%}}<extra></extra>",
+        )  # fmt: skip
+    steps = max([lesson.steps for lesson in lessons] or [1])
+    figure.update_layout(
+        title=f"10-NN accuracy of “{escape(shorten(label, 20))}”",
+        xaxis={"title": "step", "range": [-0.02 * steps, 1.02 * steps]},
+        yaxis={"title": "accuracy", "tickformat": ".0%"},
+        showlegend=len(lessons) > 1,
+    )
+    return figure
+
+
+def _add_layers(figure: go.Figure, accuracy: np.ndarray, name: str, colour: str, dash: str) -> None:
+    figure.add_scatter(
+        x=np.arange(len(accuracy)),
+        y=accuracy,
+        name=name,
+        mode="lines+markers",
+        line={"color": colour, "width": 4, "dash": dash},
+        marker={"size": 9},
+        hovertemplate=f"{name}<br>layer %{{x}}: %{{y:.1%}}<extra></extra>",
+    )
+
+
+def accuracy_map_figure(lesson: Lesson, beside: Sequence[Lesson], *, name: str = "") -> go.Figure:
+    """10-NN accuracy as a map of layers and snapshots; the last layer is at the top.
+
+    Args:
+        lesson: with at least one snapshot with an accuracy.
+        beside: all that are drawn side by side, to share their colours.
+        name: of the training; by default how its pairs are made.
+    """
+    name = escape(shorten(name, 40)) or lesson.settings.pairs.kind.capitalize()
+    accuracy = lesson.accuracy
+    known = [one.accuracy for one in beside if len(one.accuracy)]
+    steps = [one.step for one in lesson.snapshots]
+    few = len(steps) <= FEW_COLUMNS
+    columns = np.arange(len(steps))
+    shown = apart(columns)
+    figure = go.Figure(
+        go.Heatmap(
+            z=accuracy.T,
+            x=columns,
+            y=np.arange(accuracy.shape[1]),
+            customdata=np.tile(steps, (accuracy.shape[1], 1)),
+            zmin=min(one.min() for one in known),
+            zmax=max(one.max() for one in known),
+            texttemplate="%{z:.0%}" if few else None,
+            showscale=not few,
+            colorbar={"tickformat": ".0%"},
+            hovertemplate="step %{customdata}, layer %{y}: %{z:.1%}<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        title=f"{name}: accuracy at every layer",
+        xaxis={
+            "title": "step",
+            "tickvals": shown,
+            "ticktext": [f"{steps[i]:,}" if steps[i] else "before" for i in shown],
+            "showgrid": False,
+        },
+        yaxis={
+            "title": "layer",
+            "tickvals": apart(range(accuracy.shape[1])),
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
+    return figure
+
+
+def colours_of_groups(groups: Sequence[str]) -> dict[str, str]:
+    """Colours of the largest groups, by name; all others are grey."""
+    largest = [name for name, _ in Counter(one for one in groups if one).most_common(len(_GROUPS))]
+    return dict(zip(sorted(largest), _GROUPS, strict=False))
+
+
+def moving_map_figure(
+    maps: np.ndarray,
+    shown: int,
+    steps: Sequence[int],
+    texts: Sequence[str],
+    groups: Sequence[str],
+    colours: dict[str, str],
+) -> go.Figure:
+    """The texts after some steps, with trails of those that moved most from before till then.
+
+    The frame is that of all snapshots, but for a few points that are far from all others.
+
+    Args:
+        maps: [snapshot, text, 2] in one frame.
+        shown: number of the snapshot.
+        steps: [snapshot] that were made.
+        texts, groups: of every point; the groups have ``colours``.
+        colours: by group; what has none is grey.
+    """
+    figure = go.Figure()
+    if shown:
+        for text in moved_most(maps[: shown + 1], TRAILS):
+            trail = maps[: shown + 1, text]
+            figure.add_scatter(
+                x=trail[:, 0], y=trail[:, 1], mode="lines", showlegend=False, hoverinfo="skip",
+                line={"color": colours.get(groups[text], BEFORE), "width": 1.5},
+                opacity=0.6,
+            )  # fmt: skip
+    for name in [*colours, ""]:
+        members = [
+            i for i, group in enumerate(groups) if (group if group in colours else "") == name
+        ]
+        if not members:
+            continue
+        figure.add_scatter(
+            x=maps[shown, members, 0],
+            y=maps[shown, members, 1],
+            mode="markers",
+            name=escape(shorten(name, 24)) if name else "others",
+            marker={"color": colours.get(name, BEFORE), "size": 7, "opacity": 0.85},
+            customdata=[[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members],
+            hovertemplate="%{customdata[1]}<br>%{customdata[0]}<extra></extra>",
+        )
+    low, high = np.quantile(maps, FAR, axis=(0, 1)), np.quantile(maps, 1 - FAR, axis=(0, 1))
+    margin = 0.08 * (high - low)
+    axis = {"visible": False}
+    when = f"after {many(steps[shown], 'step')}" if steps[shown] else "before"
+    figure.update_layout(
+        title=f"Map {when}",
+        xaxis={**axis, "range": [low[0] - margin[0], high[0] + margin[0]]},
+        yaxis={**axis, "range": [low[1] - margin[1], high[1] + margin[1]]},
+        showlegend=True,
+    )
+    return figure

@@ -1,0 +1,51 @@
+"""Teach an encoder on one's own texts: pairs, the contrastive loop, what it leaves behind.
+
+Names are resolved when they are first used, so that pages load without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralviz.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from neuralviz.training.callback import SnapshotCallback
+    from neuralviz.training.checkpoints import identity
+    from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
+    from neuralviz.training.folders import read_folder
+    from neuralviz.training.learner import make_learner
+    from neuralviz.training.loop import restored, train
+    from neuralviz.training.saving import save_encoder
+    from neuralviz.training.snapshots import Watch
+
+_MODULES = {
+    "SnapshotCallback": "callback",
+    "TrainingEnded": "events",
+    "TrainingStarted": "events",
+    "TrainingStep": "events",
+    "Watch": "snapshots",
+    "identity": "checkpoints",
+    "make_learner": "learner",
+    "read_folder": "folders",
+    "restored": "loop",
+    "save_encoder": "saving",
+    "train": "loop",
+}
+__all__ = [
+    "SnapshotCallback",
+    "TrainingEnded",
+    "TrainingStarted",
+    "TrainingStep",
+    "Watch",
+    "identity",
+    "make_learner",
+    "read_folder",
+    "restored",
+    "save_encoder",
+    "train",
+]
+
+__getattr__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
+)

@@ -1,0 +1,245 @@
+"""Snapshots of a training by sentence-transformers' own Trainer, for the training page."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sentence_transformers.sentence_transformer import modules
+from transformers import TrainerCallback
+
+from neuralviz.errors import NeuralvizError, StoreError, never
+from neuralviz.training.folders import has_snapshots, read_folder, write_lesson, write_texts
+from neuralviz.training.learner import TOGETHER
+from neuralviz.training.record import Lesson, Seen
+from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
+from neuralviz.training.snapshots import MOST_TEXTS, Watch
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+    from transformers import TrainerControl, TrainerState, TrainingArguments
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.training.settings import PairKind
+
+MOST_SNAPSHOTS = 40  # where there are more, every second one goes
+BETWEEN = 10  # snapshots, unless it is said after how many steps they are taken
+
+
+class SnapshotCallback(TrainerCallback):
+    """Records into a folder the loss, 10-NN accuracy at every layer, and neighbours of some texts.
+
+    The page *Training* opens the folder, also while the training runs. What is trained is not
+    changed by it. A folder that cannot be written is warned of; the training goes on.
+
+    Args:
+        folder: new or empty; or that of the same training, which goes on from a checkpoint.
+        texts: to be watched; of more than ``n_texts``, a sample.
+        labels: one a text, ``""`` for none; None where there are none at all.
+        every: steps between two snapshots; None for ten snapshots in all.
+        n_texts: texts that are watched.
+        pairs: what the training's pairs are most like, which the page calls it by.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        texts: Sequence[str],
+        labels: Sequence[str] | None = None,
+        *,
+        every: int | None = None,
+        n_texts: int = MOST_TEXTS,
+        pairs: PairKind = "crops",
+    ) -> None:
+        self.folder = Path(folder)
+        self._texts, self._labels = texts, labels
+        self._watch = Watch(texts, labels, n_texts=n_texts)
+        self._asked, self._every = every, 1
+        self._lesson = Lesson(with_options(TrainingSettings(), pairs=pairs))
+        self._is_warned = False
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: Any = None,
+        **_: Any,
+    ) -> None:
+        """The snapshot before the first step.
+
+        Raises:
+            NeuralvizError: the folder holds another training.
+        """
+        if not state.is_world_process_zero:
+            return
+        self._every = self._asked or max(1, round(state.max_steps / BETWEEN))
+        settings = _settings(self._lesson.settings, args)
+        self._lesson = replace(Lesson(settings), steps=state.max_steps, first=state.global_step)
+        if has_snapshots(self.folder):
+            self._go_on(state.global_step)
+        elif state.global_step:  # what was before is not known
+            self._learn(state.global_step)
+        at = self._watch.watched
+        labels = None if self._labels is None else [self._labels[i] for i in at]
+        name = getattr(getattr(_plain(model), "model_card_data", None), "base_model", None) or ""
+        self._write(lambda: write_texts(self.folder, [self._texts[i] for i in at], labels, name))
+        self._look(_plain(model), state.global_step)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        """The loss, which is a mean of the steps since the one before."""
+        if state.is_world_process_zero and logs and "loss" in logs:
+            self._learn(state.global_step, logs["loss"], logs.get("learning_rate", np.nan))
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: Any = None,
+        **_: Any,
+    ) -> None:
+        """A snapshot every so many steps."""
+        if state.is_world_process_zero and state.global_step % self._every == 0:
+            self._look(_plain(model), state.global_step)
+
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        model: Any = None,
+        **_: Any,
+    ) -> None:
+        """The snapshot after the last step."""
+        if state.is_world_process_zero:
+            self._lesson = replace(self._lesson, is_over=True)
+            self._look(_plain(model), state.global_step)
+
+    def _go_on(self, step: int) -> None:
+        """Take up what the folder has of the same training, as far as its checkpoint came."""
+        before = read_folder(self.folder).lesson
+        n_watched = len(self._watch.watched)
+        is_same = all(len(one.nearest) == n_watched for one in before.snapshots)
+        if not step or before.step < step or not is_same:
+            raise NeuralvizError(
+                f"{self.folder} holds the snapshots of another training. Choose another folder."
+            )
+        self._lesson = replace(
+            before,
+            settings=self._lesson.settings,
+            steps=self._lesson.steps,
+            is_over=False,
+            loss=before.loss[:step],
+            learning_rate=before.learning_rate[:step],
+            alignment=before.alignment[:step],
+            uniformity=before.uniformity[:step],
+            snapshots=tuple(one for one in before.snapshots if one.step <= step),
+        )
+
+    def _learn(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
+        """Note the loss of all steps since the last one that is known."""
+        lesson, new = self._lesson, max(0, step - self._lesson.step)
+        self._lesson = replace(
+            lesson,
+            loss=np.append(lesson.loss, np.full(new, loss)),
+            learning_rate=np.append(lesson.learning_rate, np.full(new, rate)),
+            alignment=np.append(lesson.alignment, np.full(new, np.nan)),
+            uniformity=np.append(lesson.uniformity, np.full(new, np.nan)),
+        )
+
+    def _look(self, encoder: SentenceTransformer, step: int) -> None:
+        seen = self._lesson.snapshots
+        if not seen or seen[-1].step < step:
+            seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
+        if len(seen) > MOST_SNAPSHOTS:
+            seen, self._every = (*seen[:-1:2], seen[-1]), 2 * self._every
+        self._lesson = replace(self._lesson, snapshots=seen)
+        self._write(lambda: write_lesson(self.folder, self._lesson))
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except StoreError as error:
+            if not self._is_warned:
+                warnings.warn(f"{error} The training goes on.", stacklevel=2)
+            self._is_warned = True
+
+
+class _Layers:
+    """The layers of a SentenceTransformer: each pooled as the last, which has all that follows."""
+
+    def __init__(self, encoder: SentenceTransformer) -> None:
+        self.encoder = encoder
+
+    @torch.no_grad()
+    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> list[np.ndarray]:
+        """A [text, dim] float32 array of every layer, without dropout."""
+        order = np.argsort([-len(text) for text in texts], kind="stable")
+        was_training = self.encoder.training
+        self.encoder.eval()
+        try:
+            parts = [
+                self._some([texts[i] for i in order[start : start + TOGETHER]])
+                for start in range(0, len(order), TOGETHER)
+            ]
+        finally:
+            self.encoder.train(was_training)
+        back = np.argsort(order)
+        return [np.concatenate(layer)[back] for layer in zip(*parts, strict=True)]
+
+    def _some(self, texts: list[str]) -> list[np.ndarray]:
+        """[text, dim] of every layer."""
+        device = self.encoder.device
+        features: dict[str, Any] = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value
+            for name, value in self.encoder.preprocess(texts).items()
+        }
+        first, *further = self.encoder
+        lower: Sequence[Tensor] = ()
+        if isinstance(first, modules.Transformer):
+            config = first.auto_model.config
+            before, config.output_hidden_states = config.output_hidden_states, True
+            try:
+                features = first(features)
+            finally:
+                config.output_hidden_states = before
+            *lower, _ = features.pop("all_layer_embeddings")
+        else:
+            features = first(features)
+        pooling = next((one for one in further if isinstance(one, modules.Pooling)), None)
+        layers = []
+        if pooling is not None:
+            layers = [pooling({**features, "token_embeddings": one}) for one in lower]
+        for module in further:
+            features = module(features)
+        return [one["sentence_embedding"].float().cpu().numpy() for one in (*layers, features)]
+
+
+def _plain(model: Any) -> SentenceTransformer:
+    """The encoder itself, where it is wrapped to be trained in several places."""
+    return getattr(model, "module", model)
+
+
+def _settings(settings: TrainingSettings, args: TrainingArguments) -> TrainingSettings:
+    """What the page says of a training."""
+    return replace(
+        settings,
+        batch_size=min(max(2, args.per_device_train_batch_size), LARGEST_BATCH),
+        epochs=min(max(1, round(args.num_train_epochs)), MAX_EPOCHS),
+        learning_rate=args.learning_rate or None,
+        seed=args.seed,
+    )

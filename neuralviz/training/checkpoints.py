@@ -1,0 +1,152 @@
+"""A training as far as it has come, in files that hold numbers and words alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from neuralviz.errors import NeuralvizError, StoreError
+
+if TYPE_CHECKING:
+    from neuralviz.models import TextModel
+    from neuralviz.training.best import Best
+    from neuralviz.training.learner import Learner
+    from neuralviz.training.settings import TrainingSettings
+
+_FORMAT = 1  # of what is written; another one is not read
+_PREFIX = "step-"
+
+
+def identity(model: TextModel, texts: Sequence[str], settings: TrainingSettings) -> str:
+    """Hash of all that decides how a training ends."""
+    digest = hashlib.sha256()
+    digest.update(json.dumps([_FORMAT, model.fingerprint, asdict(settings)]).encode())
+    for text in texts:
+        content = text.encode("utf-8", "surrogatepass")
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()
+
+
+class Checkpoints:
+    """The newest checkpoint of one training, in a folder of its own.
+
+    Written beside and moved into place: whenever the process is killed, there is a whole one.
+
+    Args:
+        folder: made when it is needed.
+        training: what `identity` gave.
+    """
+
+    def __init__(self, folder: Path, training: str) -> None:
+        self.folder = folder
+        self._training = training
+
+    def keep(
+        self, learner: Learner, adam: torch.optim.Adam, best: Best, loss: Sequence[float]
+    ) -> None:
+        """Write where the training is, and delete the checkpoint before.
+
+        Args:
+            learner: as it is now.
+            adam: its optimiser.
+            best: weights so far.
+            loss: of all steps so far.
+
+        Raises:
+            StoreError: there is no room, or no right to write; what was there is kept.
+        """
+        target = self.folder / f"{_PREFIX}{len(loss)}"
+        beside = self.folder / f".{target.name}.{os.getpid()}"
+        older = self._all()
+        try:
+            for unfinished in self.folder.glob(f".{_PREFIX}*"):  # somebody was killed
+                shutil.rmtree(unfinished, ignore_errors=True)
+            beside.mkdir(parents=True)
+            save_file(_contiguous(learner.state_dict()), beside / "weights.safetensors")
+            save_file(_contiguous(_moments(adam)), beside / "adam.safetensors")
+            save_file(_contiguous(best.weights), beside / "best.safetensors")
+            about = {"training": self._training, "loss": list(loss), "best": best.loss}
+            (beside / "about.json").write_text(json.dumps(about), "utf-8")
+            if not target.exists():
+                beside.rename(target)
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"Could not save the training to {self.folder}: {reason}.") from error
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        for path in older:
+            if path != target:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def restore(self, learner: Learner, adam: torch.optim.Adam, best: Best) -> list[float]:
+        """Put weights and optimiser where the newest checkpoint has them, and the best weights.
+
+        Returns:
+            The loss of all steps so far; empty where there is no checkpoint.
+
+        Raises:
+            NeuralvizError: the folder is of another training.
+            StoreError: the checkpoint cannot be read.
+        """
+        newest = max(self._all(), key=_step, default=None)
+        if newest is None:
+            return []
+        try:
+            about = json.loads((newest / "about.json").read_text("utf-8"))
+            if about["training"] != self._training:
+                raise NeuralvizError(
+                    f"{self.folder} holds a training of another model, other texts or other "
+                    "settings. Choose another folder, or delete this one."
+                )
+            weights = load_file(newest / "weights.safetensors")
+            moments = load_file(newest / "adam.safetensors")
+            loss = [float(value) for value in about["loss"]]
+            best_weights = load_file(newest / "best.safetensors")
+            best.loss = float(about["best"])
+            learner.load_state_dict(weights)
+            _set_moments(adam, moments)
+            best.weights = {
+                name: best_weights[name].to(one.device) for name, one in best.weights.items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+            raise StoreError(
+                f"Could not read the training in {self.folder}. Delete the folder to start again."
+            ) from error
+        return loss
+
+    def _all(self) -> list[Path]:
+        found = self.folder.glob(f"{_PREFIX}*") if self.folder.is_dir() else ()
+        return [path for path in found if path.name.removeprefix(_PREFIX).isdecimal()]
+
+
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix(_PREFIX))
+
+
+def _moments(adam: torch.optim.Adam) -> dict[str, torch.Tensor]:
+    """What Adam remembers, by the place of a parameter: ``3.exp_avg``, ``3.step``, …"""
+    state = adam.state_dict()["state"]
+    return {f"{place}.{name}": one[name] for place, one in state.items() for name in one}
+
+
+def _set_moments(adam: torch.optim.Adam, moments: dict[str, torch.Tensor]) -> None:
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, value in moments.items():
+        place, _, what = name.partition(".")
+        state.setdefault(int(place), {})[what] = value
+    adam.load_state_dict({**adam.state_dict(), "state": state})
+
+
+def _contiguous(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Each with memory of its own, as the file format wants it."""
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}

@@ -1,0 +1,245 @@
+"""What a training shows, as the sentences above its figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.maps.shares import paired_share_interval
+from neuralviz.words import joined, many
+
+if TYPE_CHECKING:
+    from neuralviz.training.record import Lesson
+
+NOTICED = 0.5  # of the first loss: what it has to fall by to be called learning by itself
+LEVEL = 0.005  # shares that differ by less are written alike
+TOO_FEW = ": with so few texts, that may be chance."
+GAINING = 0.01  # from the last snapshot but one to the last
+
+
+def is_decided(lessons: Sequence[Lesson]) -> bool | None:
+    """Whether labels are found differently often beyond chance, on the same texts.
+
+    By two encoders at the end; by one, at the end and before. None where that is not known yet, or
+    there are no labels.
+    """
+    over = [one for one in lessons if one.is_over and one.snapshots]
+    if not over or len(over) != len(lessons):
+        return None
+    last = [one.snapshots[-1] for one in over]
+    if len(last) == 1:
+        last.append(over[0].snapshots[0])
+    elif last[0].step != last[1].step:
+        return None
+    first, second = last[0].right, last[1].right
+    if first is None or second is None:
+        return None
+    low, high = paired_share_interval(first, second)
+    return not low <= 0 <= high
+
+
+def training_point(lessons: Sequence[Lesson], label: str, decided: bool | None = None) -> str:
+    """What is learnt so far, in one or two sentences of markdown.
+
+    Args:
+        lessons: one or two.
+        label: what texts are told apart by, as markdown; empty without labels.
+        decided: as of `is_decided`.
+
+    Returns:
+        Empty before the first step.
+    """
+    known = [lesson for lesson in lessons if lesson.step]
+    if not known:
+        return ""
+    bad = [one for one in known if one.diverged]
+    if bad:
+        return (
+            f"The loss of **{' and '.join(map(_kind, bad))}** diverged: the learning rate is too "
+            "high. The encoder has the best weights of the run. Try a tenth of the rate."
+        )
+    is_measured = all(len(one.accuracy) for one in known)
+    if max(one.step for one in known) < 2 or (
+        label and not is_measured and not any(one.is_over for one in known)
+    ):
+        if first := max(one.first for one in known):
+            return f"Training **goes on** after step {first:,}, where it was stopped."
+        return "Training has begun: each step pulls the two halves of a pair together."
+    if not label or not is_measured:
+        return " ".join(map(_without_labels, known))
+    before = known[0].accuracy[0, -1]
+    now = [float(one.accuracy[-1, -1]) for one in known]
+    if all(len(one.accuracy) == 1 for one in known):
+        return (
+            f"Before: for **{_percent(before)}** of texts, most of the ten nearest have the right "
+            f"{label}. Each step pulls the halves of a text together."
+        )
+    if len(known) == 1:
+        return _one(known[0], label, before, now[0], decided)
+    return _two(known, label, before, now, decided)
+
+
+def _one(lesson: Lesson, label: str, before: float, now: float, decided: bool | None) -> str:
+    when = f"After {many(lesson.snapshots[-1].step, 'step')} of {_kind(lesson)}"
+    verb = "up from" if now > before + LEVEL else "down from" if now < before - LEVEL else "as"
+    was = "before" if verb == "as" else _percent(before)
+    return (
+        f"{when}, the ten nearest texts point to the right {label} for **{_percent(now)}** of "
+        f"texts, {verb} {was}{TOO_FEW if decided is False and verb != 'as' else '.'}"
+    )
+
+
+def _two(
+    lessons: Sequence[Lesson],
+    label: str,
+    before: float,
+    now: Sequence[float],
+    decided: bool | None,
+) -> str:
+    better, worse = (0, 1) if now[0] >= now[1] else (1, 0)
+    shares = (
+        f"the ten nearest texts point to the right {label} for **{_percent(now[better])}** of "
+        f"texts after **{_kind(lessons[better])}**, for {_percent(now[worse])} after "
+        f"**{_kind(lessons[worse])}** and for {_percent(before)} before"
+    )
+    if decided is False:
+        return (
+            f"{shares[0].upper()}{shares[1:]}: too few texts to tell {_kind(lessons[0])} from "
+            f"{_kind(lessons[1])}."
+        )
+    over = all(one.is_over for one in lessons)
+    ahead = "teaches more" if over else "is ahead so far"
+    if now[better] - now[worse] < LEVEL:
+        return f"{shares[0].upper()}{shares[1:]}."
+    kind = _kind(lessons[better])
+    return f"**{kind[0].upper()}{kind[1:]}** {ahead}: {shares}."
+
+
+def layers_point(lessons: Sequence[Lesson]) -> str:
+    """Which layer's accuracy has changed most, in a sentence of markdown.
+
+    Args:
+        lessons: of those with accuracies of several layers and steps, the best one is told of.
+    """
+    best = max(lessons, key=lambda one: float(one.accuracy[-1, -1]))
+    before, now = best.accuracy[0], best.accuracy[-1]
+    points = 100 * np.abs(now - before)
+    layer = int(points.argmax())
+    if points[layer] < 1:
+        return "No layer's accuracy has changed by a point."
+    took = (
+        f"{_kind(best)} took it from {_percent(before[layer])} to **{_percent(now[layer])}**."
+    )  # fmt: skip
+    alike = np.flatnonzero(points > points[layer] - 1)
+    if len(alike) == len(points):
+        return f"**All layers** changed about alike. Layer {layer}: {took}"
+    if len(alike) > 1:
+        names = joined([str(one) for one in alike])
+        return f"**Layers {names}** changed most. Layer {layer}: {took}"
+    others = float(np.delete(points, layer).max())
+    return (
+        f"**Layer {layer}** changed most: {took} No other layer changed by more than "
+        f"{many(math.ceil(others), 'point')}."
+    )
+
+
+def _percent(share: float) -> str:
+    """A share 0 … 1 in whole per cent, half a per cent upwards, as figures round."""
+    return f"{math.floor(100 * share + 0.5 + 1e-9)}%"
+
+
+def _without_labels(lesson: Lesson) -> str:
+    first, last = float(lesson.loss[0]), float(np.mean(lesson.loss[-10:]))
+    batch = lesson.settings.batch_size
+    kind = _kind(lesson)
+    if last > first * NOTICED:
+        return (
+            f"{kind[0].upper()}{kind[1:]}: the loss went from {first:.2f} to {last:.2f} nats in "
+            f"{many(lesson.step, 'step')}."
+        )
+    return (
+        f"{kind[0].upper()}{kind[1:]}: the encoder finds the other half of a text among "
+        f"{batch:,} far better than at first: the loss fell from {first:.2f} to {last:.2f} nats."
+    )
+
+
+@dataclass(frozen=True)
+class NewNeighbours:
+    """A text that has other neighbours than before.
+
+    Attributes:
+        text: number among those that are watched.
+        kept: of its ten nearest, how many it had before.
+        before, after: its nearest text before and after.
+    """
+
+    text: int
+    kept: int
+    before: int
+    after: int
+
+
+def kept_neighbours(lesson: Lesson) -> np.ndarray:
+    """[watched text] how many of a text's ten nearest at the end were so before, too."""
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
+    same = (first[:, :, None] == last[:, None, :]).any(axis=2)
+    return same.sum(axis=1)
+
+
+def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
+    """The texts whose ten nearest changed most from the first snapshot to the last."""
+    if len(lesson.snapshots) < 2 or len(lesson.snapshots[0].nearest) < 3:
+        return []
+    first, last = lesson.snapshots[0].nearest, lesson.snapshots[-1].nearest
+    kept = kept_neighbours(lesson)
+    return [
+        NewNeighbours(int(i), int(kept[i]), int(first[i, 0]), int(last[i, 0]))
+        for i in np.argsort(kept, kind="stable")
+        if kept[i] < first.shape[1] and first[i, 0] != last[i, 0]
+    ][:n]
+
+
+def moves_point(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
+    """How much the neighbourhoods have changed, in a sentence of markdown."""
+    if not changed:
+        return "No text has another nearest text than before: the training has hardly moved them."
+    n = lesson.snapshots[0].nearest.shape[1]
+    new = n - float(kept_neighbours(lesson).mean())
+    return (
+        f"After {_kind(lesson)}, **{new:.0f} of a text's {n}** nearest texts are new, on average. "
+        "The lines follow the texts that moved most."
+    )
+
+
+def what_next(lessons: Sequence[Lesson]) -> str:
+    """What to try next, in a sentence of markdown; empty where nothing suggests itself.
+
+    Still gaining accuracy at the end asks for more epochs; else another part, or other pairs, is
+    what has not been seen yet.
+    """
+    over = [one for one in lessons if one.is_over and not one.diverged]
+    if not over:
+        return ""
+    best = max(over, key=lambda one: one.accuracy[-1, -1] if len(one.accuracy) else 0.0)
+    accuracy = best.accuracy
+    if len(accuracy) > 2 and accuracy[-1, -1] > accuracy[-2, -1] + GAINING:
+        return (
+            f"Try **more epochs**: {_kind(best)} still gained "
+            f"{100 * (accuracy[-1, -1] - accuracy[-2, -1]):.0f} points in the last "
+            f"{many(best.snapshots[-1].step - best.snapshots[-2].step, 'step')}."
+        )
+    if best.settings.part == "table":
+        return "Try the **whole model**: it takes longer, and learns what words mean together."
+    if len(lessons) == 1 and _kind(best) == "crops":
+        return "Try **dropout** beside it: the same texts and steps, and no crops."
+    if len(lessons) == 1:
+        return "Try **crops** beside it: the same texts and steps, with two parts of a text a pair."
+    return "Try the **embedding table** alone, under Settings: without a transformer it is quick."
+
+
+def _kind(lesson: Lesson) -> str:
+    return lesson.settings.pairs.kind

@@ -1,0 +1,76 @@
+"""Where trainings keep their checkpoints, and for how long: they are large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.paths import home
+from neuralviz.store.pruning import prune
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEPT_BYTES = 16 << 30  # of all trainings; those that nobody went on with for longest go first
+KEPT_DAYS = 30  # since a training's last step
+_LOCK = "training.lock"
+_TABLES = "tables"
+
+
+def training_folder(name: str) -> Path:
+    """The folder of a training's checkpoints; old ones of others are deleted to make room."""
+    folder = _trainings()
+    with suppress(OSError):  # there are none, or they are somebody else's
+        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
+    return folder / name
+
+
+def tables_folder() -> Path:
+    """The folder of finished rows of tables, a small file each; they are never deleted."""
+    return _trainings() / _TABLES
+
+
+@contextmanager
+def hold_training(folder: Path) -> Iterator[None]:
+    """Meanwhile nobody else trains in a folder, which is made.
+
+    Raises:
+        NeuralvizError: somebody does.
+        StoreError: the folder cannot be written.
+    """
+    lock = FileLock(folder / _LOCK, thread_local=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise NeuralvizError(
+            "This very training is under way already, in another tab or program. Wait until it "
+            "has ended, or stop it there."
+        ) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"Could not save the training to {folder}: {reason}.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _trainings() -> Path:
+    return home() / "trainings"
+
+
+def _stays(folder: Path) -> bool:
+    return folder.name == _TABLES or any(map(_is_held, folder.rglob(_LOCK)))
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        with FileLock(lock, blocking=False):
+            return False
+    except (Timeout, OSError):
+        return True

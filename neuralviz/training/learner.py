@@ -1,0 +1,255 @@
+"""What is trained: a copy of a model, or its token embeddings alone, with one vector a text."""
+
+from __future__ import annotations
+
+import copy
+import re
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from neuralviz.errors import ModelError, SettingsError, Stopped, never
+from neuralviz.models.quiet import quiet_transformers
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models import TextModel
+    from neuralviz.training.settings import TrainingPooling, TrainingSettings
+
+TOGETHER = 16  # texts of a forward pass
+SEVENTH = 6  # place of the token that stands for any
+_BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
+_drawing = threading.Lock()
+
+
+class Learner(nn.Module):
+    """Reads texts and gives a vector of each, with gradients.
+
+    Attributes:
+        window: most tokens of a text; what is behind them is cut off.
+        mask_id: of ``[MASK]``; None where there is none.
+    """
+
+    window: int
+    mask_id: int | None
+
+    def __init__(self, model: TextModel) -> None:
+        super().__init__()
+        self._tokenizer = model.encoder
+        self._pad = model.pad_id
+        self._prefix: tuple[int, ...] = model.prefix_ids
+        self._suffix: tuple[int, ...] = model.suffix_ids
+        self.window = model.window
+        self.mask_id = getattr(model.tokenizer, "mask_token_id", None)
+
+    def vectors(
+        self, texts: Sequence[str], *, masked: float = 0.0, draw: np.random.Generator | None = None
+    ) -> Tensor:
+        """[text, dim] of texts; those of like length go through together, to spare padding.
+
+        Args:
+            texts: at least one.
+            masked: share of the texts' own tokens that ``[MASK]`` replaces.
+            draw: which; only read where some are masked.
+        """
+        rows = self._read(texts)
+        if masked and draw is not None:
+            mask_id = -1 if self.mask_id is None else self.mask_id
+            rows = [np.where(draw.random(len(row)) < masked, mask_id, row) for row in rows]
+        order = np.argsort([-len(row) for row in rows], kind="stable")
+        groups = (order[start : start + TOGETHER] for start in range(0, len(order), TOGETHER))
+        found = torch.cat([self(*self._padded([rows[i] for i in group])) for group in groups])
+        return found[torch.from_numpy(np.argsort(order)).to(found.device)]
+
+    @torch.no_grad()
+    def of_layers(self, texts: Sequence[str], should_stop: ShouldStop = never) -> np.ndarray:
+        """[layer, text, dim] float32 vectors without dropout, of every layer.
+
+        Args:
+            texts: what is behind the window of one is cut off.
+            should_stop: asked after every pass.
+
+        Raises:
+            Stopped: ``should_stop`` said so.
+        """
+        rows = self._read(texts)
+        order = np.argsort([-len(row) for row in rows], kind="stable")
+        found: list[np.ndarray] = []
+        was_training = self.training
+        self.eval()
+        try:
+            for start in range(0, len(order), TOGETHER):
+                group = order[start : start + TOGETHER]
+                found.append(self._layers(*self._padded([rows[i] for i in group])).cpu().numpy())
+                if should_stop():
+                    raise Stopped
+        finally:
+            self.train(was_training)
+        return np.concatenate(found, axis=1)[:, np.argsort(order)]
+
+    def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
+        """[layer, text, dim] from [text, token] ids."""
+        raise NotImplementedError
+
+    def _read(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """[token] ids of each text without special tokens, cut off at the window."""
+        room = self.window - len(self._prefix) - len(self._suffix)
+        encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [np.array(one.ids[:room], dtype=np.int64) for one in encoded]
+
+    def _padded(self, rows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+        """[text, token] ids, and [text, token] 1 where there is a token; special ones are added."""
+        width = len(self._prefix) + max(map(len, rows)) + len(self._suffix)
+        ids = np.full((len(rows), max(1, width)), self._pad, dtype=np.int64)
+        attention = np.zeros_like(ids)
+        for place, row in enumerate(rows):
+            whole = [*self._prefix, *row, *self._suffix]
+            ids[place, : len(whole)] = whole
+            attention[place, : len(whole)] = 1
+        device = next(self.parameters()).device
+        return torch.from_numpy(ids).to(device), torch.from_numpy(attention).to(device)
+
+
+class TransformerLearner(Learner):
+    """A copy of a model with its dropout on, pooled as the settings say.
+
+    Args:
+        model: it is copied, never changed.
+        settings: of the training.
+
+    Raises:
+        SettingsError: all its blocks are frozen, or more than it has.
+        ModelError: its blocks cannot be told apart.
+    """
+
+    def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
+        super().__init__(model)
+        self.network = copy.deepcopy(model.network.base_model)
+        if settings.start == "random":
+            self.network.load_state_dict(_random_weights(self.network, settings.seed))
+        self.network.requires_grad_(True)
+        self.pooling = settings.pooling
+        for parameter in _frozen(self.network, model, settings.frozen_blocks):
+            parameter.requires_grad_(False)
+        for name, parameter in self.network.named_parameters():
+            if name.startswith("pooler."):  # gives nothing to the tokens' vectors
+                parameter.requires_grad_(False)
+
+    def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
+        """[text, d_model] vectors from [text, token] ids."""
+        out = self.network(input_ids=ids, attention_mask=attention)
+        return pooled(out.last_hidden_state, attention, self.pooling)
+
+    def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
+        out = self.network(input_ids=ids, attention_mask=attention, output_hidden_states=True)
+        return torch.stack([pooled(one, attention, self.pooling) for one in out.hidden_states])
+
+
+class TableLearner(Learner):
+    """A model's table of token embeddings alone: a text's vector is the mean of its tokens'.
+
+    Special tokens do not count.
+
+    Args:
+        model: its table is copied, never changed.
+        settings: of the training.
+    """
+
+    def __init__(self, model: TextModel, settings: TrainingSettings) -> None:
+        super().__init__(model)
+        self._prefix = self._suffix = ()
+        self.window = sys.maxsize  # nothing but a transformer has one
+        table = model.network.get_input_embeddings().weight.detach().clone()
+        if settings.start == "random":
+            with seeded(settings.seed):
+                table = torch.randn_like(table) * table.std()
+        self.table = nn.Embedding.from_pretrained(table, freeze=False)
+
+    def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
+        """[text, d_model] vectors from [text, token] ids."""
+        return pooled(self.table(ids), attention, "mean")
+
+    def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
+        return self(ids, attention)[None]
+
+
+def make_learner(model: TextModel, settings: TrainingSettings) -> Learner:
+    """What the settings say is to be trained, in training mode.
+
+    Raises:
+        SettingsError, ModelError: as of `TransformerLearner`; or tokens are to be masked and the
+            model has no mask token.
+    """
+    kind = TableLearner if settings.part == "table" else TransformerLearner
+    learner = kind(model, settings)
+    if settings.pairs.kind == "masking" and learner.mask_id is None:
+        raise SettingsError(
+            f"The model “{model.id}” has no mask token. Use crops or dropout in place of masking."
+        )
+    return learner.train()
+
+
+def pooled(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) -> Tensor:
+    """[text, d_model] from [text, token, d_model] and [text, token] 1 where there is a token."""
+    if pooling == "mean":
+        weights = attention.unsqueeze(-1).to(vectors.dtype)  # [text, token, 1]
+        return (vectors * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+    last = attention.sum(dim=1) - 1
+    at = {
+        "cls": torch.zeros_like(last),
+        "sep": last,
+        "seventh": last.clamp(max=SEVENTH),
+    }[pooling]
+    return vectors[torch.arange(len(vectors), device=vectors.device), at]
+
+
+@contextmanager
+def seeded(*seed: int) -> Iterator[None]:
+    """torch's own random numbers from a seed, as if nobody else drew any; afterwards as before.
+
+    What is drawn depends on nothing that was drawn before, so that a training goes on anywhere.
+    """
+    (entropy,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    with _drawing, torch.random.fork_rng():
+        torch.manual_seed(int(entropy >> 1))
+        yield
+
+
+def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
+    """New weights of the same architecture, as the library draws them."""
+    with quiet_transformers(), seeded(seed):
+        fresh = type(network)(network.config).state_dict()
+    return {name: fresh.get(name, kept) for name, kept in network.state_dict().items()}
+
+
+def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
+    """The parameters of the first ``n`` blocks and of all that comes before them."""
+    if not n:
+        return []
+    if n >= model.n_blocks:
+        raise SettingsError(
+            f"The model “{model.id}” has {many(model.n_blocks, 'block')}; with {n} of them frozen, "
+            f"nothing is left to train. Freeze {model.n_blocks - 1} at most."
+        )
+    named = [(_BLOCK.search(name), parameter) for name, parameter in network.named_parameters()]
+    numbers = [-1 if found is None else int(found[1]) for found, _ in named]
+    if len({number for number in numbers if number >= 0}) != model.n_blocks:
+        raise ModelError(
+            f"The blocks of the model “{model.id}” share their weights, so none of them can be "
+            "frozen alone. Freeze none."
+        )
+    first_of_blocks = next(place for place, number in enumerate(numbers) if number >= 0)
+    return [
+        parameter
+        for place, (_, parameter) in enumerate(named)
+        if place < first_of_blocks or 0 <= numbers[place] < n
+    ]

@@ -1,0 +1,200 @@
+"""Positive pairs from texts: crops, dropout and masking (crops paper, section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sentencex import get_sentence_boundaries
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.training.settings import PairSettings
+from neuralviz.words import many
+
+FEWEST_CHUNKS = 2  # of a text that is trained on
+_MOST_SKIPPED = 0.5  # share of the texts from which it is said what would help
+_ANY_LENGTH = (20, 1000)  # characters, to try where sentences are shorter or longer
+_TRIED = 2000  # texts, of a corpus that is larger
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two chunks of one text that should be near each other.
+
+    Attributes:
+        text: its number in the corpus.
+        anchor, positive: different for crops; the same for dropout and masking.
+    """
+
+    text: int
+    anchor: str
+    positive: str
+
+
+def sentences_of(text: str, settings: PairSettings) -> list[str]:
+    """The sentences of a text that are neither too short nor too long, in order."""
+    if settings.splitting == "full-stops":
+        found = text.split(".")
+    else:
+        found = [one["text"] for one in get_sentence_boundaries("en", text)]
+    stripped = (sentence.strip() for sentence in found)
+    return [one for one in stripped if settings.shortest <= len(one) <= settings.longest]
+
+
+def chunks_of(text: str, settings: PairSettings) -> list[str]:
+    """The different chunks of ``settings.sentences`` consecutive sentences, in order.
+
+    Sentences that are too short or too long are skipped before, so that a chunk may reach over one.
+    """
+    sentences = sentences_of(text, settings)
+    joint, end = (". ", ".") if settings.splitting == "full-stops" else (" ", "")
+    starts = range(len(sentences) - settings.sentences + 1)
+    return list(
+        dict.fromkeys(
+            joint.join(sentences[start : start + settings.sentences]) + end for start in starts
+        )
+    )
+
+
+class PairSource:
+    """The pairs of a corpus, a pair a text and epoch.
+
+    Chunks are made anew when they are drawn, so that memory is that of the batch: what is kept of
+    the corpus is a number a text.
+
+    Args:
+        texts: the corpus; read again and again, never changed.
+        settings: how pairs are made.
+        seed: decides what is drawn: with the same one, each kind of pairs has the same anchors in
+            the same batches.
+
+    Attributes:
+        used: [used text] numbers of the texts that have two chunks or more.
+        skipped: [skipped text] numbers of all others.
+
+    Raises:
+        NeuralvizError: fewer than two texts have two chunks.
+    """
+
+    def __init__(self, texts: Sequence[str], settings: PairSettings, seed: int = 42) -> None:
+        self.texts = texts
+        self.settings = settings
+        self.seed = seed
+        counts = np.fromiter((len(chunks_of(one, settings)) for one in texts), dtype=np.int64)
+        self.used = np.flatnonzero(counts >= FEWEST_CHUNKS)
+        self.skipped = np.flatnonzero(counts < FEWEST_CHUNKS)
+        self._counts = counts[self.used]
+        if len(self.used) < 2:
+            raise NeuralvizError(self._too_few())
+
+    def __len__(self) -> int:
+        """Pairs of an epoch."""
+        return len(self.used)
+
+    def epoch(self, number: int) -> list[tuple[int, int, int]]:
+        """What an epoch draws, in random order: text, chunk of the anchor, of the positive."""
+        draw = np.random.default_rng([self.seed, number])
+        first = (draw.random(len(self)) * self._counts).astype(np.int64)
+        further = 1 + (draw.random(len(self)) * (self._counts - 1)).astype(np.int64)
+        second = (first + further) % self._counts
+        if self.settings.kind != "crops":
+            second = first
+        order = draw.permutation(len(self))
+        rows = np.stack([self.used, first, second], axis=1)[order]
+        return [(int(text), int(anchor), int(positive)) for text, anchor, positive in rows]
+
+    def batches(self, number: int, batch_size: int, first: int = 0) -> Iterator[list[Pair]]:
+        """The pairs of an epoch, ``batch_size`` at a time; a last pair that is alone is left out.
+
+        Args:
+            number: of the epoch, from 0.
+            batch_size: at least 2.
+            first: batches before it are left out.
+        """
+        drawn = self.epoch(number)
+        for start in range(first * batch_size, len(drawn) - 1, batch_size):
+            yield [self.pair(*row) for row in drawn[start : start + batch_size]]
+
+    def pair(self, text: int, anchor: int, positive: int) -> Pair:
+        """A pair from its numbers."""
+        chunks = chunks_of(self.texts[text], self.settings)
+        return Pair(text, chunks[anchor], chunks[positive])
+
+    def preview(self, n: int = 10) -> list[Pair]:
+        """The first pairs that the training will see."""
+        return [self.pair(*row) for row in self.epoch(0)[:n]]
+
+    def skipped_in_words(self) -> str:
+        """How many texts are too short and what would help; empty where none is."""
+        if not len(self.skipped):
+            return ""
+        s = self.settings
+        said = (
+            f"{many(len(self.skipped), 'text')} of {len(self.texts):,} "
+            f"{'is' if len(self.skipped) == 1 else 'are'} too short and left out: a pair needs "
+            f"{many(s.sentences + 1, 'sentence')} of {s.shortest} to {s.longest} characters."
+        )
+        return f"{said} {self._what_helps()}" if self.is_mostly_skipped else said
+
+    @property
+    def is_mostly_skipped(self) -> bool:
+        """Whether more texts are too short than are long enough."""
+        return len(self.skipped) > _MOST_SKIPPED * len(self.texts)
+
+    def _what_helps(self) -> str:
+        return _what_helps(self.texts, self.settings)
+
+    def _too_few(self) -> str:
+        s = self.settings
+        if len(self.texts) < 2:
+            return "Training needs at least two texts: each is told apart from the others."
+        found = "No text" if not len(self.used) else "Only one text"
+        return (
+            f"{found} of {len(self.texts):,} is long enough for a pair, which needs "
+            f"{many(s.sentences + 1, 'different sentence')} of {s.shortest} to {s.longest} "
+            f"characters. {self._what_helps()}"
+        )
+
+
+def steps_of_epoch(n_pairs: int, batch_size: int) -> int:
+    """Batches of an epoch; a last pair that is alone is left out.
+
+    Args:
+        n_pairs: of the epoch, at least 2.
+        batch_size: at least 2; one batch has all pairs where there are not so many.
+    """
+    return -(-(n_pairs - 1) // min(batch_size, n_pairs))
+
+
+def _what_helps(texts: Sequence[str], settings: PairSettings) -> str:
+    """What to change so that more of the texts can be used, found out on some of them."""
+    if len(texts) > _TRIED:
+        texts = [texts[i] for i in range(0, len(texts), -(-len(texts) // _TRIED))]
+    shortest, longest = _ANY_LENGTH
+    any_length = replace(
+        settings,
+        shortest=min(shortest, settings.shortest),
+        longest=max(longest, settings.longest),
+    )
+    lengths = f"sentences of {any_length.shortest} to {any_length.longest:,} characters"
+    tried = {
+        "chunks of one sentence": replace(settings, sentences=1),
+        lengths: any_length,
+        f"chunks of one sentence and {lengths}": replace(any_length, sentences=1),
+    }
+    now = _usable(texts, settings)
+    said, best = [], now
+    for what, other in tried.items():
+        usable = _usable(texts, other)
+        if usable > best:
+            best = usable
+            said.append(f"{what} ({usable:.0%} of the texts can be used)")
+    if not said:
+        return "The texts are too short to be cropped. Use longer texts, or join short ones."
+    return f"What helps: {'; '.join(said)}."
+
+
+def _usable(texts: Sequence[str], settings: PairSettings) -> float:
+    """0 … 1 share of the texts that have enough chunks."""
+    return float(np.mean([len(chunks_of(one, settings)) >= FEWEST_CHUNKS for one in texts]))

@@ -1,0 +1,188 @@
+"""A training as it is watched: what is known so far of one or two ways to make pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from neuralviz.arrays import npz_bytes, read_npz
+from neuralviz.errors import SettingsError
+from neuralviz.maps.neighbourhoods import K
+from neuralviz.maps.neighbours import find_neighbours
+from neuralviz.training.events import TrainingEnded, TrainingEvent, TrainingStarted, TrainingStep
+from neuralviz.training.settings import PairSettings, TrainingSettings
+from neuralviz.training.snapshots import Snapshot
+
+FORMAT = 2  # raise it where the same settings give another result
+_CURVES = ("loss", "learning_rate", "alignment", "uniformity")
+_PLAIN = ("n_pairs", "skipped", "first", "steps", "diverged", "is_over")
+
+
+def _none() -> np.ndarray:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What stays of a snapshot: no vectors.
+
+    Attributes:
+        step: how many were made; 0 is before.
+        accuracy: [layer] 0 … 1; None without labels.
+        right: [labelled text] whether its neighbours vote for its label at the last layer; None
+            without labels.
+        nearest: [watched text, 10] int32 numbers of the nearest others at the last layer, the
+            nearest first; fewer where there are no more.
+    """
+
+    step: int
+    accuracy: np.ndarray | None
+    right: np.ndarray | None
+    nearest: np.ndarray
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Seen:
+        """What is worth keeping of a snapshot."""
+        nearest = find_neighbours(snapshot.vectors, K).indices
+        return cls(snapshot.step, snapshot.accuracy, snapshot.right, nearest)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What is known so far of one encoder that is trained.
+
+    Attributes:
+        settings: how.
+        n_pairs: texts that a pair is made of; 0 before the start is known.
+        skipped: what to know of all others, in words.
+        first: steps that were made before, of which only the loss is known.
+        steps: in all.
+        loss, learning_rate, alignment, uniformity: [step] made so far; the last three are NaN for
+            those before ``first``.
+        snapshots: in the order of their steps.
+        diverged: whether the loss did.
+        is_over: whether the last step was made, or the training stopped.
+        maps: [snapshot, text, 2] in one frame; None before the end.
+    """
+
+    settings: TrainingSettings
+    n_pairs: int = 0
+    skipped: str = ""
+    first: int = 0
+    steps: int = 0
+    loss: np.ndarray = field(default_factory=_none)
+    learning_rate: np.ndarray = field(default_factory=_none)
+    alignment: np.ndarray = field(default_factory=_none)
+    uniformity: np.ndarray = field(default_factory=_none)
+    snapshots: tuple[Seen, ...] = ()
+    diverged: bool = False
+    is_over: bool = False
+    maps: np.ndarray | None = None
+
+    @property
+    def step(self) -> int:
+        """Steps made."""
+        return len(self.loss)
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """[snapshot, layer] 0 … 1; no rows without labels, and before the first is known."""
+        known = [one.accuracy for one in self.snapshots if one.accuracy is not None]
+        if self.snapshots and self.snapshots[0].step:
+            return np.zeros((0, 0))
+        return np.stack(known) if known else np.zeros((0, 0))
+
+    def having(self, events: Sequence[TrainingEvent | Snapshot]) -> Lesson:
+        """The same with some more events, and with snapshots that were taken beside them."""
+        grown = self
+        made = [event for event in events if isinstance(event, TrainingStep)]
+        for event in events:
+            if isinstance(event, TrainingStarted):
+                unknown = np.full(event.step, np.nan)
+                grown = replace(
+                    grown,
+                    n_pairs=event.n_pairs,
+                    skipped=event.skipped,
+                    first=event.step,
+                    steps=event.steps,
+                    loss=event.loss,
+                    learning_rate=unknown,
+                    alignment=unknown,
+                    uniformity=unknown,
+                )
+            elif isinstance(event, TrainingEnded):
+                grown = replace(grown, diverged=event.result.diverged, is_over=True)
+        curves: dict[str, Any] = {
+            name: np.append(getattr(grown, name), [getattr(event, name) for event in made])
+            for name in _CURVES
+        }
+        taken = [event if isinstance(event, Snapshot) else event.snapshot for event in events]
+        seen = [Seen.of(snapshot) for snapshot in taken if snapshot is not None]
+        ordered = sorted([*grown.snapshots, *seen], key=lambda one: one.step)
+        return replace(grown, snapshots=tuple(ordered), **curves)
+
+
+def lessons_bytes(lessons: Sequence[Lesson]) -> bytes:
+    """Lessons as a file of plain arrays."""
+    about: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    for place, lesson in enumerate(lessons):
+        about.append(
+            {name: getattr(lesson, name) for name in _PLAIN}
+            | {
+                "settings": asdict(lesson.settings),
+                "snapshots": [one.step for one in lesson.snapshots],
+            }
+        )
+        arrays |= {f"{place}_{name}": getattr(lesson, name) for name in _CURVES}
+        for number, snapshot in enumerate(lesson.snapshots):
+            arrays[f"{place}_{number}_nearest"] = _small(snapshot.nearest)
+            if snapshot.accuracy is not None and snapshot.right is not None:
+                arrays[f"{place}_{number}_accuracy"] = snapshot.accuracy
+                arrays[f"{place}_{number}_right"] = snapshot.right
+        if lesson.maps is not None:
+            arrays[f"{place}_maps"] = lesson.maps
+    return npz_bytes({"format": FORMAT, "lessons": about}, arrays)
+
+
+def read_lessons(content: bytes) -> tuple[Lesson, ...]:
+    """What `lessons_bytes` made bytes of.
+
+    Raises:
+        ValueError: they are something else.
+    """
+    about, arrays = read_npz(content)
+    try:
+        if about["format"] != FORMAT:
+            raise ValueError("This file is of another version.")
+        return tuple(_lesson(one, place, arrays) for place, one in enumerate(about["lessons"]))
+    except (LookupError, TypeError, AttributeError, SettingsError) as error:
+        raise ValueError("This is no file of a training.") from error
+
+
+def _lesson(about: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarray]) -> Lesson:
+    settings = dict(about["settings"])
+    pairs = PairSettings(**settings.pop("pairs"))
+    snapshots = tuple(
+        Seen(
+            int(step),
+            arrays.get(f"{place}_{number}_accuracy"),
+            arrays.get(f"{place}_{number}_right"),
+            arrays[f"{place}_{number}_nearest"].astype(np.int32),
+        )
+        for number, step in enumerate(about["snapshots"])
+    )
+    values: dict[str, Any] = {name: about[name] for name in _PLAIN}
+    values |= {name: arrays[f"{place}_{name}"] for name in _CURVES}
+    maps = arrays.get(f"{place}_maps")
+    return Lesson(
+        TrainingSettings(pairs=pairs, **settings), snapshots=snapshots, maps=maps, **values
+    )
+
+
+def _small(numbers: np.ndarray) -> np.ndarray:
+    """Numbers from 0 on with half the bytes, where they fit."""
+    return numbers.astype(np.uint16) if numbers.size and numbers.max() < 1 << 16 else numbers

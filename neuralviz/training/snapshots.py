@@ -1,0 +1,109 @@
+"""How good an encoder is while it is trained: what the nearest texts say, at every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from neuralviz.errors import never
+from neuralviz.maps.distances import check_vectors
+from neuralviz.maps.neighbourhoods import K, knn_right
+from neuralviz.maps.neighbours import find_neighbours
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
+
+# Two snapshots of so much take some 15% of an epoch over 4,000 texts: `benchmarks/train.py`.
+MOST_TEXTS = 1000
+MOST_CHARACTERS = 500  # of a text: those of two of the longest sentences that are trained on
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An encoder after some steps.
+
+    Attributes:
+        step: how many; 0 is before.
+        accuracy: [layer] 0 … 1 share of the labelled texts whose 10 nearest vote for their label;
+            None without labels. Layer 0 is the embedding output.
+        right: [labelled text] whether its neighbours vote for its label at the last layer; None
+            without labels.
+        vectors: [text, dim] float32 of the last layer, of the texts that are watched.
+    """
+
+    step: int
+    accuracy: np.ndarray | None
+    right: np.ndarray | None
+    vectors: np.ndarray
+
+
+class Layered(Protocol):
+    """What gives texts a vector at every layer, such as a `Learner`."""
+
+    def of_layers(
+        self, texts: Sequence[str], should_stop: ShouldStop = ...
+    ) -> Iterable[np.ndarray]:
+        """A [text, dim] float32 array of every layer, the embedding output first."""
+        ...
+
+
+class Watch:
+    """Takes snapshots on the same texts every time.
+
+    Args:
+        texts: the corpus.
+        labels: one a text, ``""`` for none; None where there are none at all. Fewer than two
+            different ones tell nothing apart, and are as none.
+        n_texts: texts that are watched, drawn from those with a label where there are labels; all,
+            where there are no more.
+        characters: of each text that are read, from its beginning; None for all.
+        k: neighbours that vote.
+        seed: of the draw.
+
+    Attributes:
+        watched: [watched text] numbers of the texts, ascending.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        labels: Sequence[str] | None = None,
+        *,
+        n_texts: int = MOST_TEXTS,
+        characters: int | None = MOST_CHARACTERS,
+        k: int = K,
+        seed: int = 42,
+    ) -> None:
+        candidates = np.arange(len(texts))
+        if labels is not None and len({label for label in labels if label}) < 2:
+            labels = None
+        if labels is not None:
+            candidates = np.flatnonzero([bool(label) for label in labels])
+        if len(candidates) > n_texts:
+            candidates = np.random.default_rng(seed).choice(candidates, n_texts, replace=False)
+        self.watched = np.sort(candidates)
+        self._texts = [texts[i][:characters] for i in self.watched]
+        self._labels = None if labels is None else [labels[i] for i in self.watched]
+        self._k = k
+
+    def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
+        """The snapshot of an encoder.
+
+        Raises:
+            Stopped: ``should_stop`` said so.
+            TextError: its vectors are no usable numbers: the learning rate is far too high.
+        """
+        layers = list(learner.of_layers(self._texts, should_stop))
+        check_vectors(layers[-1])
+        accuracy = right = None
+        if self._labels is not None and len(set(self._labels)) > 1:
+            right_at = [self._right(vectors, should_stop) for vectors in layers]
+            accuracy, right = np.array([one.mean() for one in right_at]), right_at[-1]
+        return Snapshot(step, accuracy, right, layers[-1])
+
+    def _right(self, vectors: np.ndarray, should_stop: ShouldStop) -> np.ndarray:
+        neighbours = find_neighbours(vectors, self._k, should_stop=should_stop)
+        return knn_right(neighbours, self._labels or (), self._k)

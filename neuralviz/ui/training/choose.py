@@ -1,0 +1,256 @@
+"""The widgets of the training page: corpus, encoder, pairs, settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.example_training import (
+    ENCODER,
+    KINDS,
+    RATE_OF_BUNDLED,
+    first_label,
+    first_settings,
+    watched_training,
+)
+from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models.trained import trained_encoders
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.pairs import PairSource, steps_of_epoch
+from neuralviz.training.settings import (
+    LEARNING_RATE,
+    MAX_EPOCHS,
+    PAIR_KINDS,
+    PARTS,
+    STARTS,
+    TABLE_LEARNING_RATE,
+    TrainingSettings,
+    with_options,
+)
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.page import plain, show_error, wide_columns
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.jobs.training import TrainOnCorpus
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.training.settings import PairKind, Part
+
+CORPUS = "training-corpus"
+"""Where session and address keep the id of the corpus."""
+PREVIEWED = 10  # pairs
+MOST_KINDS = 2  # beside each other
+_PARTS: dict[Part, str] = {"model": "Whole model", "table": "Embedding table"}
+_READ: dict[PairKind, str] = {
+    "crops": "Left and right are two parts of one text: the encoder learns to bring them together.",
+    "dropout": "Each part is read twice, each time with other units of the encoder left out.",
+    "masking": "Each part is read twice, each time with other tokens masked.",
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is to be trained.
+
+    Attributes:
+        corpus: it is trained on.
+        task: the work.
+        texts: of the corpus.
+    """
+
+    corpus: Corpus
+    task: TrainOnCorpus
+    texts: tuple[str, ...]
+
+
+def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
+    """What is to be trained, and whether *Train* was pressed; None where something is missing.
+
+    Args:
+        corpora: at least one.
+    """
+    left, right = wide_columns(2, "training-given")
+    with left:
+        corpus = _choose_corpus(corpora)
+        label = _choose_label(corpus)
+    with right:
+        model_id = _choose_encoder()
+        kinds = _choose_kinds()
+    row = st.container(horizontal=True, vertical_alignment="center")
+    pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
+    with row.popover("Settings", icon=":material/tune:", key="training-settings"):
+        options = _choose_settings(model_id)
+    wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
+    if options["part"] == "table" and len(kinds) > 1 and "dropout" in kinds:
+        kinds.remove("dropout")
+        row.caption(f"The table has no dropout: {kinds[0]} alone.")
+    if not kinds:
+        st.info("Choose one or two ways to make pairs.")
+        return None, pressed
+    try:
+        settings = tuple(with_options(TrainingSettings(), **options, pairs=kind) for kind in kinds)
+        texts = texts_of(corpus.id)
+        source = _pairs(corpus.id, settings[0])
+    except NeuralvizError as error:
+        show_error(error)
+        return None, pressed
+    if wants_pairs:
+        _preview(corpus, label, source)
+    batch = min(settings[0].batch_size, len(source))
+    steps = steps_of_epoch(len(source), batch) * settings[0].n_epochs
+    too_short = f"; {len(source.skipped):,} of {len(texts):,} texts are too short"
+    row.caption(
+        f"{many(steps, 'step')} of {many(batch, 'pair')}{too_short * bool(len(source.skipped))}."
+    )
+    if source.is_mostly_skipped:
+        st.info(plain(source.skipped_in_words()))
+    return Chosen(
+        corpus, watched_training(model_id, corpus, label, settings, source), texts
+    ), pressed
+
+
+def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
+    by_id = {corpus.id: corpus for corpus in corpora}
+    asked = st.query_params.get(CORPUS)
+    if CORPUS not in st.session_state and asked in by_id:
+        st.session_state[CORPUS] = asked
+    if st.session_state.get(CORPUS) not in by_id:
+        st.session_state[CORPUS] = next(iter(by_id))
+    chosen = st.selectbox(
+        "Corpus",
+        list(by_id),
+        format_func=lambda one: f"{by_id[one].name} · {many(by_id[one].n_texts, 'text')}",
+        key=CORPUS,
+        persist_state="session",
+        help="Add your own on the page *Corpus map*. Texts of several sentences work best.",
+    )
+    st.query_params[CORPUS] = chosen
+    return by_id[chosen]
+
+
+def _choose_encoder() -> str:
+    options = [BUNDLED, MINILM, *(encoder.name for encoder in trained_encoders())]
+    chosen = st.selectbox(
+        "Encoder",
+        options,
+        key="encoder",
+        bind="query-params",
+        accept_new_options=True,
+        help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
+    )
+    return chosen or ENCODER
+
+
+def _choose_label(corpus: Corpus) -> str:
+    columns = [one.name for one in corpus.columns if one.kind == "text"]
+    if not columns:
+        st.caption("This corpus has no labels: accuracy cannot be measured, all else can.")
+        return ""
+    return choose_one(
+        st.pills,
+        "Measure by",
+        columns,
+        key="training-label",
+        default=first_label(corpus),
+        help="Labels are never trained on. They only show whether like texts come together.",
+    )
+
+
+def _choose_kinds() -> list[PairKind]:
+    chosen = st.pills(
+        "Pairs",
+        PAIR_KINDS,
+        default=list(KINDS),
+        selection_mode="multi",
+        format_func=str.capitalize,
+        key="pairs",
+        bind="query-params",
+        help="Two ways run beside each other, on the same texts, seed and steps.",
+    )
+    if len(chosen) > MOST_KINDS:
+        st.caption(f"Two run at a time: {chosen[0]} and {chosen[1]}.")
+    return list(chosen)[:MOST_KINDS]
+
+
+def _choose_settings(model_id: str) -> dict[str, Any]:
+    part: Part = choose_one(
+        st.segmented_control,
+        "What is trained",
+        PARTS,
+        key="training-part",
+        default=PARTS[0],
+        format_func=_PARTS.__getitem__,
+        help="The table of token embeddings alone, without a transformer, trains in seconds.",
+    )
+    first = first_settings(model_id, part)
+    own = BUNDLED if first.peak_rate == RATE_OF_BUNDLED else part  # begins with a rate of its own
+    options: dict[str, Any] = {"part": part}
+    left, right = st.columns(2)
+    options["epochs"] = left.number_input(
+        "Epochs", 1, MAX_EPOCHS, first.n_epochs,
+        key=f"training-epochs-{part}", bind="query-params",
+    )  # fmt: skip
+    options["learning_rate"] = right.number_input(
+        "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
+        key=f"training-rate-{own}", bind="query-params",
+        help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
+        f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
+    )  # fmt: skip
+    for column, name, label, lowest, highest, value in (
+        (left, "batch_size", "Batch size", 2, 1024, first.batch_size),
+        (right, "seed", "Seed", 0, 2**32 - 1, first.seed),
+        (left, "shortest", "Shortest sentence, characters", 1, 10_000, first.pairs.shortest),
+        (right, "longest", "Longest sentence, characters", 1, 100_000, first.pairs.longest),
+        (left, "sentences", "Sentences of a chunk", 1, 20, first.pairs.sentences),
+    ):
+        options[name] = column.number_input(
+            label, lowest, highest, value, key=f"training-{name}", bind="query-params"
+        )
+    if part == "model":
+        options["frozen_blocks"] = right.number_input(
+            "Frozen blocks from below", 0, 100, 0, key="training-frozen", bind="query-params"
+        )
+        options["start"] = choose_one(
+            st.segmented_control,
+            "Start from",
+            STARTS,
+            key="training-start",
+            default=STARTS[0],
+            format_func=lambda start: f"{start.capitalize()} weights",
+        )
+    return options
+
+
+@st.cache_data(max_entries=2, show_spinner="Reading the corpus …")
+def texts_of(corpus_id: str) -> tuple[str, ...]:
+    """The texts of a corpus that is kept."""
+    store = CorpusStore()
+    return tuple(store.texts(store.corpus(corpus_id)))
+
+
+@st.cache_resource(
+    max_entries=4, show_spinner="Making pairs …", hash_funcs={TrainingSettings: repr}
+)
+def _pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
+    return PairSource(texts_of(corpus_id), settings.pairs, settings.seed)
+
+
+@st.dialog("Ten pairs of this corpus", width="large")
+def _preview(corpus: Corpus, label: str, source: PairSource) -> None:
+    """The pairs of the first steps, each with the text that it comes from."""
+    labels = CorpusStore().labels(corpus, label) if label else ()
+    kind = source.settings.kind
+    st.caption(f"{_READ[kind]} {plain(source.skipped_in_words())}")
+    for pair in source.preview(PREVIEWED):
+        of = f" · {plain(str(labels[pair.text]))}" if label else ""
+        st.markdown(f"**Text {pair.text + 1:,}**{of}")
+        if kind == "crops":
+            for column, chunk in zip(st.columns(2), (pair.anchor, pair.positive), strict=True):
+                column.markdown(plain(chunk))
+        else:
+            st.markdown(plain(pair.anchor))

@@ -1,0 +1,121 @@
+"""The training page's experiments: the tables of the crops paper, on the chosen corpus."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.errors import SettingsError
+from neuralviz.evaluation.training_frames import training_frame, training_numbers
+from neuralviz.evaluation.training_in_words import table_point
+from neuralviz.evaluation.training_tables import (
+    TRAINING_TABLES,
+    training_table,
+)
+from neuralviz.jobs.training_tables import FillTrainingTable
+from neuralviz.plots.standalone import About
+from neuralviz.plots.training_tables import training_table_figure
+from neuralviz.store.results import corpus_view
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.page import dimmed, plain
+from neuralviz.ui.point import show_point
+from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+
+if TYPE_CHECKING:
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.training_tables import FilledTable
+    from neuralviz.models.shared import ModelRef
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.training.settings import TrainingSettings
+
+RUNS = SessionRuns("training-table", at_once=1, kept=4)
+LIVE_SECONDS = 2.0
+MOST_SEEDS = 10
+PIXELS_A_ROW = 46
+STOPPED = "Stopped. Finished rows are saved; “Run again” goes on from there."
+
+
+def show_experiments(
+    corpus: Corpus, model: ModelRef, label: str, settings: TrainingSettings
+) -> None:
+    """Choose a table, fill it, see what it says.
+
+    Args:
+        corpus: that is trained on.
+        model: to begin with.
+        label: column of labels; empty without.
+        settings: that all rows share.
+    """
+    if not label:
+        st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
+        return
+    if settings.part == "table":
+        st.info("The experiments train the whole model. Choose it under *Settings*.")
+        return
+    name = choose_one(
+        st.pills,
+        "Experiment",
+        list(TRAINING_TABLES),
+        key="training-table",
+        default=next(iter(TRAINING_TABLES)),
+        format_func=str.capitalize,
+        help="Each row of the table is a training. Finished rows are saved and found again.",
+    )
+    st.caption(training_table(name).line)
+    seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="training-table-seeds")
+    task = FillTrainingTable(
+        name, model, corpus.id, label, settings, tuple(range(1, int(seeds) + 1))
+    )
+    view = corpus_view(corpus.id)
+    run: Run[FilledTable] | None = RUNS.recall(task, view)
+    if st.button("Fill the table", icon=":material/table_rows:", key="training-table-fill"):
+        try:
+            run = RUNS.start(task, again=run is not None and run.status != "done", view=view)
+        except SettingsError as error:
+            st.error(plain(str(error)))
+    shown = run or RUNS.last()
+    if shown is None:
+        return
+    with dimmed("training-table", when=run is None):
+        run_panel(
+            RUNS,
+            shown,
+            partial(_show, shown, corpus.name),
+            words=Words(
+                begins="Loading the encoder …",
+                stopped=lambda _: STOPPED,
+                done=lambda _: done_in(shown),
+            ),
+            bar_stays=True,
+            every=LIVE_SECONDS,
+        )
+
+
+def _show(run: Run[FilledTable], corpus: str, result: FilledTable, live: bool) -> None:
+    if not result.cells:
+        return
+    task = run.task
+    assert isinstance(task, FillTrainingTable)
+    table = training_table(task.table)
+    show_point(table_point(table, result.cells, plain(task.labels)), key="training-table")
+    rows = len({cell.row for cell in result.cells})
+    show_figure(
+        training_table_figure(table, result.cells, task.labels),
+        key=f"training-table-{run.id}",
+        numbers=partial(training_numbers, table, result.cells),
+        name=f"training {task.table}",
+        height=max(320, 140 + PIXELS_A_ROW * rows),
+        about=About(
+            f"Trainings on “{corpus}”",
+            {
+                "experiment": task.table,
+                "model": task.model.id,
+                "labels": task.labels,
+                "seeds": ", ".join(map(str, task.seeds)),
+            },
+        ),
+    )
+    st.dataframe(training_frame(table, result.cells), hide_index=True)

@@ -1,0 +1,137 @@
+"""The training page below its title."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.jobs import Run
+from neuralviz.jobs.example_training import example_training, recorded_lessons
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.results import corpus_view
+from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once
+from neuralviz.ui.page import dimmed, plain, show_error
+from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.stage import off_stage
+from neuralviz.ui.training.choose import choose, texts_of
+from neuralviz.ui.training.experiments import show_experiments
+from neuralviz.ui.training.show import show_lessons
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.training.record import Lesson
+    from neuralviz.ui.training.choose import Chosen
+
+RUNS = SessionRuns("training", at_once=1, kept=3)
+LIVE_SECONDS = 0.5
+RECORDED = "Recorded run. Press “Train” to see it live."
+# What stands above the figures takes little room, so that the first screen has them.
+_LAYOUT = """<style>
+[class*="st-key-training-state-"] { margin-top: -0.8rem; }
+</style>"""
+
+
+def show() -> None:
+    """Corpus, encoder, pairs, *Train*, and what is learnt; first, what was recorded."""
+    st.html(_LAYOUT)
+    try:
+        store = CorpusStore()
+        add_textbooks_once(store)
+        corpora = sorted(store.corpora(), key=lambda one: one.name != NAME)  # the example first
+    except NeuralvizError as error:
+        show_error(error)
+        return
+    if not corpora:
+        _offer_example(store)
+        return
+    chosen, pressed = choose(corpora)
+    _show_training(corpora, chosen, pressed=pressed)
+    if chosen is not None:
+        with off_stage("training-experiments"), st.expander("Experiments of the paper"):
+            task = chosen.task
+            show_experiments(chosen.corpus, task.model, task.labels, task.settings[0])
+
+
+def _show_training(corpora: Sequence[Corpus], chosen: Chosen | None, *, pressed: bool) -> None:
+    asked = None if chosen is None else _asked_for(chosen, pressed)
+    run = asked or RUNS.last() or _recorded_of(corpora)
+    if run is None:
+        st.info("Press **Train**. The first step is drawn after a few seconds.")
+        return
+    if asked is None:
+        st.caption("The results below are of other settings. Press **Train** to see yours.")
+    is_recorded = run not in RUNS.all()
+    with dimmed("training", asked is None):
+        run_panel(
+            RUNS,
+            run,
+            partial(show_lessons, run, is_recorded=is_recorded),
+            words=Words(
+                begins="Loading the encoder and making the first pairs …",
+                stopped=_stopped,
+                done=partial(_done, run, is_recorded=is_recorded, is_asked_for=asked is not None),
+            ),
+            bar_stays=True,
+            every=LIVE_SECONDS,
+        )
+
+
+def _offer_example(store: CorpusStore) -> None:
+    st.info("No corpora yet. Add one on the page *Corpus map*, or open the example.")
+    if st.button("Open the example", type="primary"):
+        try:
+            add_textbooks(store)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.rerun()
+
+
+def _asked_for(chosen: Chosen, pressed: bool) -> Run[tuple[Lesson, ...]] | None:
+    """The run of what is chosen: started now, remembered, kept, or recorded; else None."""
+    view = corpus_view(chosen.corpus.id)
+    run = RUNS.recall(chosen.task, view)
+    if pressed:
+        try:
+            again = run is not None and run.status != "done"
+            return RUNS.start(chosen.task, again=again, view=view)
+        except SettingsError as error:
+            st.error(plain(str(error)))
+    if run is not None:
+        return run
+    recorded = _recorded_run(chosen.corpus.id) if chosen.corpus.name == NAME else None
+    return recorded if recorded is not None and recorded.task == chosen.task else None
+
+
+def _recorded_of(corpora: Sequence[Corpus]) -> Run[tuple[Lesson, ...]] | None:
+    """What was recorded of the example, while its texts are kept."""
+    example = next((one for one in corpora if one.name == NAME), None)
+    return None if example is None else _recorded_run(example.id)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _recorded_run(corpus_id: str) -> Run[tuple[Lesson, ...]] | None:
+    """The recorded training as a run that is over, the same one for all sessions."""
+    lessons = recorded_lessons()
+    if not lessons:
+        return None
+    task = example_training(CorpusStore().corpus(corpus_id), texts_of(corpus_id))
+    return Run.over(task, lessons, status="done", finished=0.0, seconds=0.0)
+
+
+def _done(run: Run[tuple[Lesson, ...]], _: object, *, is_recorded: bool, is_asked_for: bool) -> str:
+    if not is_recorded:
+        return done_in(run)
+    return RECORDED if is_asked_for else "Recorded run."
+
+
+def _stopped(lessons: tuple[Lesson, ...]) -> str:
+    steps = " and ".join(
+        f"{one.settings.pairs.kind} after {one.step:,} of {one.steps:,} steps" for one in lessons
+    )
+    return f"Stopped: {steps}. “Run again” goes on from there."

@@ -1,0 +1,84 @@
+"""A trained encoder gets a name, under which every page finds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz import training
+from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.models.shared import shared_text_model
+from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.page import plain, show_error
+
+if TYPE_CHECKING:
+    from neuralviz.jobs.training import TrainOnCorpus
+    from neuralviz.training.record import Lesson
+    from neuralviz.training.settings import TrainingSettings
+
+_SAVED = "training-saved"  # where the session keeps the last one: its name and its training
+
+
+def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
+    """A name for one of the encoders, and *Save*."""
+    st.subheader("Keep the encoder", anchor=False)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kinds = [one.settings.pairs.kind for one in lessons]
+        kind = kinds[0]
+        if len(kinds) > 1:
+            kind = choose_one(
+                st.pills, "Encoder of", kinds, key="training-save-of", default=kind,
+                format_func=str.capitalize,
+            )  # fmt: skip
+        name = st.text_input("Name", placeholder="my-encoder", key="training-name")
+        pressed = st.button("Save", icon=":material/save:", key="training-save-it")
+    number = kinds.index(kind)
+    this = (name.strip(), task.model, task.corpus, task.settings[number])
+    if st.session_state.get(_SAVED) == this and trained_encoder(this[0]) is not None:
+        st.success(plain(f"Saved as “{this[0]}” in {encoders_folder() / this[0]}."))
+        _offer_the_maps(task, task.settings[number], this[0])
+        return  # also for the second click of a double click
+    if not pressed:
+        st.caption(
+            "A saved encoder is a model like any other: choose it by its name on every page, or "
+            "load its folder with sentence-transformers."
+        )
+        return
+    try:
+        name = check_free_name(name)
+        with st.spinner("Saving …"):
+            _save(task, number, name)
+    except NeuralvizError as error:
+        show_error(error)
+    else:
+        st.session_state[_SAVED] = this
+        st.rerun()  # the page offers it as an encoder
+
+
+def _offer_the_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) -> None:
+    """The way to the maps of the corpus by a trained encoder and by the one it began with."""
+    if st.button("Map the corpus with it", icon=":material/scatter_plot:"):
+        before = settings.pooling
+        after = before if settings.part == "model" else "sentence-transformer"  # has no layers
+        address = {"corpus": task.corpus}
+        for side, method, model in (("a", after, name), ("b", before, task.model.id)):
+            address |= {f"map-{side}": method, f"map-{side}-{method}-model": model}
+        st.switch_page("pages/corpus_map.py", query_params=address)
+
+
+def _save(task: TrainOnCorpus, number: int, name: str) -> None:
+    """Save what a training has left in its folder.
+
+    Raises:
+        NeuralvizError: it is not there any more, or there is no room.
+    """
+    model = shared_text_model(task.model.id)
+    store = CorpusStore()
+    texts = store.texts(store.corpus(task.corpus))
+    found = training.restored(model, texts, task.settings[number], task.folder(number))
+    if found is None:
+        raise StoreError("This training's weights are not kept any more. Train it again.")
+    training.save_encoder(found, model, encoders_folder() / name)

@@ -1,0 +1,28 @@
+"""Training: an encoder learns from a corpus, and one sees how well it knows it, layer by layer."""
+
+from __future__ import annotations
+
+from neuralviz.ui.page import page_header
+from neuralviz.ui.training.main import show
+from neuralviz.ui.training.opened import open_folder
+
+page_header(
+    "Training",
+    "Can an encoder learn **your** texts, without a single label? Watch it, layer by layer.",
+    (
+        "$$\\ell_i=-\\log\\frac{e^{\\cos(a_i,p_i)/\\tau}}{\\sum_j e^{\\cos(a_i,p_j)/\\tau}}$$\n\n"
+        "Of a batch of texts, each anchor $a_i$ has to find its own positive $p_i$ among those of "
+        "all others (InfoNCE, $\\tau=0.05$)."
+    ),
+    (
+        "**Crops**: anchor and positive are two different parts of a text. **Dropout**: the same "
+        "part, read twice with different dropout. **Masking**: the same part twice, with other "
+        "tokens masked. The **loss** says how hard it is to find the other half; guessing among 64 "
+        "has a loss of 4.16. **10-NN accuracy**: for how many texts most of the ten nearest have "
+        "the same label; the labels are never trained on."
+    ),
+    "Cropping outperforms dropout, sections 3 and 4, Appendix A.1",
+)
+
+show()
+open_folder()

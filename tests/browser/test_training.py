@@ -1,0 +1,123 @@
+"""The training page as a person meets it: zoom while it runs, Stop, go on, compare two, save."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app import looks, problems
+from tests.support.models import save_family
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+MINUTE = 60_000
+TEXTS_OF_EXAMPLE = 824
+LOSS = "[aria-label^='Loss']"
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small model, which takes a few steps a second on the example."""
+    return save_family("bert", tmp_path_factory.mktemp("small"))
+
+
+def train(page: Page) -> None:
+    page.get_by_role("button", name="Train", exact=True).click()
+
+
+def n_steps(page: Page) -> int:
+    """Steps whose loss is drawn."""
+    return page.locator(LOSS).evaluate("figure => figure._fullData?.[0]?.x?.length ?? 0")
+
+
+def wait_for_steps(page: Page, n: int) -> None:
+    page.wait_for_function(
+        f"n => (document.querySelector(`{LOSS}`)?._fullData?.[0]?.x?.length ?? 0) >= n", arg=n
+    )
+
+
+def test_a_training_is_watched_stopped_resumed_compared_and_its_encoder_saved(
+    page: Page, address: str, encoder: Path
+) -> None:
+    page.goto(
+        f"{address}/training?encoder={encoder}&training-epochs-model=100&training-batch_size=16"
+    )
+    page.get_by_text("Recorded run.").wait_for()
+    train(page)
+    page.get_by_role("button", name="Stop", exact=True).wait_for()  # in place of the recorded run
+    wait_for_steps(page, 2)
+    zoom_stays_while_it_runs(page)
+    stopped_it_goes_on(page)
+
+    page.goto(f"{address}/training?encoder={encoder}&training-epochs-model=1")
+    train(page)
+    page.get_by_text(re.compile("Done in|Result of")).wait_for(timeout=2 * MINUTE)
+    for label in ("Before", "Crops", "Dropout"):
+        expect(page.get_by_test_id("stMetric").filter(has_text=label)).to_be_visible()
+    page.get_by_text(re.compile(r"Before, the nearest was|hardly moved them")).first.wait_for()
+    for seen in looks(page):
+        assert problems(page) == [], seen
+    comes_back(page)
+    saved_it_maps_the_corpus_and_can_be_trained_on(page, address)
+
+
+def zoom_stays_while_it_runs(page: Page) -> None:
+    area = page.locator(LOSS).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    x, y = box["x"] + 10, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y, steps=4)
+    page.mouse.up()
+    zoomed = page.locator(LOSS).evaluate("figure => [...figure._fullLayout.xaxis.range]")
+    assert zoomed[1] < 2000
+    wait_for_steps(page, n_steps(page) + 2)
+    now = page.locator(LOSS).evaluate("figure => [...figure._fullLayout.xaxis.range]")
+    assert now == zoomed
+
+
+def stopped_it_goes_on(page: Page) -> None:
+    page.get_by_role("button", name="Stop", exact=True).click()
+    stopped = page.get_by_text(re.compile(r"Stopped: crops after \d+ of 4,800 steps"))
+    stopped.wait_for()
+    made = int(re.search(r"after (\d+) of", stopped.inner_text())[1])
+    page.get_by_role("button", name="Run again").click()
+    wait_for_steps(page, made + 1)
+    page.get_by_role("button", name="Stop", exact=True).click()
+    stopped.wait_for()
+
+
+def comes_back(page: Page) -> None:
+    point = page.locator("[class*='st-key-point-training'] p").first.inner_text()
+    page.reload()
+    expect(page.locator("[class*='st-key-point-training'] p").first).to_have_text(point)
+
+
+def saved_it_maps_the_corpus_and_can_be_trained_on(page: Page, address: str) -> None:
+    name = f"crops-{secrets.token_hex(2)}"  # another one where the test is tried again
+    page.get_by_role("textbox", name="Name").fill(name)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)
+    page.get_by_role("button", name="Map the corpus with it").click()
+    page.get_by_role("button", name="Make the maps").click(timeout=MINUTE)
+    whole = page.locator(f"[aria-label^='Map by mean'][aria-label*='{name}']")
+    expect(whole.locator(".main-svg").first).to_be_visible(timeout=2 * MINUTE)
+    assert points(whole) == TEXTS_OF_EXAMPLE
+    page.goto(f"{address}/training?encoder={name}")
+    page.get_by_text("The results below are of other settings.").wait_for()
+    expect(page.get_by_role("combobox", name="Encoder").first).to_have_value(name)
+
+
+def points(figure: Locator) -> int:
+    return figure.evaluate(
+        "f => f._fullData.filter(t => t.customdata).reduce((n, t) => n + t.x.length, 0)"
+    )

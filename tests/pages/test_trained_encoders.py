@@ -1,0 +1,191 @@
+"""Encoders that were trained here, on the pages: offered by name, used at once, missed later."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.jobs.mapping import MapChoice
+from neuralviz.maps.mapping import make_map
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.models import shared
+from neuralviz.models.trained import delete_encoder, encoders_folder
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
+from neuralviz.ui.corpus.kept import Saved, _open_corpus, _open_map, find_saved, open_maps
+from tests.support.models import save_family
+from tests.support.pages import page_at
+from tests.support.trained import CORPUS, save_trained
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLE = "my-table"
+MINE = "my-encoder"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two encoders, trained once: a whole model and a table."""
+    from neuralviz.models import load_model
+
+    model = load_model(save_family("bert", tmp_path_factory.mktemp("bert")), device="cpu")
+    home = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NEURALVIZ_HOME", str(home))
+        save_trained(MINE, model)
+        save_trained(TABLE, model, part="table")
+    return home / "encoders"
+
+
+@pytest.fixture(autouse=True)
+def home(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    shutil.copytree(trained, encoders_folder())
+    _open_corpus.clear()
+    _open_map.clear()
+
+
+def options(page: AppTest, key: str) -> list[str]:
+    return page.selectbox(key=key).options
+
+
+def said(page: AppTest) -> str:
+    kinds = (page.error, page.warning, page.info, page.caption)
+    return " ".join(element.value for kind in kinds for element in kind)
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    return next(button for button in page.button if button.label == label).click().run()
+
+
+def test_comparing_offers_them_to_the_methods_that_can_take_them() -> None:
+    page = page_at("compare", m1="mean", m2="sentence-transformer", m3="neural").run()
+    assert options(page, "m1-mean-model") == ["bundled", "all-MiniLM-L6-v2", MINE]
+    whole = ["all-MiniLM-L6-v2", MINE, TABLE]
+    assert options(page, "m2-sentence-transformer-model") == whole
+    assert options(page, "m3-neural-model") == ["bundled"]
+    page.session_state["compare-runs"][-1].stop()
+
+
+def test_texts_are_compared_by_a_model_and_a_table_from_a_link() -> None:
+    page = page_at(
+        "compare", m1="mean", m1_mean_model=MINE, m2="sentence-transformer",
+        m2_sentence_transformer_model=TABLE, m3="none",
+    ).run()  # fmt: skip
+    run = page.session_state["compare-runs"][-1]
+    wait_until(lambda: run.is_over)
+    assert not page.run().exception
+    assert [one.error for one in run.result] == ["", ""]
+    assert [one.vectors.shape[1] for one in run.result] == [32, 32]
+
+
+def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
+    page = page_at("corpus_map", map_b="none").run()
+    assert MINE in options(page, "map-a-mean-model")
+    page = page_at("evaluation").run()
+    assert options(page, "evaluation-model") == ["bundled", "all-MiniLM-L6-v2", MINE, TABLE]
+
+
+def test_maps_of_one_method_by_two_models_are_told_apart() -> None:
+    store = CorpusStore()
+    corpus = store.add("mine", ReadTexts(tuple(CORPUS)))
+    given = {"corpus": corpus.id, "map_a": "mean", "map_a_mean_model": MINE, "map_b": "mean"}
+    page = page_at("corpus_map", **given, map_a_reducer="pca", map_b_reducer="pca").run()
+    n = len(set(CORPUS))
+    assert f"mean ({MINE}): {n} different texts · mean: {n} different texts" in (
+        said(page).replace("\\", "")
+    )
+    choices = [
+        MapChoice(embedder_spec("mean", model, defaults=FOR_CORPORA), ProjectionSettings("pca"))
+        for model in ({"model": MINE}, {})
+    ]
+    made = []
+    for choice in choices:
+        *_, last = embed_corpus(store, corpus, choice.spec)
+        made.append(make_map(store, corpus, last.embedder, choice.settings))
+    assert [one.label for one in open_maps(corpus, made)] == [f"mean ({MINE})", "mean"]
+    assert [one.label for one in open_maps(corpus, made[:1])] == ["mean"]
+    assert [one.label for one in open_maps(corpus, made[:1] * 2)] == ["mean", "mean"]
+
+
+def test_the_sidebar_offers_models_and_no_tables() -> None:
+    def sidebar() -> None:
+        from neuralviz.ui.model_choice import model_sidebar
+
+        model_sidebar()
+
+    page = AppTest.from_function(sidebar).run()
+    assert options(page, "model")[-1] == MINE
+
+
+def test_the_layers_of_one_are_followed() -> None:
+    page = page_at("layers", 180, layers_model=MINE).run()
+    assert options(page, "layers-model") == ["all-MiniLM-L6-v2", MINE, "Model in the sidebar"]
+    assert not page.exception
+    assert not page.error
+    assert page.get("bidi_component")
+
+
+def test_a_table_has_no_layers_which_is_said() -> None:
+    page = page_at("layers", 180, layers_model=TABLE).run()
+    assert "table of token embeddings without a transformer" in said(page)
+    assert not page.exception
+
+
+@pytest.mark.parametrize("name", [MINE, TABLE])
+def test_one_that_was_deleted_is_missed_in_a_sentence(name: str) -> None:
+    delete_encoder(name)
+    page = page_at("layers", 180, layers_model=name).run()
+    assert f"The model “{name}” is not loaded yet. No encoder that you trained has this name" in (
+        said(page)
+    )
+    press(page, "Load")
+    assert "No encoder that was trained here has this name." in said(page)
+    assert not page.exception
+    page = page_at("compare", m1="mean", m1_mean_model=name, m2="cls", m3="none").run()
+    run = press(page, "Compare").session_state["compare-runs"][-1]
+    wait_until(lambda: run.is_over)
+    assert "No encoder that was trained here has this name." in said(page.run())
+
+
+def test_one_of_the_same_name_never_shows_the_map_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = CorpusStore()
+    corpus = store.add("mine", ReadTexts(tuple(CORPUS)))
+    choice = MapChoice(
+        embedder_spec("mean", {"model": MINE}, defaults=FOR_CORPORA), ProjectionSettings("pca")
+    )
+
+    def mapped() -> Saved:
+        *_, last = embed_corpus(store, corpus, choice.spec)
+        make_map(store, corpus, last.embedder, choice.settings)
+        return find_saved(corpus, choice)
+
+    monkeypatch.setattr(shared, "_models", {})
+    first = mapped()
+    assert first.map is not None
+    assert not first.may_be_outdated
+
+    source = shared.shared_text_model(str(save_family("bert", tmp_path / "another", seed=7)))
+    delete_encoder(MINE)
+    assert find_saved(corpus, choice).map == first.map  # what was computed with it is kept
+    save_trained(MINE, source)
+    gone = find_saved(corpus, choice)  # nothing is loaded to find out
+    assert gone.map is None
+    assert gone.is_outdated
+    again = mapped()
+    assert again.map is not None
+    assert again.map.embedder != first.map.embedder
+    old, new = (
+        store.vectors.get(one, store.keys(corpus)) for one in (*first.embedders, *again.embedders)
+    )
+    assert not np.allclose(old, new, atol=1e-3)

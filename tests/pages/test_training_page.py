@@ -1,0 +1,196 @@
+"""The training page without a browser: what opens, what is refused, what a training leaves."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz import training
+from neuralviz.models import load_text_model
+from neuralviz.models.trained import encoders_folder, trained_encoders
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.training.events import TrainingEnded
+from neuralviz.training.settings import TrainingSettings, with_options
+from tests.support.models import save_family
+from tests.support.pages import page_at
+from tests.support.waiting import wait_until
+
+NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
+TEXTS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
+LABELS = ["odd" if i % 2 else "even" for i in range(len(TEXTS))]
+SHORT = {"training_sentences": "1", "training_shortest": "5", "training_rate_model": "0.03"}
+"""In the address: pairs of short sentences."""
+
+
+@pytest.fixture(scope="session")
+def saved_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small encoder, as a training leaves it."""
+    folder = tmp_path_factory.mktemp("small")
+    model = load_text_model(str(save_family("bert", folder / "model")))
+    settings = with_options(TrainingSettings(), sentences=1, shortest=5, max_steps=1)
+    (*_, ended) = training.train(model, TEXTS, settings)
+    assert isinstance(ended, TrainingEnded)
+    training.save_encoder(ended.result, model, folder / "saved")
+    return folder / "saved"
+
+
+@pytest.fixture
+def tiny(saved_encoder: Path) -> str:
+    """The name of a small encoder: a page without a browser knows no folders."""
+    shutil.copytree(saved_encoder, encoders_folder() / "tiny")
+    return "tiny"
+
+
+def kept(texts: Sequence[str] = TEXTS, labels: Mapping[str, Sequence[str]] | None = None) -> Corpus:
+    named = {"kind": LABELS} if labels is None else labels
+    return CorpusStore().add(
+        "mine", ReadTexts(tuple(texts), labels={name: tuple(of) for name, of in named.items()})
+    )
+
+
+def opened(corpus: Corpus, model: str, **address: str | list[str]) -> AppTest:
+    """The page at an address, with a corpus of ours and a model of ours."""
+    return page_at("training", training_corpus=corpus.id, encoder=model, **address).run()
+
+
+def train(page: AppTest) -> AppTest:
+    """Press *Train*, wait for the end, and show the page after it."""
+    press(page, "Train")
+    wait_until(lambda: runs(page)[-1].is_over)
+    return page.run()
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    return next(button for button in page.button if button.label == label).click().run()
+
+
+def runs(page: AppTest) -> list:
+    return page.session_state["training-runs"]
+
+
+def said(page: AppTest) -> str:
+    assert not page.exception
+    kinds = (page.error, page.warning, page.info, page.success, page.caption, page.markdown)
+    return " ".join(element.value for kind in kinds for element in kind)
+
+
+def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
+    page = page_at("training").run()
+    assert "Recorded run" in said(page)
+    assert "**Crops** teaches more: the ten nearest texts point to the right chapter" in said(page)
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    assert "Keep the encoder" not in [one.value for one in page.subheader]
+    assert "training-runs" not in page.session_state
+    page.number_input(key="training-seed").set_value(7).run()
+    assert "The results below are of other settings" in said(page)
+
+
+def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_them_back(
+    tiny: str,
+) -> None:
+    corpus = kept()
+    page = train(opened(corpus, tiny, **SHORT))
+    assert runs(page)[-1].status == "done", runs(page)[-1].error
+    assert [one.label for one in page.metric] == ["Before", "Crops", "Dropout"]
+    assert "ten nearest texts point to the right kind for" in said(page)
+    assert "Before, the nearest was:" in said(page)
+
+    for name, answer in (("bundled", "already a model"), ("a b", "Name the encoder with")):
+        page.text_input(key="training-name").set_value(name).run()
+        assert answer in said(press(page, "Save"))
+    page.text_input(key="training-name").set_value("mine").run()
+    assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
+    assert [one.name for one in trained_encoders()] == ["mine", "tiny"]
+    assert "Saved as “mine”" in said(press(page, "Save")).replace("\\", "")
+    page.pills(key="training-save-of").set_value("dropout").run()
+    assert "Saved as" not in said(page)  # that was the other one
+    assert "already a model" in said(press(page, "Save"))
+
+    again = opened(corpus, tiny, **SHORT)
+    assert runs(again)[-1].is_reopened
+    assert [one.value for one in again.metric] == [one.value for one in page.metric]
+    assert "mine" in again.selectbox(key="encoder").options
+
+
+def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
+    page = train(opened(kept(labels={}), tiny, **SHORT, pairs=["Crops"]))
+    assert "no labels: accuracy cannot be measured" in said(page)
+    assert "nats" in said(page)
+    assert not page.metric
+    assert "nearest texts are new" in said(page)
+
+
+def test_the_table_has_a_line_of_accuracy_and_no_dropout(tiny: str) -> None:
+    page = train(opened(kept(), tiny, **SHORT, training_part="Embedding table"))
+    assert "The table has no dropout: crops alone" in said(page)
+    assert "The experiments train the whole model" in said(page)
+    assert [one.settings.pairs.kind for one in runs(page)[-1].result] == ["crops"]
+    assert [one.label for one in page.metric] == ["Before", "Crops"]
+
+
+def test_a_corpus_that_is_deleted_meanwhile_is_missed_in_a_sentence(tiny: str) -> None:
+    corpus = kept()
+    page = train(opened(corpus, tiny, **SHORT))
+    CorpusStore().delete(corpus)
+    page.run()
+    assert not page.exception
+
+
+@pytest.mark.parametrize(
+    ("address", "answer"),
+    [
+        ({"training_rate_model": "0.0"}, "learning rate must be above 0"),
+        ({"training_frozen": "3"}, "nothing is left to train"),
+        ({"training_longest": "1"}, "must not be shorter than the shortest"),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_answered_with_a_sentence(
+    tiny: str, address: dict[str, str], answer: str
+) -> None:
+    page = opened(kept(), tiny, **{**SHORT, **address})
+    press(page, "Train")
+    wait_until(lambda: "training-runs" not in page.session_state or runs(page)[-1].is_over)
+    assert answer in said(page.run())
+
+
+def test_a_corpus_that_is_too_short_is_told_what_would_help(tiny: str) -> None:
+    page = press(opened(kept(), tiny), "Train")
+    assert "chunks of one sentence and sentences of 20 to 1,000 characters" in said(page)
+    assert "training-runs" not in page.session_state
+
+
+def test_a_batch_has_all_pairs_where_there_are_no_more(tiny: str) -> None:
+    page = train(opened(kept(), tiny, **SHORT, pairs=["Crops"], training_batch_size="500"))
+    assert "2 steps of 12 pairs" in said(page)
+    assert runs(page)[-1].result[0].step == 2
+
+
+def test_two_tabs_train_at_once(tiny: str) -> None:
+    corpus = kept()
+    pages = [
+        opened(corpus, tiny, **SHORT, pairs=[kind.capitalize()]) for kind in ("crops", "masking")
+    ]
+    for page in pages:
+        press(page, "Train")
+    for page, kind in zip(pages, ("crops", "masking"), strict=True):
+        wait_until(lambda page=page: runs(page)[-1].is_over)
+        (lesson,) = runs(page)[-1].result
+        assert (lesson.settings.pairs.kind, lesson.step, lesson.is_over) == (kind, 2, True)
+
+
+def test_nothing_is_trained_while_no_way_is_chosen(tiny: str) -> None:
+    page = opened(kept(), tiny, **SHORT)
+    page.pills(key="pairs").set_value([]).run()
+    assert "Choose one or two ways" in said(press(page, "Train"))
+
+
+def test_ten_pairs_say_what_text_they_come_from(tiny: str) -> None:
+    page = press(opened(kept(), tiny, **SHORT), "Ten pairs")
+    assert "two parts of one text" in said(page)
+    assert said(page).count("**Text ") == 10

@@ -1,0 +1,61 @@
+"""The recorded training is what today's program would see: run scripts/record_training.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.jobs.example_training import RECORDED, example_training, recorded_lessons
+from neuralviz.jobs.training import TrainOnCorpus
+from neuralviz.paths import sample_data
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.example import add_textbooks
+from neuralviz.training.in_words import is_decided, training_point
+
+STEPS = 4
+
+
+@pytest.fixture
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainOnCorpus:
+    """What was recorded."""
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    store = CorpusStore()
+    corpus = add_textbooks(store)
+    return example_training(corpus, store.texts(corpus))
+
+
+def test_it_is_of_the_settings_that_the_page_begins_with(task: TrainOnCorpus) -> None:
+    lessons = recorded_lessons()
+    assert tuple(one.settings for one in lessons) == task.settings
+    for one in lessons:
+        assert one.is_over
+        assert one.step == one.steps == 24
+        assert [seen.step for seen in one.snapshots] == [0, *range(6, 25, task.watch_every)]
+        assert one.maps is not None
+        assert one.maps.shape == (5, task.n_watched, 2)
+    assert (sample_data() / RECORDED).stat().st_size < 400_000
+
+
+def test_what_it_says_is_worth_seeing() -> None:
+    """The page opens with crops that teach more than dropout, for certain."""
+    lessons = recorded_lessons()
+    assert training_point(lessons, "chapter", is_decided(lessons)) == (
+        "**Crops** teaches more: the ten nearest texts point to the right chapter for **46%** of "
+        "texts after **crops**, for 37% after **dropout** and for 38% before."
+    )
+
+
+@pytest.mark.slow
+def test_it_begins_as_a_training_of_today_does(task: TrainOnCorpus) -> None:
+    """The first steps and what was measured before them; the script does all of them."""
+    lessons = task.start()
+    events = task.events(lambda: False)
+    while not all(one.step >= STEPS and one.snapshots for one in lessons):
+        lessons = task.fold(lessons, [next(events)])
+    events.close()
+    for found, was in zip(lessons, recorded_lessons(), strict=True):
+        np.testing.assert_allclose(found.loss[:STEPS], was.loss[:STEPS], atol=0.005)
+        assert found.snapshots[0].accuracy is not None
+        np.testing.assert_allclose(found.snapshots[0].accuracy, was.accuracy[0], atol=0.005)

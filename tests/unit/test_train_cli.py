@@ -1,0 +1,402 @@
+"""What is trained from the command line: its events, how it goes on, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from neuralviz import cli
+from neuralviz.cli import train as train_cli
+from neuralviz.models.trained import ABOUT, encoders_folder, trained_encoder, trained_encoders
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training import kept, snapshots
+from neuralviz.training.events import TrainingStep
+from tests.support.trained import CORPUS, save_trained
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
+
+ROOT = Path(__file__).parents[2]
+CHUNKS = ["--sentences", "1", "--shortest", "5", "--longest", "400"]
+FEW = ["--batch-size", "4", "--epochs", "2", "--learning-rate", "0.001", *CHUNKS]
+LABELS = tuple("odd" if i % 2 else "even" for i in range(12))
+
+Run = "Callable[..., Result]"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: LanguageModel) -> Path:
+    """Where everything is kept; one small model stands for all ids."""
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr("neuralviz.models.load_text_model", lambda _: tiny)
+    return tmp_path
+
+
+@pytest.fixture
+def corpus() -> str:
+    CorpusStore().add("mine", ReadTexts(tuple(CORPUS), labels={"kind": LABELS}))
+    return "mine"
+
+
+def run(*words: str, answer: str = "") -> Result:
+    return CliRunner().invoke(cli.app, words, input=answer)
+
+
+def train(
+    *words: str, kind: str = "crops", name: str = "my-encoder", corpus: str = "mine"
+) -> Result:
+    return run("train", kind, corpus, "-o", name, *FEW, *words)
+
+
+def events_of(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def refused(result: Result) -> str:
+    """The one sentence, or few, that a command ended with."""
+    assert result.exit_code == 2, result.stdout + result.stderr
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert "Traceback" not in result.stderr
+    return result.stderr.strip()
+
+
+# --- what it does --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["crops", "dropout", "masking"])
+def test_events_are_lines_of_json_and_the_encoder_has_its_name(corpus: str, kind: str) -> None:
+    result = train("--json", "--labels", "kind", kind=kind)
+    assert result.exit_code == 0, result.stderr
+    start, *steps, end = events_of(result)
+    assert (start["event"], start["steps"], start["texts"]) == ("start", 6, 12)
+    assert [step["step"] for step in steps] == list(range(1, 7))
+    assert all(np.isfinite([step["loss"], step["alignment"], step["uniformity"]]).all()
+               for step in steps)  # fmt: skip
+    assert len(start["accuracy"]) == len(end["accuracy"]) == 4
+    assert not end["diverged"]
+    assert "Saved the encoder as “my-encoder”. Use it with --model my-encoder." in result.stderr
+    about = json.loads((encoders_folder() / "my-encoder" / ABOUT).read_text("utf-8"))
+    assert about["settings"]["pairs"]["kind"] == kind
+    assert not any(kept.home().joinpath("trainings").iterdir())
+
+
+def test_without_json_it_says_what_was_before_and_after(corpus: str) -> None:
+    result = train("--labels", "kind")
+    assert "12 texts, 6 steps. Before, 10-NN accuracy at the last layer: " in result.output
+    assert "After, 10-NN accuracy" in result.output
+
+
+def test_a_trained_encoder_is_listed_used_and_deleted(
+    corpus: str, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    save_trained("mine-too", tiny)
+    save_trained("table", tiny, part="table")
+    assert "mine-too\n  trained here" in run("models", "list").stdout
+    Path("texts.txt").write_text("One text.\nAnother text.\nA third one.\n", "utf-8")
+    sentence = ["--method", "sentence-transformer", "--model"]
+    for words in (
+        ["embed", "texts.txt", "-o", "a.csv", "--method", "mean", "--model", "mine-too"],
+        ["embed", "texts.txt", "-o", "b.csv", *sentence, "table"],
+        ["similarity", "texts.txt", "-o", "sim", "--method", "cls", "--model", "mine-too"],
+        ["corpus", "embed", "mine", "--method", "mean", "--model", "mine-too"],
+        ["project", "mine", "-o", "map.html", "--reducer", "pca", *sentence, "table"],
+        ["train", "crops", "mine", "-o", "again", "--model", "mine-too", *FEW],
+    ):
+        result = run(*words)
+        assert result.exit_code == 0, (words, result.stderr)
+    said = refused(run("tune", "A text.", "--model", "mine-too"))
+    assert "mine-too is a sentence encoder and cannot predict masked tokens" in said
+    said = refused(run("embed", "texts.txt", "-o", "c.csv", "--method", "mean", "--model", "table"))
+    assert "table of token embeddings without a transformer" in said
+    said = refused(run("models", "layers", "table"))
+    assert "table is a sentence encoder and cannot predict masked tokens" in said
+
+    assert "Nothing deleted" in run("models", "delete", "mine-too", answer="n\n").stderr
+    assert run("models", "delete", "mine-too", answer="y\n").exit_code == 0
+    assert [one.name for one in trained_encoders()] == ["again", "table"]
+    assert "No trained encoder is called" in refused(run("models", "delete", "mine-too", "--yes"))
+    said = refused(
+        run("embed", "texts.txt", "-o", "d.csv", "--method", "mean", "--model", "mine-too")
+    )
+    assert "No encoder that was trained here has this name." in said
+
+
+# --- what is interrupted -------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
+def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
+    corpus: str, home: Path, bert_folder: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killed_training", str(bert_folder)],
+        cwd=ROOT, capture_output=True, text=True, timeout=300,
+        env=os.environ | {"NEURALVIZ_HOME": str(home), "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for moment, one in json.loads(done.stdout.splitlines()[-1]).items():
+        assert one["code"] == one["expected"], (moment, one)
+        assert f'"event": "start", "step": {one["start"]},' in one["said"], (moment, one)
+        if one["expected"] == 2:
+            assert "Could not save the " in one["said"], (moment, one)
+            assert "File too large" in one["said"], (moment, one)
+            assert "Traceback" not in one["said"], (moment, one)
+    whole, killed = (
+        (encoders_folder() / name / "model.safetensors").read_bytes()
+        for name in ("undisturbed", "killed")
+    )
+    assert whole == killed
+    assert not any((home / "trainings").iterdir())
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Ctrl-C while the so manieth event is shown."""
+    shown, calls = train_cli.event_json, iter(range(1, 100))
+
+    def show(event: Any) -> dict[str, Any]:
+        if next(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return shown(event)
+
+    monkeypatch.setattr(train_cli, "event_json", show)
+
+
+def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_at(monkeypatch, 3)
+    result = train("--json")
+    assert result.exit_code == 130
+    assert "Stopped after 3 steps of 6. Run the same command again to resume." in result.stderr
+    assert trained_encoder("my-encoder") is None
+    start, *steps, _ = events_of(train("--json"))
+    assert (start["step"], len(steps)) == (3, 3)
+    assert trained_encoder("my-encoder") is not None
+
+
+def test_ctrl_c_before_the_first_step(corpus: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: object, **options: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        raise snapshots_stopped(options)
+
+    def snapshots_stopped(options: dict[str, Any]) -> Exception:
+        from neuralviz.errors import Stopped
+
+        return Stopped() if options["should_stop"]() else AssertionError("nobody asks")
+
+    monkeypatch.setattr(snapshots, "find_neighbours", look)
+    result = train("--labels", "kind")
+    assert (result.exit_code, result.stderr.strip()) == (130, "Stopped before the first step.")
+
+
+def test_a_corpus_that_is_deleted_meanwhile_is_trained_on_to_the_end(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delete(event: Any) -> dict[str, Any]:
+        store = CorpusStore()
+        for one in store.corpora():
+            store.delete(one)
+        return {}
+
+    monkeypatch.setattr(train_cli, "event_json", delete)
+    assert train("--json").exit_code == 0
+    assert trained_encoder("my-encoder") is not None
+    assert "mine" in refused(train(name="another"))
+
+
+def test_the_same_training_twice_at_once_is_refused(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second: list[Result] = []
+    shown = train_cli.event_json
+
+    def show(event: Any) -> dict[str, Any]:
+        if not second:
+            second.append(run("train", "crops", "mine", "-o", "other", *FEW))
+        return shown(event)
+
+    monkeypatch.setattr(train_cli, "event_json", show)
+    assert train("--json").exit_code == 0
+    assert "under way already, in another tab or program" in refused(second[0])
+    assert [one.name for one in trained_encoders()] == ["my-encoder"]
+
+
+def test_two_trainings_of_one_name_are_both_kept(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[Result] = []
+    shown = train_cli.event_json
+
+    def show(event: Any) -> dict[str, Any]:
+        if not others:
+            others.append(run("train", "crops", "mine", "-o", "my-encoder", *FEW, "--seed", "7"))
+        return shown(event)
+
+    monkeypatch.setattr(train_cli, "event_json", show)
+    first = train("--json")
+    assert others[0].exit_code == 0
+    assert "The training is kept: run the command again with a free --output" in refused(first)
+    start, *steps, end = events_of(train("--json", name="another"))
+    assert (start["step"], steps, end["step"]) == (6, [], 6)
+    assert [one.name for one in trained_encoders()] == ["another", "my-encoder"]
+
+
+# --- what is refused, or said --------------------------------------------------------------------
+
+
+def test_a_name_that_is_taken_or_is_none_is_refused_before_anything_is_trained(
+    corpus: str, tiny: LanguageModel
+) -> None:
+    save_trained("my-encoder", tiny)
+    for name in ("my-encoder", "bundled", "all-MiniLM-L6-v2"):
+        assert f"There is already a model called “{name}”" in refused(train(name=name))
+    for name in ("", "..", "a/b", ".hidden", "x" * 65, "späße"):
+        assert "Name the encoder with letters" in refused(train(name=name))
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["Too short.", "So is this."], "No text of 2 is long enough for a pair"),
+        ([CORPUS[0]], "Training needs at least two texts"),
+        ([CORPUS[0], "Short."], "Only one text of 2 is long enough for a pair"),
+    ],
+)
+def test_too_little_text_is_said_with_what_would_help(texts: list[str], says: str) -> None:
+    CorpusStore().add("mine", ReadTexts(tuple(texts)))
+    assert says in refused(train())
+    assert trained_encoders() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--learning-rate", "0"], "at 0 nothing would be learnt"),
+        (["--learning-rate", "nan"], "The learning rate must be above 0"),
+        (["--frozen-blocks", "3"], "nothing is left to train"),
+        (["--labels", "none"], "none"),
+        (["--pooling", "seventh"], "cannot be saved"),
+        (["--pooling", "max"], "Unknown pooling"),
+        (["--part", "table", "--pooling", "cls"], "no pooling but mean"),
+        (["--batch-size", "1"], "The batch size must be"),
+        (["--steps", "0"], "The number of steps must be"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(corpus: str, words: list[str], says: str) -> None:
+    assert says in refused(train(*words))
+    assert trained_encoders() == []
+
+
+def test_an_unknown_corpus_is_refused() -> None:
+    assert "nothing" in refused(train(corpus="nothing"))
+
+
+def test_a_table_has_no_dropout_to_tell_its_pairs_apart(corpus: str) -> None:
+    assert "has no dropout" in refused(train("--part", "table", kind="dropout"))
+
+
+def test_texts_without_labels_texts_alike_and_a_batch_that_is_too_large() -> None:
+    CorpusStore().add("mine", ReadTexts((CORPUS[0],) * 8))
+    result = train("--json", "--batch-size", "1000")
+    assert result.exit_code == 0, result.stderr
+    start, *steps, end = events_of(result)
+    assert (start["texts"], start["accuracy"], end["accuracy"]) == (8, None, None)
+    assert len(steps) == 2  # one an epoch
+
+
+def test_numbers_as_labels_leave_out_what_is_missing() -> None:
+    values = ("1", "2.5", "") * 4
+    store = CorpusStore()
+    corpus = store.add("mine", ReadTexts(tuple(CORPUS), labels={"year": values}))
+    assert train_cli.label_values(store, corpus, "year") == ["1.0", "2.5", ""] * 4
+
+
+def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neuralviz.training.loop.has_diverged", lambda _: True)
+    result = train("--json")
+    assert result.exit_code == 0
+    assert events_of(result)[-1]["diverged"]
+    assert "The loss diverged: the learning rate was too high." in result.stderr
+    assert trained_encoder("my-encoder") is not None
+
+
+def test_a_loss_that_is_no_number_is_null_in_json() -> None:
+    step = TrainingStep(3, 6, 1, 2, math.nan, 0.1, math.inf, math.nan, None)
+    printed = json.loads(json.dumps(train_cli.event_json(step), allow_nan=False))
+    assert [printed[name] for name in ("loss", "alignment", "uniformity")] == [None] * 3
+
+
+def test_ctrl_c_while_the_loss_is_high_leaves_a_training_to_go_on_with(
+    corpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neuralviz.training.loop.has_diverged", lambda loss: len(loss) < 6)
+    interrupt_at(monkeypatch, 3)
+    assert train("--json").exit_code == 130
+    assert trained_encoder("my-encoder") is None
+    start, *_, end = events_of(train("--json"))
+    assert (start["step"], end["step"], end["diverged"]) == (3, 6, False)
+
+
+# --- how much is kept ----------------------------------------------------------------------------
+
+
+def test_old_trainings_make_room_and_one_under_way_stays(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def training(name: str, days: float) -> Path:
+        folder = home / "trainings" / name
+        (folder / "step-3").mkdir(parents=True)
+        for path in (folder / "step-3" / "weights.safetensors",):
+            path.write_bytes(b"x" * 1000)
+        then = time.time() - days * 86400
+        for path in (*folder.rglob("*"), folder):
+            os.utime(path, (then, then))
+        return folder
+
+    new, middle, old = training("new", 0), training("middle", 5), training("old", 40)
+    held = training("held", 50)
+    with kept.hold_training(held):
+        os.utime(held / "training.lock", (0, 0))
+        os.utime(held, (0, 0))
+        kept.training_folder("next")
+    assert [one.exists() for one in (new, middle, old, held)] == [True, True, False, True]
+    monkeypatch.setattr(kept, "KEPT_BYTES", 15_000)
+    kept.training_folder("next")
+    assert new.exists()
+    monkeypatch.setattr(kept, "KEPT_BYTES", 500)
+    kept.training_folder("next")
+    assert not middle.exists()
+
+
+def test_finished_rows_of_tables_stay_and_a_row_under_way_too(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = kept.tables_folder() / "row.json"
+    under_way = home / "trainings" / "row" / "checkpoints"
+    left = home / "trainings" / "left" / "checkpoints"
+    for folder in (row.parent, under_way, left):
+        folder.mkdir(parents=True)
+    row.write_text("{}")
+    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
+    with kept.hold_training(under_way):
+        kept.training_folder("next")
+        assert [one.exists() for one in (row, under_way, left)] == [True, True, False]
+    kept.training_folder("next")
+    assert [one.exists() for one in (row, under_way)] == [True, False]

@@ -1,0 +1,524 @@
+"""The contrastive loop: its loss and gradients, what it leaves alone, and how it goes on."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuralviz.errors import (
+    ModelError,
+    NeuralvizError,
+    SettingsError,
+    ShouldStop,
+    Stopped,
+    StoreError,
+    never,
+)
+from neuralviz.models import LanguageModel
+from neuralviz.models.trained import ABOUT
+from neuralviz.training.events import Trained, TrainingEnded, TrainingStarted, TrainingStep
+from neuralviz.training.learner import Learner, TransformerLearner, make_learner, pooled, seeded
+from neuralviz.training.loop import Schedule, contrastive_loss, restored, train
+from neuralviz.training.saving import UNFINISHED, save_encoder
+from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
+from neuralviz.training.snapshots import Snapshot, Watch
+from tests.support.models import SENTENCES
+from tests.support.trained import CORPUS, SHORT_SENTENCES
+
+SMALL = PairSettings(**SHORT_SENTENCES)
+FEW = TrainingSettings(pairs=SMALL, batch_size=4, epochs=2, learning_rate=1e-3)
+
+
+def steps_of(model: LanguageModel, **options: Any) -> list[TrainingStep]:
+    events = train(model, CORPUS, options.pop("settings", FEW), **options)
+    return [event for event in events if isinstance(event, TrainingStep)]
+
+
+def result_of(model: LanguageModel, **options: Any) -> Trained:
+    (*_, last) = train(model, CORPUS, options.pop("settings", FEW), **options)
+    assert isinstance(last, TrainingEnded)
+    return last.result
+
+
+def weights_of(learner: Learner) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in learner.state_dict().items()}
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_loss_and_gradients_equal_those_of_sentence_transformers(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    learner = make_learner(tiny, FEW).eval()  # without dropout
+    encoder = saved(learner, tiny, tmp_path / "theirs")
+    anchors, positives = list(SENTENCES[:4]), list(SENTENCES[4:])
+
+    ours = contrastive_loss(learner.vectors(anchors), learner.vectors(positives), 0.05)
+    ours.backward()
+    theirs = MultipleNegativesRankingLoss(encoder, scale=20.0)(
+        [encoder.preprocess(anchors), encoder.preprocess(positives)], torch.empty(0)
+    )
+    theirs.backward()
+
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
+    assert isinstance(learner, TransformerLearner)
+    gradients = {name: one.grad for name, one in encoder[0].named_parameters()}
+    for name, parameter in learner.network.named_parameters():
+        if parameter.grad is not None:
+            (theirs_of,) = (g for n, g in gradients.items() if n.endswith(name))
+            torch.testing.assert_close(parameter.grad, theirs_of, rtol=1e-4, atol=1e-6)
+
+
+def saved(learner: Learner, model: LanguageModel, folder: Path) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    result = Trained(learner, FEW, 1, 1, np.zeros(1), diverged=False)
+    save_encoder(result, model, folder)
+    return SentenceTransformer(str(folder), device="cpu").eval()
+
+
+def test_a_run_equals_a_plain_loop(tiny: LanguageModel) -> None:
+    """Written plainly with transformers and torch, both sides of a batch in one padded input."""
+    from transformers import get_linear_schedule_with_warmup
+
+    from neuralviz.training.pairs import PairSource
+
+    settings = TrainingSettings(pairs=SMALL, batch_size=4, epochs=3, learning_rate=1e-3)
+    source = PairSource(CORPUS, SMALL, settings.seed)
+    learner = make_learner(tiny, settings)
+    assert isinstance(learner, TransformerLearner)
+    network = learner.network
+    for module in network.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    network.config.attention_probs_dropout_prob = 0.0
+    adam = torch.optim.Adam(network.parameters(), lr=1e-3)
+    plan = get_linear_schedule_with_warmup(adam, 0, 9)
+    expected = []
+    for epoch in range(3):
+        for batch in source.batches(epoch, 4):
+            sides = []
+            for side in ([one.anchor for one in batch], [one.positive for one in batch]):
+                given = tiny.tokenizer(side, padding=True, return_tensors="pt")
+                hidden = network(**given).last_hidden_state
+                mask = given["attention_mask"][..., None]
+                sides.append((hidden * mask).sum(1) / mask.sum(1))
+            scores = torch.cosine_similarity(sides[0][:, None], sides[1][None], dim=2) / 0.05
+            loss = torch.nn.functional.cross_entropy(scores, torch.arange(4))
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            plan.step()
+            expected.append(loss.item())
+
+    tiny_without_dropout = without_dropout(tiny)
+    found = [step.loss for step in steps_of(tiny_without_dropout, settings=settings)]
+    assert found == pytest.approx(expected, abs=2e-4)
+
+
+def without_dropout(model: LanguageModel) -> LanguageModel:
+    import copy
+    from dataclasses import replace
+
+    network = copy.deepcopy(model.network)
+    for module in network.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+        if hasattr(module, "dropout_prob"):
+            module.dropout_prob = 0.0
+    network.config.attention_probs_dropout_prob = 0.0
+    return replace(model, network=network)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 500), st.integers(1, 5), st.integers(2, 70), st.none() | st.integers(1, 90))
+def test_the_learning_rate_goes_as_transformers_has_it(
+    n_pairs: int, epochs: int, batch_size: int, max_steps: int | None
+) -> None:
+    from transformers import get_linear_schedule_with_warmup
+
+    settings = TrainingSettings(epochs=epochs, batch_size=batch_size, max_steps=max_steps)
+    schedule = Schedule.of(settings, n_pairs)
+    warm_up = round(0.1 * min(schedule.per_epoch, schedule.steps))
+    adam = torch.optim.Adam([torch.zeros(1, requires_grad=True)], lr=1.0)
+    plan = get_linear_schedule_with_warmup(adam, warm_up, schedule.steps)
+    for step in range(schedule.steps):
+        assert schedule.factor(step) == pytest.approx(adam.param_groups[0]["lr"])
+        adam.step()
+        plan.step()
+    assert schedule.factor(warm_up) == 1
+
+
+@pytest.mark.parametrize("kind", ["crops", "dropout", "masking"])
+def test_a_training_learns_and_leaves_the_model_as_it_was(tiny: LanguageModel, kind: str) -> None:
+    before = {name: one.clone() for name, one in tiny.network.state_dict().items()}
+    generator = torch.get_rng_state()
+    settings = with_options(
+        FEW, pairs=kind, start="random", epochs=30, learning_rate=3e-3, batch_size=12
+    )
+    (_, *steps, ended) = train(tiny, CORPUS, settings)
+    assert [step.step for step in steps] == list(range(1, 31))
+    assert np.mean([one.loss for one in steps[-6:]]) < 0.8 * steps[0].loss
+    assert isinstance(ended, TrainingEnded)
+    assert not ended.result.diverged
+    assert same(before, dict(tiny.network.state_dict()))
+    assert not any(one.requires_grad for one in tiny.network.parameters())
+    assert not tiny.network.training
+    assert torch.equal(generator, torch.get_rng_state())
+
+
+def test_alignment_and_uniformity_are_those_of_wang_and_isola(tiny: LanguageModel) -> None:
+    from neuralviz.evaluation.uniformity import alignment_and_uniformity
+    from neuralviz.training.pairs import PairSource
+
+    model = without_dropout(tiny)
+    (first, *_) = steps_of(model, settings=with_options(FEW, max_steps=1))
+    source = PairSource(CORPUS, SMALL, FEW.seed)
+    pairs = next(source.batches(0, 4))
+    learner = make_learner(model, FEW)
+    with torch.no_grad():
+        anchors = learner.vectors([one.anchor for one in pairs]).numpy()
+        positives = learner.vectors([one.positive for one in pairs]).numpy()
+    alike = np.stack([np.arange(4), np.arange(4) + 4], axis=1)
+    both = alignment_and_uniformity(np.concatenate([anchors, positives]), alike)
+    assert first.alignment == pytest.approx(both.alignment, abs=1e-5)
+    none = np.zeros((0, 2), dtype=int)
+    assert first.uniformity == pytest.approx(
+        alignment_and_uniformity(anchors, none).uniformity, abs=1e-5
+    )
+
+
+def test_dropout_is_on_while_training_and_masks_differ_between_sides(tiny: LanguageModel) -> None:
+    (step, *_) = steps_of(tiny, settings=with_options(FEW, pairs="dropout"))
+    assert step.alignment > 1e-4  # one chunk twice: only dropout tells them apart
+    (step, *_) = steps_of(
+        without_dropout(tiny), settings=with_options(FEW, pairs="masking", masked=0.5)
+    )
+    assert step.alignment > 1e-4
+    (step, *_) = steps_of(without_dropout(tiny), settings=with_options(FEW, pairs="dropout"))
+    assert step.alignment < 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_frozen_blocks_and_all_below_them_stay(tiny: LanguageModel, n: int) -> None:
+    learner = result_of(tiny, settings=with_options(FEW, frozen_blocks=n)).learner
+    assert isinstance(learner, TransformerLearner)
+    before = tiny.network.base_model.state_dict()
+    moved = {
+        name for name, one in learner.network.named_parameters()
+        if not torch.equal(one, before[name])
+    }  # fmt: skip
+    assert moved
+    assert all(name.startswith(tuple(f"encoder.layer.{i}." for i in range(n, 3))) for name in moved)
+    assert any(name.startswith(f"encoder.layer.{n}.") for name in moved)
+
+
+def test_what_cannot_be_frozen_is_explained(
+    tiny: LanguageModel, small_model: Callable[[str], LanguageModel]
+) -> None:
+    with pytest.raises(SettingsError, match="3 blocks; with 3 of them frozen, nothing is left"):
+        make_learner(tiny, TrainingSettings(frozen_blocks=3))
+    with pytest.raises(ModelError, match="share their weights"):
+        make_learner(small_model("albert"), TrainingSettings(frozen_blocks=1))
+
+
+def test_random_weights_are_others_and_the_same_for_a_seed(tiny: LanguageModel) -> None:
+    def start(seed: int) -> dict[str, torch.Tensor]:
+        return make_learner(tiny, TrainingSettings(start="random", seed=seed)).state_dict()
+
+    pretrained = make_learner(tiny, TrainingSettings()).state_dict()
+    name = "network.encoder.layer.0.output.dense.weight"
+    assert same(start(1), start(1))
+    assert not torch.equal(start(1)[name], start(2)[name])
+    assert not torch.equal(start(1)[name], pretrained[name])
+
+
+def test_the_table_alone_is_the_mean_of_token_embeddings(tiny: LanguageModel) -> None:
+    learner = make_learner(tiny, TrainingSettings(part="table"))
+    table = tiny.network.get_input_embeddings().weight
+    ids = tiny.encoder.encode(SENTENCES[0], add_special_tokens=False).ids
+    vectors = learner.vectors([SENTENCES[0], SENTENCES[1] + SENTENCES[2]])
+    torch.testing.assert_close(vectors[0], table[ids].mean(0))
+    settings = with_options(FEW, part="table", learning_rate=0.05, epochs=5)
+    result = result_of(tiny, settings=settings)
+    assert result.loss[-1] < result.loss[0]
+
+
+def test_poolings_take_the_tokens_they_are_named_after() -> None:
+    vectors = torch.arange(2 * 9, dtype=torch.float32).reshape(2, 9, 1)
+    attention = torch.tensor([[1] * 9, [1] * 4 + [0] * 5])
+    found = {
+        pooling: pooled(vectors, attention, pooling).squeeze(1).tolist()
+        for pooling in ("mean", "cls", "sep", "seventh")
+    }
+    assert found == {"mean": [4, 10.5], "cls": [0, 9], "sep": [8, 12], "seventh": [6, 12]}
+
+
+def test_texts_of_any_length_come_back_in_order_and_are_cut_at_the_window(
+    tiny: LanguageModel,
+) -> None:
+    texts = [" ".join(SENTENCES[: i % 5 + 1]) for i in range(37)] + ["", "?"]
+    learner = make_learner(tiny, TrainingSettings()).eval()
+    with torch.no_grad():
+        together = learner.vectors(texts)
+        alone = torch.cat([learner.vectors([text]) for text in texts])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+    layers = learner.of_layers(texts)
+    assert layers.shape == (tiny.n_blocks + 1, len(texts), tiny.d_model)
+    np.testing.assert_allclose(layers[-1], together.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_seeded_numbers_depend_on_nothing_before_and_change_nothing_after() -> None:
+    with seeded(7, 1):
+        first = torch.rand(3)
+    torch.rand(5)
+    before = torch.get_rng_state()
+    with seeded(7, 1):
+        again = torch.rand(3)
+    with seeded(7, 2):
+        other = torch.rand(3)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("part", ["model", "table"])
+@pytest.mark.parametrize("stop_after", [1, 3, 4])
+def test_a_stopped_training_goes_on_and_ends_bit_for_bit_as_an_undisturbed_one(
+    tiny: LanguageModel, tmp_path: Path, stop_after: int, part: str
+) -> None:
+    rate = 0.05 if part == "table" else 1e-3
+    settings = with_options(FEW, part=part, learning_rate=rate)
+    whole = result_of(tiny, settings=settings)
+    asked = iter(range(stop_after))
+    stopped = result_of(
+        tiny, settings=settings, folder=tmp_path, should_stop=lambda: next(asked, None) is None
+    )
+    assert (stopped.step, stopped.steps) == (stop_after + 1, 6)
+    (started, *steps, ended) = train(tiny, CORPUS, settings, folder=tmp_path)
+    assert isinstance(started, TrainingStarted)
+    assert started.step == stop_after + 1
+    assert len(steps) == 6 - stop_after - 1
+    assert isinstance(ended, TrainingEnded)
+    assert same(weights_of(whole.learner), weights_of(ended.result.learner))
+    np.testing.assert_array_equal(whole.loss, ended.result.loss)
+
+
+def test_a_training_that_has_ended_is_not_made_again(tiny: LanguageModel, tmp_path: Path) -> None:
+    whole = result_of(tiny, folder=tmp_path)
+    (started, ended) = train(tiny, CORPUS, FEW, folder=tmp_path)
+    assert isinstance(started, TrainingStarted)
+    assert started.step == started.steps == 6
+    assert isinstance(ended, TrainingEnded)
+    assert same(weights_of(whole.learner), weights_of(ended.result.learner))
+
+
+def test_what_a_stopped_training_left_can_be_had_without_going_on(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    assert restored(tiny, CORPUS, FEW, tmp_path) is None
+    stopped = result_of(tiny, folder=tmp_path, should_stop=lambda: True)
+    found = restored(tiny, CORPUS, FEW, tmp_path)
+    assert found is not None
+    assert (found.step, found.steps) == (1, 6)
+    assert same(weights_of(stopped.learner), weights_of(found.learner))
+    assert not found.learner.training
+
+
+def test_a_folder_of_another_training_is_refused(tiny: LanguageModel, tmp_path: Path) -> None:
+    result_of(tiny, folder=tmp_path)
+    with pytest.raises(NeuralvizError, match="another model, other texts or other settings"):
+        steps_of(tiny, settings=with_options(FEW, seed=1), folder=tmp_path)
+    with pytest.raises(NeuralvizError, match="another model, other texts or other settings"):
+        list(train(tiny, [*CORPUS, *CORPUS[:2]], FEW, folder=tmp_path))
+    (newest,) = tmp_path.glob("step-*")
+    (newest / "weights.safetensors").write_bytes(b"spoilt")
+    with pytest.raises(StoreError, match="Delete the folder"):
+        steps_of(tiny, folder=tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_to_is_explained(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="Could not save the training"):
+        steps_of(tiny, folder=tmp_path / "file" / "inside")
+
+
+def test_a_learning_rate_that_is_far_too_high_keeps_the_best_weights(tiny: LanguageModel) -> None:
+    settings = with_options(FEW, learning_rate=1e6, epochs=3)
+    result = result_of(tiny, settings=settings)
+    assert result.diverged
+    assert all(torch.isfinite(one).all() for one in result.learner.state_dict().values())
+    start = make_learner(tiny, settings).state_dict()
+    assert same(start, dict(result.learner.state_dict()))
+    with pytest.raises(SettingsError, match="at 0 nothing would be learnt"):
+        with_options(FEW, learning_rate=0.0)
+
+
+def test_weights_that_give_no_numbers_any_more_have_no_snapshot_and_are_not_gone_on_with(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    given = {"settings": with_options(FEW, learning_rate=1e30, epochs=3), "folder": tmp_path}
+    events = list(train(tiny, CORPUS, given["settings"], watch=Watch(CORPUS), watch_every=1,
+                        folder=tmp_path))  # fmt: skip
+    seen = [event.snapshot for event in events if event.snapshot is not None]
+    (*_, ended) = events
+    assert isinstance(ended, TrainingEnded)
+    assert ended.result.diverged
+    assert not ended.result.is_stopped
+    assert ended.result.step < ended.result.steps
+    assert ended.snapshot is seen[-1]
+    assert all(np.isfinite(one.vectors).all() for one in seen)
+    again = result_of(tiny, **given)
+    np.testing.assert_array_equal(again.loss, ended.result.loss)
+
+
+def test_a_batch_is_no_larger_than_the_corpus(tiny: LanguageModel) -> None:
+    steps = steps_of(tiny, settings=with_options(FEW, batch_size=1000, epochs=3))
+    assert [step.epoch for step in steps] == [1, 2, 3]
+
+
+def test_texts_that_are_all_alike_stay_at_guessing(tiny: LanguageModel) -> None:
+    same_pairs = TrainingSettings(
+        pairs=PairSettings(kind="dropout", sentences=1, shortest=5, longest=400),
+        batch_size=4, epochs=1, learning_rate=1e-4,
+    )  # fmt: skip
+    (*_, last, _) = train(without_dropout(tiny), [CORPUS[0]] * 8, same_pairs)
+    assert isinstance(last, TrainingStep)
+    assert last.loss <= math.log(4) + 1
+
+
+def test_snapshots_come_before_every_so_many_steps_and_at_the_end(tiny: LanguageModel) -> None:
+    labels = ["odd" if i % 2 else "even" for i in range(12)]
+    watch = Watch(CORPUS, labels, n_texts=10, k=3)
+    events = list(train(tiny, CORPUS, FEW, watch=watch, watch_every=4))
+    seen = [event.snapshot for event in events if event.snapshot is not None]
+    assert [one.step for one in seen] == [0, 4, 6]
+    assert all(one.accuracy is not None and one.accuracy.shape == (4,) for one in seen)
+    assert len(watch.watched) == 10
+    assert seen[0].vectors.shape == (10, tiny.d_model)
+    last = events[-1]
+    assert isinstance(last, TrainingEnded)
+    np.testing.assert_array_equal(
+        last.result.learner.of_layers([CORPUS[i] for i in watch.watched])[-1], seen[-1].vectors
+    )
+
+
+def test_snapshots_of_texts_without_labels_have_no_accuracy(tiny: LanguageModel) -> None:
+    learner = make_learner(tiny, FEW)
+    assert Watch(CORPUS).look(learner, 0).accuracy is None
+    for too_few in (["one"] * 12, ["one", *[""] * 11], [""] * 12):
+        seen = Watch(CORPUS, too_few).look(learner, 0)
+        assert seen.accuracy is None
+        assert len(seen.vectors) == len(CORPUS)
+    watch = Watch(CORPUS, ["a", "b", "", ""] * 3)
+    assert watch.watched.tolist() == [0, 1, 4, 5, 8, 9]
+    assert learner.training
+
+
+@pytest.mark.parametrize(
+    ("part", "pooling"), [("model", "mean"), ("model", "cls"), ("model", "sep"), ("table", "mean")]
+)
+def test_a_saved_encoder_gives_the_same_vectors_in_sentence_transformers(
+    tiny: LanguageModel, tmp_path: Path, part: str, pooling: str
+) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    result = result_of(tiny, settings=with_options(FEW, part=part, pooling=pooling))
+    save_encoder(result, tiny, tmp_path / "mine")
+    texts = [*SENTENCES, " ".join(SENTENCES)]
+    theirs = SentenceTransformer(str(tmp_path / "mine"), device="cpu").encode(texts)
+    np.testing.assert_allclose(result.learner.of_layers(texts)[-1], theirs, atol=1e-6)
+    assert (tmp_path / "mine" / ABOUT).is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(NeuralvizError, match="there already"):
+        save_encoder(result, tiny, tmp_path / "mine")
+
+
+def test_what_a_killed_process_left_of_an_encoder_is_deleted_in_time(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    old, new, other = (tmp_path / f".one.{name}" for name in ("a", "b", "c"))
+    old, new = (path.with_name(path.name + UNFINISHED) for path in (old, new))
+    for path in (old, new, other):
+        path.mkdir()
+        (path / "weights").write_text("half of them")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    save_encoder(result_of(tiny), tiny, tmp_path / "mine")
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", new.name, other.name}
+
+
+def test_the_seventh_token_cannot_be_saved(tiny: LanguageModel, tmp_path: Path) -> None:
+    result = result_of(tiny, settings=with_options(FEW, pooling="seventh"))
+    with pytest.raises(NeuralvizError, match="cannot be saved"):
+        save_encoder(result, tiny, tmp_path / "mine")
+
+
+def test_any_family_can_be_trained(small_model: Callable[[str], LanguageModel]) -> None:
+    for family in ("roberta", "distilbert", "albert", "modernbert"):
+        result = result_of(small_model(family), settings=with_options(FEW, max_steps=2))
+        assert result.step == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"part": "head"}, "Unknown part"),
+        ({"start": "cold"}, "Unknown start"),
+        ({"pooling": "max"}, "Unknown pooling"),
+        ({"batch_size": 1}, "batch size"),
+        ({"epochs": 0}, "number of epochs"),
+        ({"max_steps": 0}, "number of steps"),
+        ({"learning_rate": math.nan}, "learning rate"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"part": "table", "frozen_blocks": 1}, "no blocks to freeze"),
+        ({"part": "table", "pooling": "cls"}, "no pooling but mean"),
+        ({"part": "table", "pairs": "dropout"}, "no dropout"),
+    ],
+)
+def test_settings_are_checked(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        with_options(TrainingSettings(), **options)
+    with pytest.raises(TypeError, match="Unknown setting: speed"):
+        with_options(TrainingSettings(), speed=1)
+
+
+def test_what_a_training_has_learnt_is_kept_when_nobody_listens_any_more(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    events = train(tiny, CORPUS, FEW, folder=tmp_path)
+    for _ in range(3):
+        next(events)
+    events.close()
+    assert next(train(tiny, CORPUS, FEW, folder=tmp_path)).step == 2
+
+
+def test_a_stop_during_a_snapshot_ends_at_once_and_keeps_the_steps(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    class Interrupted(Watch):
+        def look(self, learner: Learner, step: int, should_stop: ShouldStop = never) -> Snapshot:
+            return super().look(learner, step, lambda: True)
+
+    watch = Interrupted(CORPUS)
+    with pytest.raises(Stopped):
+        next(train(tiny, CORPUS, FEW, watch=watch))
+    with pytest.raises(Stopped):
+        list(train(tiny, CORPUS, FEW, watch=watch, watch_before=False, watch_every=2,
+                   folder=tmp_path))  # fmt: skip
+    assert next(train(tiny, CORPUS, FEW, folder=tmp_path)).step == 2

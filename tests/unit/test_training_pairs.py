@@ -1,0 +1,173 @@
+"""Pairs obey their definition, whatever the texts are."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.training.pairs import PairSource, chunks_of, sentences_of
+from neuralviz.training.settings import PairSettings, TrainingSettings
+
+WORDS = "The quick harbour lies still in the early morning and nobody wakes".split()
+
+
+def sentence(n_words: int, seed: int = 0) -> str:
+    return " ".join(WORDS[(seed + i) % len(WORDS)] for i in range(n_words)).capitalize() + "."
+
+
+def text(*n_words: int) -> str:
+    return " ".join(sentence(n, seed) for seed, n in enumerate(n_words))
+
+
+LONG = text(22, 23, 24, 25, 26)
+sentences = st.builds(sentence, st.integers(1, 60), st.integers(0, 5))
+texts = st.lists(
+    st.lists(sentences, min_size=2, max_size=8).map(" ".join) | st.text(max_size=80), max_size=8
+)
+pair_settings = st.builds(
+    PairSettings,
+    kind=st.sampled_from(["crops", "dropout", "masking"]),
+    sentences=st.integers(1, 3),
+    shortest=st.integers(1, 100),
+    longest=st.integers(150, 300),
+    splitting=st.sampled_from(["sentencex", "full-stops"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts, pair_settings, st.integers(0, 3), st.integers(2, 5))
+def test_pairs_obey_their_definition(
+    corpus: list[str], how: PairSettings, epoch: int, batch_size: int
+) -> None:
+    if sum(len(chunks_of(one, how)) >= 2 for one in corpus) < 2:
+        with pytest.raises(NeuralvizError):
+            PairSource(corpus, how)
+        return
+    source = PairSource(corpus, how, seed=epoch)
+    pairs = [source.pair(*row) for row in source.epoch(epoch)]
+
+    assert sorted(pair.text for pair in pairs) == source.used.tolist()  # one a text and epoch
+    assert sorted([*source.used, *source.skipped]) == list(range(len(corpus)))
+    for pair in pairs:
+        chunks = chunks_of(corpus[pair.text], how)
+        assert len(set(chunks)) == len(chunks) >= 2
+        assert pair.anchor in chunks
+        assert pair.positive in chunks
+        assert (pair.anchor != pair.positive) == (how.kind == "crops")
+    batches = list(source.batches(epoch, batch_size))
+    flat = [pair for batch in batches for pair in batch]
+    assert flat == pairs[: len(flat)]
+    assert len(pairs) - len(flat) == (len(pairs) % batch_size == 1)
+    assert all(2 <= len(batch) <= batch_size for batch in batches)
+    assert list(source.batches(epoch, batch_size, first=1)) == batches[1:]
+    for skipped in source.skipped:
+        assert len(chunks_of(corpus[skipped], how)) < 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(sentences, max_size=8).map(" ".join), pair_settings)
+def test_sentences_have_the_lengths_asked_for_and_come_in_order(
+    whole: str, how: PairSettings
+) -> None:
+    found = sentences_of(whole, how)
+    assert all(how.shortest <= len(one) <= how.longest for one in found)
+    place = 0
+    for one in found:
+        place = whole.index(one, place) + 1
+
+
+def test_a_chunk_reaches_over_a_sentence_that_is_skipped() -> None:
+    short = text(22) + " No. " + text(23)
+    assert chunks_of(short, PairSettings()) == [text(22) + " " + text(23)]
+
+
+def test_splitting_at_full_stops_breaks_abbreviations_and_keeps_questions_together() -> None:
+    whole = "Why did Dr. Miller leave the old harbour so early? Nobody knows."
+    how = PairSettings(shortest=1, sentences=1, splitting="full-stops")
+    assert chunks_of(whole, how) == [
+        "Why did Dr.", "Miller leave the old harbour so early? Nobody knows."
+    ]  # fmt: skip
+    how = PairSettings(shortest=1, sentences=1)
+    assert len(chunks_of(whole, how)) == 2
+    assert re.match("Why did Dr. Miller", chunks_of(whole, how)[0])
+
+
+def test_every_kind_of_pairs_has_the_same_anchors_in_the_same_batches() -> None:
+    corpus = [text(20 + i, 21 + i, 22 + i, 23 + i) for i in range(9)]
+    crops, dropout = (
+        PairSource(corpus, PairSettings(kind=kind), seed=3).preview(9)
+        for kind in ("crops", "dropout")
+    )
+    assert [pair.anchor for pair in crops] == [pair.anchor for pair in dropout]
+    assert [pair.text for pair in crops] == [pair.text for pair in dropout]
+
+
+def test_every_two_chunks_of_a_text_are_drawn_equally_often() -> None:
+    source = PairSource([LONG, LONG[5:] + LONG], PairSettings(), seed=1)
+    drawn = np.array([row for epoch in range(3000) for row in source.epoch(epoch) if row[0] == 0])
+    counts = np.zeros((4, 4))
+    np.add.at(counts, (drawn[:, 1], drawn[:, 2]), 1)
+    assert counts.diagonal().sum() == 0
+    assert np.all(np.abs(counts[counts > 0] / 3000 - 1 / 12) < 0.02)
+    assert (counts > 0).sum() == 12
+
+
+def test_texts_that_are_too_short_are_counted_and_it_is_said_what_helps() -> None:
+    corpus = [text(10, 10, 10), text(11, 11, 11), LONG, LONG + LONG[9:]]
+    source = PairSource(corpus, PairSettings())
+    assert source.skipped.tolist() == [0, 1]
+    assert source.skipped_in_words() == (
+        "2 texts of 4 are too short and left out: a pair needs 3 sentences of 100 to 250 "
+        "characters."
+    )
+    with pytest.raises(NeuralvizError) as caught:
+        PairSource([corpus[0]] * 5, PairSettings())
+    assert str(caught.value) == (
+        "No text of 5 is long enough for a pair, which needs 3 different sentences of 100 to 250 "
+        "characters. What helps: sentences of 20 to 1,000 characters (100% of the texts can be "
+        "used)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("corpus", "says"),
+    [
+        ([], "at least two texts"),
+        ([LONG], "at least two texts"),
+        (["", " "], "too short to be cropped"),
+        (["a" * 5000, "b. c. d."], "too short to be cropped"),
+        ([LONG, "Short."], "Only one text of 2"),
+    ],
+)
+def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str) -> None:
+    with pytest.raises(NeuralvizError, match=says):
+        PairSource(corpus, PairSettings())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"kind": "magic"}, "Unknown pairs “magic”"),
+        ({"splitting": "magic"}, "Unknown way to split"),
+        ({"sentences": 0}, "must be a whole number from 1"),
+        ({"shortest": 0}, "shortest sentence must be"),
+        ({"shortest": 90, "longest": 80}, "must not be shorter"),
+        ({"masked": 1.0}, "above 0 and below 1"),
+    ],
+)
+def test_settings_of_pairs_are_checked(options: dict[str, object], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        PairSettings(**options)
+
+
+def test_settings_have_the_papers_defaults() -> None:
+    settings = TrainingSettings()
+    assert (settings.n_epochs, settings.peak_rate) == (1, 2e-5)
+    table = TrainingSettings(part="table")
+    assert (table.n_epochs, table.peak_rate) == (10, 0.5)
+    assert TrainingSettings(start="random").n_epochs == 10

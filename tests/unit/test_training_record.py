@@ -1,0 +1,133 @@
+"""A training as it is watched: folded in any portions, written and read, carried out by a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.arrays import npz_bytes
+from neuralviz.errors import ShouldStop, Stopped, never
+from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
+from neuralviz.models import LanguageModel
+from neuralviz.models.shared import ModelRef
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training.loop import train
+from neuralviz.training.record import Lesson, lessons_bytes, read_lessons
+from neuralviz.training.settings import with_options
+from neuralviz.training.snapshots import Layered, Snapshot, Watch
+from tests.support.trained import CORPUS
+from tests.unit.test_training import FEW
+
+LABELS = ["odd" if i % 2 else "even" for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def events(tiny: LanguageModel) -> list:
+    return list(train(tiny, CORPUS, FEW, watch=Watch(CORPUS, LABELS), watch_every=2))
+
+
+def same(first: Lesson, second: Lesson) -> bool:
+    return lessons_bytes([first]) == lessons_bytes([second])
+
+
+def test_events_fold_together_or_one_after_the_other(events: list) -> None:
+    together = Lesson(FEW).having(events)
+    alone = Lesson(FEW)
+    for event in events:
+        alone = alone.having([event])
+    assert same(together, alone)
+    assert (together.step, together.steps, together.is_over) == (6, 6, True)
+    assert together.accuracy.shape == (4, 4)
+    assert [one.step for one in together.snapshots] == [0, 2, 4, 6]
+    assert np.isfinite(together.learning_rate).all()
+
+
+def test_a_training_that_goes_on_knows_the_loss_before(tiny: LanguageModel, tmp_path: Path) -> None:
+    asked = iter(range(2))
+    list(train(tiny, CORPUS, FEW, folder=tmp_path, should_stop=lambda: next(asked, None) is None))
+    lesson = Lesson(FEW).having(list(train(tiny, CORPUS, FEW, folder=tmp_path)))
+    assert lesson.first == 3
+    assert len(lesson.loss) == len(lesson.alignment) == 6
+    assert np.isnan(lesson.alignment).tolist() == [True] * 3 + [False] * 3
+
+
+def test_lessons_come_back_from_a_file_as_they_were(events: list) -> None:
+    lesson = Lesson(FEW).having(events)
+    unlabelled = replace(
+        lesson, snapshots=(replace(lesson.snapshots[0], accuracy=None, right=None),)
+    )
+    back = read_lessons(lessons_bytes([lesson, unlabelled, Lesson(FEW)]))
+    assert same(back[0], lesson)
+    assert back[0].settings == FEW
+    assert back[1].snapshots[0].accuracy is None
+    assert back[2].step == 0
+    for spoilt in (b"", npz_bytes({"format": 9}, {}), npz_bytes({"format": 1, "lessons": [1]}, {})):
+        with pytest.raises(ValueError, match="This"):
+            read_lessons(spoilt)
+
+
+def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS), labels={"kind": tuple(LABELS)}))
+    settings = (FEW, with_options(FEW, pairs="dropout"))
+    task = TrainOnCorpus(ModelRef.now(str(bert_folder)), corpus.id, "kind", settings, 10, 3)
+
+    seen = []
+    with pytest.raises(Stopped):
+        for event in task.events(lambda: len(seen) >= 7):
+            seen.append(event)
+    result = task.fold(task.start(), seen)
+    assert [lesson.step for lesson in result] == [3, 2]
+    assert [number for number, _ in seen][:4] == [0, 1, 0, 1]
+    assert [[one.step for one in lesson.snapshots][:1] for lesson in result] == [[0], [0]]
+
+    ended = task.fold(task.start(), list(task.events(lambda: False)))
+    assert [lesson.step for lesson in ended] == [6, 6]
+    assert [lesson.first for lesson in ended] == [3, 2]
+    assert task.progress(ended).share == 1
+    assert [one.maps.shape for one in ended if one.maps is not None] == [(2, 10, 2), (3, 10, 2)]
+    assert [[one.step for one in lesson.snapshots] for lesson in ended] == [[0, 6], [0, 3, 6]]
+    assert task.progress(task.start()).total == 0
+    doing = [task.progress(task.fold(task.start(), seen[:n])).doing for n in (2, 3, 4, 6)]
+    assert doing == ["Step 0 of 6", "Step 1 of 6", LOOKS_FIRST, "Step 1 of 6"]
+    back = task.unpack(task.pack(ended))
+    assert all(map(same, back, ended))
+    with pytest.raises(ValueError, match="another training"):
+        replace(task, settings=settings[:1]).unpack(task.pack(ended))
+
+
+def test_an_encoder_to_which_all_texts_are_alike_ends_its_training_without_maps(
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Collapsed(Watch):
+        def look(self, learner: Layered, step: int, should_stop: ShouldStop = never) -> Snapshot:
+            seen = super().look(learner, step, should_stop)
+            return replace(seen, vectors=np.ones_like(seen.vectors)) if step else seen
+
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr("neuralviz.jobs.training.Watch", Collapsed)
+    corpus = CorpusStore().add("mine", ReadTexts(tuple(CORPUS)))
+    task = TrainOnCorpus(ModelRef.now(str(bert_folder)), corpus.id, "", (FEW,), 10, 3)
+    (lesson,) = task.fold(task.start(), list(task.events(lambda: False)))
+    assert (lesson.step, lesson.is_over) == (6, True)
+    assert lesson.maps is None
+
+
+def test_a_watch_reads_as_much_of_a_text_as_is_trained_on() -> None:
+    class Reader:
+        def of_layers(self, texts: list[str], should_stop: object = None) -> list[np.ndarray]:
+            self.read = texts
+            return [np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)]
+
+    texts = [f"{n} {'word ' * 300}" for n in range(1200)]
+    reader = Reader()
+    assert len(Watch(texts).look(reader, 0).vectors) == 1000
+    assert {len(text) for text in reader.read} == {500}
+    Watch(texts, n_texts=2000, characters=None).look(reader, 0)
+    assert reader.read == texts

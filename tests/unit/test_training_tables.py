@@ -1,0 +1,351 @@
+"""Tables of trainings: their rows, how they are filled, stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from neuralviz.cli import app
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped
+from neuralviz.evaluation.training_frames import training_frame, training_numbers
+from neuralviz.evaluation.training_in_words import table_point
+from neuralviz.evaluation.training_lab import RowProgress, fill_table
+from neuralviz.evaluation.training_tables import (
+    TRAINING_TABLES,
+    TrainingCell,
+    TrainingRow,
+    training_table,
+)
+from neuralviz.maps.spaces import knn_by_space
+from neuralviz.models import LanguageModel
+from neuralviz.plots.training_tables import training_table_figure
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.training import kept
+from neuralviz.training.settings import PairSettings, TrainingSettings
+
+NOUNS = "harbour gulls baker bread square market letter brother ship north children boats".split()
+TEXTS = [f"The {n} is old. A {n} waits in the rain. Nobody reads the {n} twice." for n in NOUNS]
+TEXTS += [f"We sell the {n}. She buys a {n} in town. All pay for the {n}." for n in NOUNS]
+LABELS = ["waits"] * 12 + ["trade"] * 12
+FEW = TrainingSettings(
+    pairs=PairSettings(sentences=1, shortest=5, longest=400),
+    batch_size=8, epochs=2, learning_rate=1e-3,
+)  # fmt: skip
+
+
+def cells_of(model: LanguageModel, folder: Path, **options: Any) -> list[TrainingCell]:
+    rows = options.pop("rows", TRAINING_TABLES["layers"].rows(FEW, model.n_blocks))
+    events = fill_table(rows, model, TEXTS, LABELS, folder=folder, **options)
+    return [event for event in events if isinstance(event, TrainingCell)]
+
+
+def same(first: TrainingCell, second: TrainingCell) -> bool:
+    names = ("row", "seed", "steps", "layers", "epochs", "spaces", "diverged")
+    return all(getattr(first, name) == getattr(second, name) for name in names)
+
+
+@pytest.mark.parametrize("name", TRAINING_TABLES)
+def test_rows_of_a_table_are_told_apart_and_their_settings_make_sense(name: str) -> None:
+    rows = training_table(name).rows(TrainingSettings(), 3)
+    labels = [row.label for row in rows]
+    assert len(set(labels)) == len(labels) > 1
+    ways = [(row.settings, row.is_trained, row.unseen) for row in rows]
+    assert len(set(ways)) == len(ways)
+
+
+def test_every_block_but_the_last_is_frozen_in_turn() -> None:
+    rows = training_table("frozen").rows(TrainingSettings(), 3)
+    assert [(row.label, row.settings.frozen_blocks) for row in rows] == [
+        ("before", 0), ("0 frozen", 0), ("1 frozen", 1), ("2 frozen", 2)
+    ]  # fmt: skip
+
+
+def test_rows_of_the_table_of_starts_begin_as_they_are_called() -> None:
+    rows = TRAINING_TABLES["starts"].rows(replace(FEW, start="random"), 3)
+    begin = {"pretrained": ("model", "pretrained"), "random": ("model", "random")}
+    for row in rows:
+        first = row.label.split(",")[0]
+        expected = begin.get(first, ("table", "pretrained"))
+        assert (row.settings.part, row.settings.start) == expected, row.label
+
+
+def test_a_number_that_is_missing_is_no_label(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    monkeypatch.setattr("neuralviz.models.load_text_model", lambda _: tiny)
+    years = ("1900", "2000", "") * 8
+    CorpusStore().add("town", ReadTexts(tuple(TEXTS), labels={"year": years}))
+    measured: list[str] = []
+
+    def fill(*given: Any, **_: Any) -> Iterator[TrainingCell]:
+        measured.extend(given[3])
+        yield from ()
+
+    monkeypatch.setattr("neuralviz.evaluation.fill_table", fill)
+    said = CliRunner().invoke(app, ["train", "table", "layers", "town", "--labels", "year"])
+    assert said.exit_code == 0, said.output
+    assert measured == ["1900.0", "2000.0", ""] * 8
+
+
+def test_an_unfinished_row_makes_room_like_any_training_and_the_finished_stay(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    rows = TRAINING_TABLES["layers"].rows(FEW, tiny.n_blocks)
+    found: list[Any] = []
+    with pytest.raises(Stopped):
+        for event in fill_table(rows, tiny, TEXTS, LABELS, seeds=(1,),
+                                should_stop=lambda: len(found) > 4):  # fmt: skip
+            found.append(event)
+    assert len(list((tmp_path / "trainings" / "tables").iterdir())) == 1
+    monkeypatch.setattr(kept, "KEPT_BYTES", 0)
+    kept.training_folder("next")
+    assert [path.name for path in (tmp_path / "trainings").iterdir()] == ["tables"]
+    (first, *_) = fill_table(rows[:1], tiny, TEXTS, LABELS, seeds=(1,))
+    assert isinstance(first, TrainingCell)
+
+
+def test_an_unknown_table_is_refused_with_their_names() -> None:
+    with pytest.raises(SettingsError, match=r"Unknown experiment “fig4”\. Use: pairs, layers, "):
+        training_table("fig4")
+
+
+def test_a_table_has_every_seed_and_what_is_not_trained_once(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    cells = cells_of(tiny, tmp_path, seeds=(1, 2))
+    assert [(cell.row, cell.seed) for cell in cells] == [
+        ("before", 1), ("crops", 1), ("dropout", 1), ("crops", 2), ("dropout", 2)
+    ]  # fmt: skip
+    before, crops, *_ = cells
+    assert (before.steps, crops.steps) == (0, 6)
+    assert len(before.layers) == len(crops.layers) == tiny.n_blocks + 1
+    assert len(crops.epochs) == 3
+    assert crops.epochs[0] == before.layers[-1]
+    assert crops.epochs[-1] == crops.layers[-1]
+    assert sorted(crops.spaces) == sorted(
+        f"{space} {metric}"
+        for space in ("raw", "centred", "whitened")
+        for metric in ("euclidean", "cosine")
+    )
+    assert not same(cells[1], cells[3])
+
+
+def test_a_stopped_table_goes_on_where_it_was_and_ends_alike(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    whole = cells_of(tiny, tmp_path / "whole", seeds=(1,))
+
+    found: list[Any] = []
+
+    def in_the_middle() -> bool:
+        return any(isinstance(one, RowProgress) and one.step == 3 for one in found)
+
+    with pytest.raises(Stopped):
+        for event in fill_table(
+            TRAINING_TABLES["layers"].rows(FEW, tiny.n_blocks), tiny, TEXTS, LABELS,
+            seeds=(1,), folder=tmp_path / "parts", should_stop=in_the_middle,
+        ):  # fmt: skip
+            found.append(event)
+    assert [one.row for one in found if isinstance(one, TrainingCell)] == ["before"]
+
+    rows = TRAINING_TABLES["layers"].rows(FEW, tiny.n_blocks)
+    again = list(fill_table(rows, tiny, TEXTS, LABELS, seeds=(1,), folder=tmp_path / "parts"))
+    cells = [event for event in again if isinstance(event, TrainingCell)]
+    assert all(same(one, other) for one, other in zip(cells, whole, strict=True))
+    steps_made = [event.step for event in again if isinstance(event, RowProgress) and event.steps]
+    assert steps_made == [4, 5, 6, *range(7)]  # of crops, and of dropout
+
+    third = list(fill_table(rows, tiny, TEXTS, LABELS, seeds=(1,), folder=tmp_path / "parts"))
+    assert all(isinstance(event, TrainingCell) for event in third)  # nothing is done again
+    assert not [path for path in (tmp_path / "parts").iterdir() if path.is_dir()]
+
+
+def test_a_broken_file_is_made_anew(tiny: LanguageModel, tmp_path: Path) -> None:
+    rows = (TrainingRow("before", FEW, is_trained=False),)
+    (first,) = cells_of(tiny, tmp_path, rows=rows)
+    (path,) = tmp_path.glob("*.json")
+    for content in ("", "[]", '{"row": 1}'):
+        path.write_text(content)
+        (again,) = cells_of(tiny, tmp_path, rows=rows)
+        assert same(first, again)
+
+
+def test_texts_that_are_tested_unseen_make_no_pairs(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained_on: list[list[str]] = []
+    from neuralviz.evaluation import training_lab
+
+    def noting(model: LanguageModel, texts: list[str], *arguments: Any, **options: Any) -> Any:
+        trained_on.append(texts)
+        return train(model, texts, *arguments, **options)
+
+    train = training_lab.train
+    monkeypatch.setattr(training_lab, "train", noting)
+    rows = (TrainingRow("seen", FEW), TrainingRow("unseen", FEW, unseen=True))
+    cells_of(tiny, tmp_path, rows=rows, seeds=(1,))
+    seen, unseen = trained_on
+    assert seen == TEXTS
+    assert len(unseen) == 24 - 3
+    assert set(unseen) < set(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [(["a"] * 24, "at least two different labels"), ([""] * 20 + ["a", "b"] * 2, "20 texts")],
+)
+def test_too_few_labels_are_refused(
+    tiny: LanguageModel, tmp_path: Path, labels: list[str], said: str
+) -> None:
+    with pytest.raises(NeuralvizError, match=said):
+        next(fill_table([TrainingRow("x", FEW)], tiny, TEXTS, labels, folder=tmp_path))
+
+
+def test_nearness_in_every_space_by_hand() -> None:
+    draw = np.random.default_rng(0)
+    labels = np.array(["up", "down"] * 30)
+    vectors = draw.normal(size=(60, 4)) + np.array([100.0, 0, 0, 0])  # all lie far to one side
+    vectors[:, 1] = np.where(labels == "up", 0.05, -0.05)
+    vectors[:, 2:] *= 10
+    tested = np.arange(60) < 12
+    found = knn_by_space(vectors, labels, tested)
+    assert found["whitened euclidean"] > max(found["raw euclidean"], found["raw cosine"])
+    assert found["centred euclidean"] == found["raw euclidean"]
+
+
+CELLS = [
+    TrainingCell("before", 1, 0, 0.0, False, (0.2, 0.3), (0.3,), {"raw cosine": 0.25}),
+    TrainingCell("crops", 1, 6, 10.0, False, (0.2, 0.4), (0.3, None, 0.4), {"raw cosine": 0.5}),
+    TrainingCell("crops", 2, 6, 20.0, False, (0.3, 0.5), (0.3, 0.45, 0.5), {"raw cosine": 0.4}),
+]
+
+
+def test_tables_give_the_mean_and_the_range_of_the_seeds() -> None:
+    frame = training_frame(training_table("pairs"), CELLS)
+    assert frame.to_dict("list") == {
+        "row": ["before", "crops"],
+        "last layer": ["30.0", "45.0 (40.0 … 50.0)"],
+        "best layer": ["30.0", "45.0 (40.0 … 50.0)"],
+        "steps": ["0", "6"],
+        "seconds": ["0", "15"],
+    }
+    epochs = training_frame(training_table("epochs"), CELLS[1:2])
+    assert epochs[["before", "epoch 1", "epoch 2"]].iloc[0].tolist() == ["30.0", "–", "40.0"]
+    layers = training_numbers(training_table("layers"), CELLS)
+    assert layers["layer 1"].tolist() == [0.3, 0.4, 0.5]
+    assert layers["seed"].tolist() == [1, 1, 2]
+    assert training_frame(training_table("spaces"), CELLS)["raw cosine"].tolist() == [
+        "25.0", "45.0 (40.0 … 50.0)"
+    ]  # fmt: skip
+
+
+def test_the_command_fills_a_table_and_writes_numbers(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    tiny.network.save_pretrained(tmp_path / "model")
+    tiny.tokenizer.save_pretrained(tmp_path / "model")
+    lines = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    CorpusStore().add(
+        "town", read_texts(Source("t.csv", "\n".join(["text,what", *lines]).encode()))
+    )
+    command = ["train", "table", "layers", "town", "--labels", "what", "--seeds", "1"]
+    command += ["--model", str(tmp_path / "model"), "--sentences", "1"]
+    refused = CliRunner().invoke(app, [*command, "-o", "table.txt"])
+    assert refused.exit_code == 2
+    assert "ends in .csv" in refused.output
+
+    said = CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "table.csv")])
+    assert said.exit_code == 2  # sentences of a hundred characters are wanted
+    assert "sentences of 100 to 250 characters" in said.output
+    assert not (tmp_path / "table.csv").exists()
+
+    command[2] = "pairs"
+    unknown = CliRunner().invoke(app, [*command[:5], "nothing", *command[6:]])
+    assert unknown.exit_code == 2
+    assert "nothing" in unknown.output
+
+
+def test_json_holds_every_cell(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    tiny.network.save_pretrained(tmp_path / "model")
+    tiny.tokenizer.save_pretrained(tmp_path / "model")
+    longer = [f"{' '.join([text] * 2)} {text.replace('.', ', they say, and so do we.')}"
+              for text in TEXTS]  # fmt: skip
+    lines = [f'"{text}",{label}' for text, label in zip(longer, LABELS, strict=True)]
+    CorpusStore().add(
+        "town", read_texts(Source("t.csv", "\n".join(["text,what", *lines]).encode()))
+    )
+    command = ["train", "table", "epochs", "town", "--labels", "what", "--seeds", "1"]
+    command += ["--model", str(tmp_path / "model"), "--sentences", "1", "--shortest", "5"]
+    said = CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "table.csv")])
+    assert said.exit_code == 0, said.output
+    cells = json.loads(said.stdout)
+    assert [cell["row"] for cell in cells] == ["crops", "dropout"]
+    assert (tmp_path / "table.csv").read_text().startswith("row,seed,before,epoch 1,steps,")
+    shown = CliRunner().invoke(app, command)
+    assert "10-NN accuracy in percent" in shown.stdout
+
+
+POINTS = {
+    "pairs": (
+        "10-NN accuracy of the form: **crops 45%**, then before 30%. The first is ahead with "
+        "every one of 2 seeds."
+    ),
+    "layers": (
+        "**Crops** lift layer 1 most, by 15.0 points (10-NN accuracy of the form)."
+    ),
+    "spaces": "For **crops**, space and distance make no difference to the form.",
+    "epochs": (
+        "10-NN accuracy of the form, **crops**: from 30% to 50% after 2 epochs, 75% of it in the "
+        "first."
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_the_point_of_a_table(name: str) -> None:
+    cells = CELLS[1:] if name == "epochs" else CELLS
+    assert table_point(training_table(name), cells, "form") == POINTS[name]
+    assert table_point(training_table(name), [], "form") == ""
+
+
+def test_the_point_says_whether_the_seeds_agree() -> None:
+    def cell(row: str, seed: int, accuracy: float) -> TrainingCell:
+        return TrainingCell(row, seed, 6, 1.0, False, (accuracy,), (accuracy,), {})
+
+    ahead = [cell("crops", 1, 0.5), cell("crops", 2, 0.6), cell("dropout", 1, 0.4)]
+    ahead.append(cell("dropout", 2, 0.45))
+    table = training_table("pairs")
+    assert table_point(table, ahead, "form").endswith("ahead with every one of 2 seeds.")
+    level = [*ahead[:3], cell("dropout", 2, 0.55)]
+    assert table_point(table, level, "form").endswith("do not tell the first two apart.")
+
+
+@pytest.mark.parametrize("name", TRAINING_TABLES)
+def test_every_kind_of_table_has_a_figure(name: str) -> None:
+    table = training_table(name)
+    figure = training_table_figure(table, CELLS[1:], "form <b>")
+    assert "<b>" not in figure.layout.title.text
+    drawn = figure.data[0]
+    if table.columns == "accuracy":
+        assert list(drawn.x) == [pytest.approx(0.45)]
+        assert list(drawn.error_x.array) == [pytest.approx(0.05)]
+    elif table.columns == "spaces":
+        assert np.allclose(drawn.z, [[0.45]])
+    else:
+        expected = [0.25, 0.45] if table.columns == "layers" else [0.3, 0.45, 0.45]
+        assert list(drawn.y) == pytest.approx(expected)
