@@ -13,7 +13,7 @@ import torch
 from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
-from neuralviz.errors import NeuralvizError, StoreError, never
+from neuralviz.errors import NeuralvizError, StoreError, TextError, never
 from neuralviz.training.folders import has_snapshots, read_folder, write_lesson, write_texts
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import Lesson, Seen
@@ -36,7 +36,8 @@ class SnapshotCallback(TrainerCallback):
     """Records into a folder the loss, 10-NN accuracy at every layer, and neighbours of some texts.
 
     The page *Training* opens the folder, also while the training runs. What is trained is not
-    changed by it. A folder that cannot be written is warned of; the training goes on.
+    changed by it. A folder that cannot be written is warned of, and so is an encoder that gives no
+    numbers any more; the training goes on.
 
     Args:
         folder: new or empty; or that of the same training, which goes on from a checkpoint.
@@ -164,7 +165,10 @@ class SnapshotCallback(TrainerCallback):
     def _look(self, encoder: SentenceTransformer, step: int) -> None:
         seen = self._lesson.snapshots
         if not seen or seen[-1].step < step:
-            seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
+            try:
+                seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
+            except TextError:
+                self._warn(f"No snapshot of step {step:,}: the encoder gives no numbers any more.")
         if len(seen) > MOST_SNAPSHOTS:
             seen, self._every = (*seen[:-1:2], seen[-1]), 2 * self._every
         self._lesson = replace(self._lesson, snapshots=seen)
@@ -174,9 +178,13 @@ class SnapshotCallback(TrainerCallback):
         try:
             write()
         except StoreError as error:
-            if not self._is_warned:
-                warnings.warn(f"{error} The training goes on.", stacklevel=2)
-            self._is_warned = True
+            self._warn(str(error))
+
+    def _warn(self, sentence: str) -> None:
+        """Say once what is wrong: the next snapshots have the same."""
+        if not self._is_warned:
+            warnings.warn(f"{sentence} The training goes on.", stacklevel=2)
+        self._is_warned = True
 
 
 class _Layers:

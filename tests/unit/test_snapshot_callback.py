@@ -141,6 +141,24 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, 
     assert len([one for one in warned if "goes on" in str(one.message)]) == 1
 
 
+def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
+    tiny: LanguageModel, home: Path
+) -> None:
+    model = encoder(tiny, home)
+    callback = SnapshotCallback(home / "run", CORPUS, LABELS, every=2)
+    callback.on_train_begin(arguments(), state(0), None, model=model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(float("nan"))
+    with pytest.warns(UserWarning, match="gives no numbers any more. The training goes on") as said:
+        for step in (2, 4):
+            callback.on_step_end(arguments(), state(step), None, model=model)
+        callback.on_train_end(arguments(), state(6), None, model=model)
+    assert len([one for one in said if "goes on" in str(one.message)]) == 1
+    lesson = read_folder(home / "run").lesson
+    assert (lesson.is_over, [one.step for one in lesson.snapshots]) == (True, [0])
+
+
 def test_other_processes_of_a_training_record_nothing(tiny: LanguageModel, home: Path) -> None:
     other = state(0)
     other.is_world_process_zero = False
