@@ -14,7 +14,13 @@ from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
 from neuralviz.errors import NeuralvizError, StoreError, TextError, never
-from neuralviz.training.folders import has_snapshots, read_folder, write_lesson, write_texts
+from neuralviz.training.folders import (
+    SHOWN_CHARACTERS,
+    has_snapshots,
+    read_folder,
+    write_lesson,
+    write_texts,
+)
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import Lesson, Seen
 from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
@@ -132,10 +138,10 @@ class SnapshotCallback(TrainerCallback):
 
     def _go_on(self, step: int) -> None:
         """Take up what the folder has of the same training, as far as its checkpoint came."""
-        before = read_folder(self.folder).lesson
-        n_watched = len(self._watch.watched)
-        is_same = all(len(one.nearest) == n_watched for one in before.snapshots)
-        if not step or before.step < step or not is_same:
+        found = read_folder(self.folder)
+        before = found.lesson
+        watched = tuple(self._texts[i][:SHOWN_CHARACTERS] for i in self._watch.watched)
+        if not step or found.texts != watched:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
@@ -150,6 +156,7 @@ class SnapshotCallback(TrainerCallback):
             uniformity=before.uniformity[:step],
             snapshots=tuple(one for one in before.snapshots if one.step <= step),
         )
+        self._learn(step)  # what was logged after the last snapshot is not in the folder
 
     def _learn(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
         """Note the loss of all steps since the last one that is known."""
