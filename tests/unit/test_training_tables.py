@@ -323,6 +323,13 @@ def test_the_point_of_a_table(name: str) -> None:
     assert table_point(training_table(name), [], "form") == ""
 
 
+def test_a_seed_that_diverged_before_its_end_is_not_in_the_mean_of_the_epochs() -> None:
+    broken = replace(CELLS[2], seed=3, steps=2, diverged=True, epochs=(0.3, 0.1))
+    table = training_table("epochs")
+    assert table_point(table, [*CELLS[1:], broken], "form") == POINTS["epochs"]
+    assert len(training_table_figure(table, [*CELLS[1:], broken], "form").data[0].y) == 3
+
+
 def test_the_point_says_whether_the_seeds_agree() -> None:
     def cell(row: str, seed: int, accuracy: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (accuracy,), (accuracy,), {})
