@@ -52,6 +52,9 @@ class SnapshotCallback(TrainerCallback):
         every: steps between two snapshots; None for ten snapshots in all.
         n_texts: texts that are watched.
         pairs: what the training's pairs are most like, which the page calls it by.
+
+    Raises:
+        NeuralvizError: fewer than two texts are watched, or there is not one label a text.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class SnapshotCallback(TrainerCallback):
         self.folder = Path(folder)
         self._texts, self._labels = texts, labels
         self._watch = Watch(texts, labels, n_texts=n_texts)
+        if len(self._watch.watched) < 2:
+            raise NeuralvizError("Snapshots need at least two texts, which are compared.")
         self._asked, self._every = every, 1
         self._lesson = Lesson(with_options(TrainingSettings(), pairs=pairs))
         self._is_warned = False

@@ -157,6 +157,22 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, 
     assert len([one for one in warned if "goes on" in str(one.message)]) == 1
 
 
+@pytest.mark.parametrize(
+    ("texts", "labels", "said"),
+    [
+        (CORPUS, LABELS[:5], "5 labels for 12 texts"),
+        (CORPUS, [*LABELS, "odd"], "13 labels for 12 texts"),
+        (CORPUS[:1], None, "at least two texts"),
+        ([], None, "at least two texts"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_before_the_training(
+    home: Path, texts: list[str], labels: list[str] | None, said: str
+) -> None:
+    with pytest.raises(NeuralvizError, match=said):
+        SnapshotCallback(home / "run", texts, labels)
+
+
 def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
     tiny: LanguageModel, home: Path
 ) -> None:
