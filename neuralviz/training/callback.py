@@ -98,10 +98,9 @@ class SnapshotCallback(TrainerCallback):
             self._go_on(state.global_step)
         elif state.global_step:  # what was before is not known
             self._learn(state.global_step)
-        at = self._watch.watched
-        labels = None if self._labels is None else [self._labels[i] for i in at]
+        texts, labels = self._watched()
         name = getattr(getattr(_plain(model), "model_card_data", None), "base_model", None) or ""
-        self._write(lambda: write_texts(self.folder, [self._texts[i] for i in at], labels, name))
+        self._write(lambda: write_texts(self.folder, texts, labels, name))
         self._look(_plain(model), state.global_step)
 
     def on_log(
@@ -141,12 +140,19 @@ class SnapshotCallback(TrainerCallback):
             self._lesson = replace(self._lesson, is_over=True)
             self._look(_plain(model), state.global_step)
 
+    def _watched(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """The texts that are watched, and their labels."""
+        at = self._watch.watched
+        labels = None if self._labels is None else tuple(str(self._labels[i]) for i in at)
+        return tuple(self._texts[i] for i in at), labels
+
     def _go_on(self, step: int) -> None:
         """Take up what the folder has of the same training, as far as its checkpoint came."""
         found = read_folder(self.folder)
         before = found.lesson
-        watched = tuple(self._texts[i][:SHOWN_CHARACTERS] for i in self._watch.watched)
-        if not step or found.texts != watched:
+        texts, labels = self._watched()
+        begin = tuple(text[:SHOWN_CHARACTERS] for text in texts)
+        if not step or found.texts != begin or found.labels != labels:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )

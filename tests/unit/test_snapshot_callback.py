@@ -130,7 +130,11 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     np.testing.assert_allclose(smoothed(lesson.loss)[4:], 1 / 6)
     for wrong in (CORPUS, CORPUS[:5], [text.upper() for text in CORPUS]):
         with pytest.raises(NeuralvizError, match="snapshots of another training"):
-            driven(SnapshotCallback(home / "run", wrong), model, first=0 if wrong is CORPUS else 4)
+            first = 0 if wrong is CORPUS else 4
+            driven(SnapshotCallback(home / "run", wrong, LABELS[: len(wrong)]), model, first=first)
+    for labels in (None, LABELS[::-1]):
+        with pytest.raises(NeuralvizError, match="snapshots of another training"):
+            driven(SnapshotCallback(home / "run", CORPUS, labels), model, first=4)
     assert read_folder(home / "run").lesson.step == 8
 
 
