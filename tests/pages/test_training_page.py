@@ -15,7 +15,9 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.training.events import TrainingEnded
-from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.training.pairs import PairSource
+from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
+from neuralviz.ui.training import choose
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -182,6 +184,25 @@ def test_two_tabs_train_at_once(tiny: str) -> None:
         wait_until(lambda page=page: runs(page)[-1].is_over)
         (lesson,) = runs(page)[-1].result
         assert (lesson.settings.pairs.kind, lesson.step, lesson.is_over) == (kind, 2, True)
+
+
+def test_another_rate_does_not_make_the_pairs_again(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def noting(texts: Sequence[str], settings: PairSettings, seed: int) -> PairSource:
+        made.append(seed)
+        return PairSource(texts, settings, seed)
+
+    monkeypatch.setattr(choose, "PairSource", noting)
+    page = opened(kept(), tiny, **SHORT)
+    page.number_input(key="training-rate-model").set_value(0.02).run()
+    page.number_input(key="training-epochs-model").set_value(3).run()
+    assert made == [42]
+    page.number_input(key="training-seed").set_value(7).run()
+    assert made == [42, 7]
+    assert not page.exception
 
 
 def test_nothing_is_trained_while_no_way_is_chosen(tiny: str) -> None:
