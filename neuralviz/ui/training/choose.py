@@ -153,6 +153,7 @@ def _choose_label(corpus: Corpus) -> str:
         columns,
         key="training-label",
         default=first_label(corpus),
+        format_func=plain,
         help="Labels are never trained on. They only show whether like texts come together.",
     )
 
