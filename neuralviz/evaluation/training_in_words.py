@@ -83,7 +83,9 @@ def _epochs(cells: Sequence[TrainingCell], label: str) -> str:
     said = []
     for row in _names(cells):
         runs = [cell.epochs for cell in cells if cell.row == row and None not in cell.epochs]
-        if not runs or len(runs[0]) < 2:
+        longest = max(map(len, runs), default=0)
+        runs = [run for run in runs if len(run) == longest]  # others diverged before their end
+        if longest < 2:
             continue
         mean = np.mean(np.array(runs, dtype=float), axis=0)
         best = int(mean.argmax())

@@ -198,9 +198,10 @@ class _Lab:
         return _Watch(self.watch, self._before, (settings.part, settings.pooling, seed))
 
     def _trained_on(self, row: TrainingRow) -> list[str]:
-        """All texts, or all but those that are tested."""
-        hidden = set(self.watch.watched[self.tested].tolist()) if row.unseen else ()
-        return [text for number, text in enumerate(self.texts) if number not in hidden]
+        """All texts, or all but those that are tested and those that say the same."""
+        tested = self.watch.watched[self.tested] if row.unseen else ()
+        hidden = {self.texts[number] for number in tested}
+        return [text for text in self.texts if text not in hidden]
 
     def _measured(self, row: TrainingRow, seed: int, snapshot: Snapshot) -> TrainingCell:
         assert snapshot.accuracy is not None

@@ -13,8 +13,14 @@ import torch
 from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
-from neuralviz.errors import NeuralvizError, StoreError, never
-from neuralviz.training.folders import has_snapshots, read_folder, write_lesson, write_texts
+from neuralviz.errors import NeuralvizError, StoreError, TextError, never
+from neuralviz.training.folders import (
+    SHOWN_CHARACTERS,
+    has_snapshots,
+    read_folder,
+    write_lesson,
+    write_texts,
+)
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import Lesson, Seen
 from neuralviz.training.settings import LARGEST_BATCH, MAX_EPOCHS, TrainingSettings, with_options
@@ -36,7 +42,8 @@ class SnapshotCallback(TrainerCallback):
     """Records into a folder the loss, 10-NN accuracy at every layer, and neighbours of some texts.
 
     The page *Training* opens the folder, also while the training runs. What is trained is not
-    changed by it. A folder that cannot be written is warned of; the training goes on.
+    changed by it. A folder that cannot be written is warned of, and so is an encoder that gives no
+    numbers any more; the training goes on.
 
     Args:
         folder: new or empty; or that of the same training, which goes on from a checkpoint.
@@ -45,6 +52,9 @@ class SnapshotCallback(TrainerCallback):
         every: steps between two snapshots; None for ten snapshots in all.
         n_texts: texts that are watched.
         pairs: what the training's pairs are most like, which the page calls it by.
+
+    Raises:
+        NeuralvizError: fewer than two texts are watched, or there is not one label a text.
     """
 
     def __init__(
@@ -60,6 +70,8 @@ class SnapshotCallback(TrainerCallback):
         self.folder = Path(folder)
         self._texts, self._labels = texts, labels
         self._watch = Watch(texts, labels, n_texts=n_texts)
+        if len(self._watch.watched) < 2:
+            raise NeuralvizError("Snapshots need at least two texts, which are compared.")
         self._asked, self._every = every, 1
         self._lesson = Lesson(with_options(TrainingSettings(), pairs=pairs))
         self._is_warned = False
@@ -86,10 +98,9 @@ class SnapshotCallback(TrainerCallback):
             self._go_on(state.global_step)
         elif state.global_step:  # what was before is not known
             self._learn(state.global_step)
-        at = self._watch.watched
-        labels = None if self._labels is None else [self._labels[i] for i in at]
+        texts, labels = self._watched()
         name = getattr(getattr(_plain(model), "model_card_data", None), "base_model", None) or ""
-        self._write(lambda: write_texts(self.folder, [self._texts[i] for i in at], labels, name))
+        self._write(lambda: write_texts(self.folder, texts, labels, name))
         self._look(_plain(model), state.global_step)
 
     def on_log(
@@ -129,12 +140,19 @@ class SnapshotCallback(TrainerCallback):
             self._lesson = replace(self._lesson, is_over=True)
             self._look(_plain(model), state.global_step)
 
+    def _watched(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+        """The texts that are watched, and their labels."""
+        at = self._watch.watched
+        labels = None if self._labels is None else tuple(str(self._labels[i]) for i in at)
+        return tuple(self._texts[i] for i in at), labels
+
     def _go_on(self, step: int) -> None:
         """Take up what the folder has of the same training, as far as its checkpoint came."""
-        before = read_folder(self.folder).lesson
-        n_watched = len(self._watch.watched)
-        is_same = all(len(one.nearest) == n_watched for one in before.snapshots)
-        if not step or before.step < step or not is_same:
+        found = read_folder(self.folder)
+        before = found.lesson
+        texts, labels = self._watched()
+        begin = tuple(text[:SHOWN_CHARACTERS] for text in texts)
+        if not step or found.texts != begin or found.labels != labels:
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
@@ -149,6 +167,7 @@ class SnapshotCallback(TrainerCallback):
             uniformity=before.uniformity[:step],
             snapshots=tuple(one for one in before.snapshots if one.step <= step),
         )
+        self._learn(step)  # what was logged after the last snapshot is not in the folder
 
     def _learn(self, step: int, loss: float = np.nan, rate: float = np.nan) -> None:
         """Note the loss of all steps since the last one that is known."""
@@ -164,7 +183,10 @@ class SnapshotCallback(TrainerCallback):
     def _look(self, encoder: SentenceTransformer, step: int) -> None:
         seen = self._lesson.snapshots
         if not seen or seen[-1].step < step:
-            seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
+            try:
+                seen = (*seen, Seen.of(self._watch.look(_Layers(encoder), step)))
+            except TextError:
+                self._warn(f"No snapshot of step {step:,}: the encoder gives no numbers any more.")
         if len(seen) > MOST_SNAPSHOTS:
             seen, self._every = (*seen[:-1:2], seen[-1]), 2 * self._every
         self._lesson = replace(self._lesson, snapshots=seen)
@@ -174,9 +196,13 @@ class SnapshotCallback(TrainerCallback):
         try:
             write()
         except StoreError as error:
-            if not self._is_warned:
-                warnings.warn(f"{error} The training goes on.", stacklevel=2)
-            self._is_warned = True
+            self._warn(str(error))
+
+    def _warn(self, sentence: str) -> None:
+        """Say once what is wrong: the next snapshots have the same."""
+        if not self._is_warned:
+            warnings.warn(f"{sentence} The training goes on.", stacklevel=2)
+        self._is_warned = True
 
 
 class _Layers:

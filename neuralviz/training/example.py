@@ -10,6 +10,7 @@ from neuralviz.reading.texts import read_texts
 from neuralviz.store.once import once
 
 if TYPE_CHECKING:
+    from neuralviz.reading.texts import ReadTexts
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 TEXTS = "textbooks.csv"
@@ -31,5 +32,10 @@ def add_textbooks(store: CorpusStore) -> Corpus:
     Raises:
         StoreError: it cannot be written.
     """
-    read = read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))
+    read = textbooks()
     return store.find(NAME, read) or store.add(NAME, read)
+
+
+def textbooks() -> ReadTexts:
+    """The example's texts and labels."""
+    return read_texts(Source(TEXTS, (sample_data() / TEXTS).read_bytes()))

@@ -153,13 +153,16 @@ def _percent(share: float) -> str:
 
 
 def _without_labels(lesson: Lesson) -> str:
-    first, last = float(lesson.loss[0]), float(np.mean(lesson.loss[-10:]))
     batch = lesson.settings.batch_size
     kind = _kind(lesson)
+    known = lesson.loss[np.isfinite(lesson.loss)]
+    if not len(known):  # as of a training by another program, which has not told it yet
+        return f"{kind[0].upper()}{kind[1:]}: the loss is not known yet."
+    first, last = float(known[0]), float(np.mean(known[-10:]))
     if last > first * NOTICED:
         return (
             f"{kind[0].upper()}{kind[1:]}: the loss went from {first:.2f} to {last:.2f} nats in "
-            f"{many(lesson.step, 'step')}."
+            f"{many(len(known), 'step')}."
         )
     return (
         f"{kind[0].upper()}{kind[1:]}: the encoder finds the other half of a text among "

@@ -178,8 +178,50 @@ def _lesson(about: Mapping[str, Any], place: int, arrays: Mapping[str, np.ndarra
     values: dict[str, Any] = {name: about[name] for name in _PLAIN}
     values |= {name: arrays[f"{place}_{name}"] for name in _CURVES}
     maps = arrays.get(f"{place}_maps")
-    return Lesson(
+    lesson = Lesson(
         TrainingSettings(pairs=pairs, **settings), snapshots=snapshots, maps=maps, **values
+    )
+    if not (_has_numbers(lesson) and all(map(_is_snapshot, snapshots)) and _fit(snapshots, maps)):
+        raise ValueError("This is no file of a training.")
+    return lesson
+
+
+def _has_numbers(lesson: Lesson) -> bool:
+    """Whether curves and counts are what they are called."""
+    counts = (lesson.n_pairs, lesson.first, lesson.steps)
+    return (
+        all(type(one) is int and one >= 0 for one in counts)
+        and isinstance(lesson.skipped, str)
+        and all(type(one) is bool for one in (lesson.diverged, lesson.is_over))
+        and all(getattr(lesson, name).shape == (lesson.step,) for name in _CURVES)
+        and all(getattr(lesson, name).dtype.kind == "f" for name in _CURVES)
+    )
+
+
+def _is_snapshot(seen: Seen) -> bool:
+    """Whether arrays have the shapes and the numbers that a snapshot has."""
+    accuracy, right = seen.accuracy, seen.right
+    if seen.step < 0 or seen.nearest.ndim != 2 or (accuracy is None) != (right is None):
+        return False
+    if accuracy is None or right is None:
+        return True
+    is_share = accuracy.dtype.kind == "f" and ((accuracy >= 0) & (accuracy <= 1)).all()
+    return bool(is_share) and accuracy.ndim == right.ndim == 1 and right.dtype == bool
+
+
+def _fit(snapshots: Sequence[Seen], maps: np.ndarray | None) -> bool:
+    """Whether snapshots are of the same texts and layers, one after the other, and so are maps."""
+    shapes = {
+        (one.nearest.shape, None if one.accuracy is None else one.accuracy.shape)
+        for one in snapshots
+    }
+    steps = [one.step for one in snapshots]
+    if len(shapes) > 1 or steps != sorted(set(steps)):
+        return False
+    return maps is None or (
+        maps.dtype.kind == "f"
+        and bool(snapshots)
+        and maps.shape == (len(snapshots), len(snapshots[0].nearest), 2)
     )
 
 

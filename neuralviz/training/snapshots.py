@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from neuralviz.errors import never
+from neuralviz.errors import NeuralvizError, never
 from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.neighbourhoods import K, knn_right
 from neuralviz.maps.neighbours import find_neighbours
@@ -65,6 +65,9 @@ class Watch:
 
     Attributes:
         watched: [watched text] numbers of the texts, ascending.
+
+    Raises:
+        NeuralvizError: there is not one label a text.
     """
 
     def __init__(
@@ -77,6 +80,10 @@ class Watch:
         k: int = K,
         seed: int = 42,
     ) -> None:
+        if labels is not None and len(labels) != len(texts):
+            raise NeuralvizError(
+                f"Got {len(labels):,} labels for {len(texts):,} texts; expected one per text."
+            )
         candidates = np.arange(len(texts))
         if labels is not None and len({label for label in labels if label}) < 2:
             labels = None

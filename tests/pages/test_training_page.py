@@ -15,7 +15,11 @@ from neuralviz.models.trained import encoders_folder, trained_encoders
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.training.events import TrainingEnded
-from neuralviz.training.settings import TrainingSettings, with_options
+from neuralviz.training.example import NAME, add_textbooks_once
+from neuralviz.training.pairs import PairSource
+from neuralviz.training.settings import PairSettings, TrainingSettings, with_options
+from neuralviz.ui.page import plain
+from neuralviz.ui.training import choose
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
@@ -88,6 +92,17 @@ def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> N
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()
     assert "The results below are of other settings" in said(page)
+
+
+def test_what_was_recorded_is_not_shown_for_other_texts_of_the_same_name(tiny: str) -> None:
+    store = CorpusStore()
+    add_textbooks_once(store)
+    for corpus in store.corpora():
+        store.delete(corpus)
+    own = store.add(NAME, ReadTexts(tuple(TEXTS), labels={"kind": tuple(LABELS)}))
+    page = opened(own, tiny, **SHORT)
+    assert "Press **Train**." in said(page)
+    assert "Recorded run" not in said(page)
 
 
 def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_them_back(
@@ -182,6 +197,33 @@ def test_two_tabs_train_at_once(tiny: str) -> None:
         wait_until(lambda page=page: runs(page)[-1].is_over)
         (lesson,) = runs(page)[-1].result
         assert (lesson.settings.pairs.kind, lesson.step, lesson.is_over) == (kind, 2, True)
+
+
+def test_another_rate_does_not_make_the_pairs_again(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def noting(texts: Sequence[str], settings: PairSettings, seed: int) -> PairSource:
+        made.append(seed)
+        return PairSource(texts, settings, seed)
+
+    monkeypatch.setattr(choose, "PairSource", noting)
+    page = opened(kept(), tiny, **SHORT)
+    page.number_input(key="training-rate-model").set_value(0.02).run()
+    page.number_input(key="training-epochs-model").set_value(3).run()
+    assert made == [42]
+    page.number_input(key="training-seed").set_value(7).run()
+    assert made == [42, 7]
+    assert not page.exception
+
+
+def test_the_name_of_a_column_is_no_markdown(tiny: str) -> None:
+    named = "![seen](https://example.org/seen.png)"
+    page = opened(kept(labels={named: LABELS}), tiny, **SHORT)
+    assert said(page)
+    (shown,) = page.pills(key="training-label").options
+    assert shown == plain(named)
 
 
 def test_nothing_is_trained_while_no_way_is_chosen(tiny: str) -> None:

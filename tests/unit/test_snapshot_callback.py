@@ -128,10 +128,30 @@ def test_a_training_that_goes_on_from_a_checkpoint_keeps_what_was_recorded(
     lesson = read_folder(home / "other").lesson
     assert (lesson.first, np.isnan(lesson.loss).tolist()) == (4, [True] * 4 + [False] * 2)
     np.testing.assert_allclose(smoothed(lesson.loss)[4:], 1 / 6)
-    for wrong in (CORPUS, CORPUS[:5]):
+    for wrong in (CORPUS, CORPUS[:5], [text.upper() for text in CORPUS]):
         with pytest.raises(NeuralvizError, match="snapshots of another training"):
-            driven(SnapshotCallback(home / "run", wrong), model, first=0 if wrong is CORPUS else 4)
+            first = 0 if wrong is CORPUS else 4
+            driven(SnapshotCallback(home / "run", wrong, LABELS[: len(wrong)]), model, first=first)
+    for labels in (None, LABELS[::-1]):
+        with pytest.raises(NeuralvizError, match="snapshots of another training"):
+            driven(SnapshotCallback(home / "run", CORPUS, labels), model, first=4)
     assert read_folder(home / "run").lesson.step == 8
+
+
+def test_a_training_killed_after_its_checkpoint_goes_on_though_less_was_recorded(
+    tiny: LanguageModel, home: Path
+) -> None:
+    model = encoder(tiny, home)
+    killed = SnapshotCallback(home / "run", CORPUS, LABELS, every=3)
+    killed.on_train_begin(arguments(), state(0, 8), None, model=model)
+    for step in range(1, 6):
+        killed.on_step_end(arguments(), state(step, 8), None, model=model)
+    killed.on_log(arguments(), state(5, 8), None, logs={"loss": 1.0})
+    assert read_folder(home / "run").lesson.step == 0  # the log came after the last snapshot
+    driven(SnapshotCallback(home / "run", CORPUS, LABELS, every=3), model, first=5, steps=8)
+    lesson = read_folder(home / "run").lesson
+    assert [one.step for one in lesson.snapshots] == [0, 3, 5, 6, 8]
+    assert np.isnan(lesson.loss).tolist() == [True] * 5 + [False] * 3
 
 
 def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, home: Path) -> None:
@@ -139,6 +159,40 @@ def test_a_folder_that_cannot_be_written_is_warned_of_once(tiny: LanguageModel, 
     with pytest.warns(UserWarning, match="Could not write .* The training goes on") as warned:
         driven(SnapshotCallback(home / "file" / "run", CORPUS), encoder(tiny, home))
     assert len([one for one in warned if "goes on" in str(one.message)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "said"),
+    [
+        (CORPUS, LABELS[:5], "5 labels for 12 texts"),
+        (CORPUS, [*LABELS, "odd"], "13 labels for 12 texts"),
+        (CORPUS[:1], None, "at least two texts"),
+        ([], None, "at least two texts"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_before_the_training(
+    home: Path, texts: list[str], labels: list[str] | None, said: str
+) -> None:
+    with pytest.raises(NeuralvizError, match=said):
+        SnapshotCallback(home / "run", texts, labels)
+
+
+def test_an_encoder_that_gives_no_numbers_any_more_is_warned_of_and_trained_on(
+    tiny: LanguageModel, home: Path
+) -> None:
+    model = encoder(tiny, home)
+    callback = SnapshotCallback(home / "run", CORPUS, LABELS, every=2)
+    callback.on_train_begin(arguments(), state(0), None, model=model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(float("nan"))
+    with pytest.warns(UserWarning, match="gives no numbers any more. The training goes on") as said:
+        for step in (2, 4):
+            callback.on_step_end(arguments(), state(step), None, model=model)
+        callback.on_train_end(arguments(), state(6), None, model=model)
+    assert len([one for one in said if "goes on" in str(one.message)]) == 1
+    lesson = read_folder(home / "run").lesson
+    assert (lesson.is_over, [one.step for one in lesson.snapshots]) == (True, [0])
 
 
 def test_other_processes_of_a_training_record_nothing(tiny: LanguageModel, home: Path) -> None:

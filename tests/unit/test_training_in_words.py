@@ -203,3 +203,14 @@ def test_what_to_try_next_is_what_has_not_been_seen_yet(
     lessons: tuple[Lesson, ...], said: str
 ) -> None:
     assert what_next(lessons) == said
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ([np.nan] * 4, "Crops: the loss is not known yet."),
+        ([np.nan] * 4 + [1.0, 0.9], "Crops: the loss went from 1.00 to 0.95 nats in 2 steps."),
+    ],
+)
+def test_a_loss_that_is_not_known_is_not_called_learning(loss: list[float], said: str) -> None:
+    assert point(replace(UNLABELLED, loss=np.array(loss)), label="") == said

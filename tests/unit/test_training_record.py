@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +69,42 @@ def test_lessons_come_back_from_a_file_as_they_were(events: list) -> None:
     for spoilt in (b"", npz_bytes({"format": 9}, {}), npz_bytes({"format": 1, "lessons": [1]}, {})):
         with pytest.raises(ValueError, match="This"):
             read_lessons(spoilt)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"steps": "many"},
+        {"steps": float("nan")},
+        {"first": -1},
+        {"skipped": 3},
+        {"is_over": "yes"},
+        {"loss": np.zeros((6, 2))},
+        {"loss": np.array(["low"] * 6)},
+        {"learning_rate": np.zeros(2)},
+        {"maps": np.zeros((1, 3, 2))},
+        {"accuracy": np.zeros((2, 2))},
+        {"accuracy": np.full(4, np.nan)},
+        {"right": np.zeros(12)},
+        {"nearest": np.zeros(12, dtype=int)},
+        {"step": -5},
+        {"step": 2},
+    ],
+    ids=str,
+)
+def test_a_file_of_something_else_is_refused_however_it_is_spoilt(
+    events: list, spoilt: dict[str, Any]
+) -> None:
+    lesson = Lesson(FEW).having(events)
+    assert [one.step for one in lesson.snapshots] == [0, 2, 4, 6]
+    (name,) = spoilt
+    if name in ("step", "accuracy", "right", "nearest"):
+        first, *others = lesson.snapshots
+        wrong = replace(lesson, snapshots=(replace(first, **spoilt), *others))
+    else:
+        wrong = replace(lesson, **spoilt)
+    with pytest.raises(ValueError, match="no file of a training"):
+        read_lessons(lessons_bytes([wrong]))
 
 
 def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(

@@ -194,11 +194,13 @@ def test_texts_that_are_tested_unseen_make_no_pairs(
     train = training_lab.train
     monkeypatch.setattr(training_lab, "train", noting)
     rows = (TrainingRow("seen", FEW), TrainingRow("unseen", FEW, unseen=True))
-    cells_of(tiny, tmp_path, rows=rows, seeds=(1,))
+    twice = [*TEXTS, *TEXTS]  # what is tested is there once more
+    labels = [*LABELS, *[""] * len(TEXTS)]
+    list(fill_table(rows, tiny, twice, labels, seeds=(1,), folder=tmp_path))
     seen, unseen = trained_on
-    assert seen == TEXTS
-    assert len(unseen) == 24 - 3
-    assert set(unseen) < set(TEXTS)
+    assert seen == twice
+    assert len(unseen) == 2 * (24 - 3)
+    assert len(set(unseen)) == 24 - 3
 
 
 @pytest.mark.parametrize(
@@ -321,6 +323,13 @@ def test_the_point_of_a_table(name: str) -> None:
     cells = CELLS[1:] if name == "epochs" else CELLS
     assert table_point(training_table(name), cells, "form") == POINTS[name]
     assert table_point(training_table(name), [], "form") == ""
+
+
+def test_a_seed_that_diverged_before_its_end_is_not_in_the_mean_of_the_epochs() -> None:
+    broken = replace(CELLS[2], seed=3, steps=2, diverged=True, epochs=(0.3, 0.1))
+    table = training_table("epochs")
+    assert table_point(table, [*CELLS[1:], broken], "form") == POINTS["epochs"]
+    assert len(training_table_figure(table, [*CELLS[1:], broken], "form").data[0].y) == 3
 
 
 def test_the_point_says_whether_the_seeds_agree() -> None:

@@ -27,6 +27,7 @@ from neuralviz.training.settings import (
     PARTS,
     STARTS,
     TABLE_LEARNING_RATE,
+    PairSettings,
     TrainingSettings,
     with_options,
 )
@@ -60,12 +61,10 @@ class Chosen:
     Attributes:
         corpus: it is trained on.
         task: the work.
-        texts: of the corpus.
     """
 
     corpus: Corpus
     task: TrainOnCorpus
-    texts: tuple[str, ...]
 
 
 def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
@@ -94,8 +93,7 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
         return None, pressed
     try:
         settings = tuple(with_options(TrainingSettings(), **options, pairs=kind) for kind in kinds)
-        texts = texts_of(corpus.id)
-        source = _pairs(corpus.id, settings[0])
+        source = _pairs(corpus.id, settings[0].pairs, settings[0].seed)
     except NeuralvizError as error:
         show_error(error)
         return None, pressed
@@ -103,15 +101,13 @@ def choose(corpora: Sequence[Corpus]) -> tuple[Chosen | None, bool]:
         _preview(corpus, label, source)
     batch = min(settings[0].batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings[0].n_epochs
-    too_short = f"; {len(source.skipped):,} of {len(texts):,} texts are too short"
+    too_short = f"; {len(source.skipped):,} of {corpus.n_texts:,} texts are too short"
     row.caption(
         f"{many(steps, 'step')} of {many(batch, 'pair')}{too_short * bool(len(source.skipped))}."
     )
     if source.is_mostly_skipped:
         st.info(plain(source.skipped_in_words()))
-    return Chosen(
-        corpus, watched_training(model_id, corpus, label, settings, source), texts
-    ), pressed
+    return Chosen(corpus, watched_training(model_id, corpus, label, settings, source)), pressed
 
 
 def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
@@ -157,6 +153,7 @@ def _choose_label(corpus: Corpus) -> str:
         columns,
         key="training-label",
         default=first_label(corpus),
+        format_func=plain,
         help="Labels are never trained on. They only show whether like texts come together.",
     )
 
@@ -233,11 +230,10 @@ def texts_of(corpus_id: str) -> tuple[str, ...]:
     return tuple(store.texts(store.corpus(corpus_id)))
 
 
-@st.cache_resource(
-    max_entries=4, show_spinner="Making pairs …", hash_funcs={TrainingSettings: repr}
-)
-def _pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
-    return PairSource(texts_of(corpus_id), settings.pairs, settings.seed)
+@st.cache_resource(max_entries=4, show_spinner="Making pairs …", hash_funcs={PairSettings: repr})
+def _pairs(corpus_id: str, settings: PairSettings, seed: int) -> PairSource:
+    """The pairs of a corpus: every sentence of it is found, so that this takes its time."""
+    return PairSource(texts_of(corpus_id), settings, seed)
 
 
 @st.dialog("Ten pairs of this corpus", width="large")

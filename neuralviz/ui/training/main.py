@@ -12,7 +12,7 @@ from neuralviz.jobs import Run
 from neuralviz.jobs.example_training import example_training, recorded_lessons
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
-from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once
+from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.ui.page import dimmed, plain, show_error
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
 from neuralviz.ui.stage import off_stage
@@ -116,11 +116,14 @@ def _recorded_of(corpora: Sequence[Corpus]) -> Run[tuple[Lesson, ...]] | None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _recorded_run(corpus_id: str) -> Run[tuple[Lesson, ...]] | None:
-    """The recorded training as a run that is over, the same one for all sessions."""
-    lessons = recorded_lessons()
-    if not lessons:
+    """The recorded training as a run that is over, the same one for all sessions.
+
+    None where it is of other texts: a corpus of one's own may have the example's name.
+    """
+    lessons, texts = recorded_lessons(), texts_of(corpus_id)
+    if not lessons or texts != tuple(textbooks().texts):
         return None
-    task = example_training(CorpusStore().corpus(corpus_id), texts_of(corpus_id))
+    task = example_training(CorpusStore().corpus(corpus_id), texts)
     return Run.over(task, lessons, status="done", finished=0.0, seconds=0.0)
 
 
