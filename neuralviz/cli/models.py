@@ -13,6 +13,7 @@ from huggingface_hub import errors, scan_cache_dir
 import neuralviz.models
 from neuralviz.cli.common import confirmed, say
 from neuralviz.cli.loading import load
+from neuralviz.cli.terminal import printable
 from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
 
 commands = typer.Typer(
@@ -29,10 +30,8 @@ def list_models() -> None:
         "encoder, so it cannot be micro-tuned"
     )
     for encoder in trained_encoders():
-        about = encoder.about
-        typer.echo(
-            f"{encoder.name}\n  trained here, from {about.get('model', '?')}; cannot be micro-tuned"
-        )
+        model = printable(str(encoder.about.get("model", "?")))
+        typer.echo(f"{encoder.name}\n  trained here, from {model}; cannot be micro-tuned")
     for name, size in _cached_models():
         typer.echo(f"{name}\n  downloaded, {size}")
     typer.echo(

@@ -103,6 +103,9 @@ def delete_encoder(name: str) -> None:
     if found is None:
         raise ModelError(f"No trained encoder is called “{name[:80]}”.")
     try:
-        shutil.rmtree(found.folder)
+        if found.folder.is_symlink():  # to an encoder that lies elsewhere, and stays there
+            found.folder.unlink()
+        else:
+            shutil.rmtree(found.folder)
     except OSError as error:
-        raise ModelError(f"Could not delete “{name}”: {error.strerror}.") from error
+        raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error

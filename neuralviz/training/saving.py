@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
@@ -68,7 +67,7 @@ def save_encoder(trained: Trained, model: TextModel, folder: str | Path) -> None
         }
         (beside / "whole" / ABOUT).write_text(json.dumps(about, indent=2), "utf-8")
         (beside / "whole").rename(folder)
-    except (OSError, SafetensorError) as error:
+    except Exception as error:  # the tokenizers library raises no kind of its own, a full disk too
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"Could not save the encoder: {reason}.") from error
     finally:

@@ -256,6 +256,21 @@ def test_two_trainings_of_one_name_are_both_kept(
     assert [one.name for one in trained_encoders()] == ["another", "my-encoder"]
 
 
+def test_an_encoder_that_came_from_elsewhere_is_listed_safely_and_its_link_is_deleted(
+    tiny: LanguageModel, tmp_path: Path
+) -> None:
+    save_trained("mine-too", tiny)
+    elsewhere = (encoders_folder() / "mine-too").rename(tmp_path / "elsewhere")
+    (elsewhere / ABOUT).write_text(json.dumps({"model": "\x1b]0;title\x07"}))
+    (encoders_folder() / "linked").symlink_to(elsewhere)
+    listed = run("models", "list").stdout
+    assert "linked\n  trained here, from" in listed
+    assert "\x1b" not in listed
+    assert run("models", "delete", "linked", "--yes").exit_code == 0
+    assert trained_encoders() == []
+    assert (elsewhere / ABOUT).exists()
+
+
 # --- what is refused, or said --------------------------------------------------------------------
 
 

@@ -522,3 +522,16 @@ def test_a_stop_during_a_snapshot_ends_at_once_and_keeps_the_steps(
         list(train(tiny, CORPUS, FEW, watch=watch, watch_before=False, watch_every=2,
                    folder=tmp_path))  # fmt: skip
     assert next(train(tiny, CORPUS, FEW, folder=tmp_path)).step == 2
+
+
+def test_a_disk_that_is_full_at_the_tokenizer_leaves_nothing_behind(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(*_: Any, **__: Any) -> None:
+        raise Exception("No space left on device (os error 28)")  # as tokenizers has it
+
+    result = result_of(tiny)
+    monkeypatch.setattr(type(tiny.tokenizer), "save_pretrained", save)
+    with pytest.raises(StoreError, match="Could not save the encoder: No space left"):
+        save_encoder(result, tiny, tmp_path / "mine")
+    assert list(tmp_path.iterdir()) == []
