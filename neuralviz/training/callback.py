@@ -61,15 +61,18 @@ class SnapshotCallback(TrainerCallback):
         self,
         folder: str | Path,
         texts: Sequence[str],
-        labels: Sequence[str] | None = None,
+        labels: Sequence[str | int] | None = None,
         *,
         every: int | None = None,
         n_texts: int = MOST_TEXTS,
         pairs: PairKind = "crops",
     ) -> None:
         self.folder = Path(folder)
-        self._texts, self._labels = texts, labels
-        self._watch = Watch(texts, labels, n_texts=n_texts)
+        names = None
+        if labels is not None:  # 0 is a label, too
+            names = ["" if label is None else str(label) for label in labels]
+        self._texts, self._labels = texts, names
+        self._watch = Watch(texts, names, n_texts=n_texts)
         if len(self._watch.watched) < 2:
             raise NeuralvizError("Snapshots need at least two texts, which are compared.")
         self._asked, self._every = every, 1
@@ -143,7 +146,7 @@ class SnapshotCallback(TrainerCallback):
     def _watched(self) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
         """The texts that are watched, and their labels."""
         at = self._watch.watched
-        labels = None if self._labels is None else tuple(str(self._labels[i]) for i in at)
+        labels = None if self._labels is None else tuple(self._labels[i] for i in at)
         return tuple(self._texts[i] for i in at), labels
 
     def _go_on(self, step: int) -> None:

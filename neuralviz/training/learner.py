@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TOGETHER = 16  # texts of a forward pass
 SEVENTH = 6  # place of the token that stands for any
+PROBED = 4  # tokens of the pass that finds what a block depends on
 _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups)\.(\d+)\.")
 _drawing = threading.Lock()
 
@@ -232,7 +233,11 @@ def _random_weights(network: nn.Module, seed: int) -> dict[str, Tensor]:
 
 
 def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
-    """The parameters of the first ``n`` blocks and of all that comes before them."""
+    """All parameters on which the output of the ``n``-th block depends.
+
+    Those of the first ``n`` blocks, of all that comes before them, and of what all blocks share,
+    such as MPNet's positions: whatever a backward pass from there meets.
+    """
     if not n:
         return []
     if n >= model.n_blocks:
@@ -240,16 +245,14 @@ def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:
             f"The model “{model.id}” has {many(model.n_blocks, 'block')}; with {n} of them frozen, "
             f"nothing is left to train. Freeze {model.n_blocks - 1} at most."
         )
-    named = [(_BLOCK.search(name), parameter) for name, parameter in network.named_parameters()]
-    numbers = [-1 if found is None else int(found[1]) for found, _ in named]
-    if len({number for number in numbers if number >= 0}) != model.n_blocks:
+    blocks = (_BLOCK.search(name) for name, _ in network.named_parameters())
+    if len({int(found[1]) for found in blocks if found}) != model.n_blocks:
         raise ModelError(
             f"The blocks of the model “{model.id}” share their weights, so none of them can be "
             "frozen alone. Freeze none."
         )
-    first_of_blocks = next(place for place, number in enumerate(numbers) if number >= 0)
-    return [
-        parameter
-        for place, (_, parameter) in enumerate(named)
-        if place < first_of_blocks or 0 <= numbers[place] < n
-    ]
+    parameters = list(network.parameters())
+    ids = torch.arange(PROBED, device=parameters[0].device)[None]
+    states = network(input_ids=ids, output_hidden_states=True).hidden_states[n]
+    met = torch.autograd.grad(states.sum(), parameters, allow_unused=True)
+    return [one for one, gradient in zip(parameters, met, strict=True) if gradient is not None]

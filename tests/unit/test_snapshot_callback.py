@@ -105,6 +105,12 @@ def test_a_training_is_recorded_as_it_goes_on(tiny: LanguageModel, home: Path) -
     assert sorted(path.name for path in (home / "two").iterdir()) == ["texts.json", "training.npz"]
 
 
+def test_numbers_are_labels_0_as_well(tiny: LanguageModel, home: Path) -> None:
+    driven(SnapshotCallback(home / "one", CORPUS, [0, 1] * 6), encoder(tiny, home))
+    found = read_folder(home / "one")
+    assert found.labels == ("0", "1") * 6
+
+
 def test_snapshots_thin_out_where_there_are_many(tiny: LanguageModel, home: Path) -> None:
     callback = SnapshotCallback(home / "run", CORPUS, every=1)
     driven(callback, encoder(tiny, home), steps=100)

@@ -226,6 +226,20 @@ def test_frozen_blocks_and_all_below_them_stay(tiny: LanguageModel, n: int) -> N
     assert any(name.startswith(f"encoder.layer.{n}.") for name in moved)
 
 
+@pytest.mark.parametrize("family", ["bert", "distilbert", "mpnet", "modernbert", "deberta-v2"])
+def test_frozen_blocks_of_every_family_give_the_same_vectors_as_before(
+    small_model: Callable[[str], LanguageModel], family: str
+) -> None:
+    model = small_model(family)
+    learner = result_of(model, settings=with_options(FEW, frozen_blocks=1)).learner
+    before = make_learner(model, FEW).eval()
+    with torch.no_grad():
+        was, now = (one.of_layers(CORPUS[:3]) for one in (before, learner.eval()))
+    for layer in (0, 1):
+        np.testing.assert_array_equal(was[layer], now[layer])
+    assert not np.allclose(was[-1], now[-1])
+
+
 def test_what_cannot_be_frozen_is_explained(
     tiny: LanguageModel, small_model: Callable[[str], LanguageModel]
 ) -> None:
