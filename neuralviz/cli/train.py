@@ -15,7 +15,7 @@ import neuralviz.models
 from neuralviz import training
 from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
 from neuralviz.cli.kept import CorpusArgument, find_corpus
-from neuralviz.cli.train_table import label_values, table
+from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.example_training import first_rate
@@ -141,7 +141,7 @@ def _train(
     store = CorpusStore()
     found = find_corpus(store, corpus)
     texts = store.texts(found)
-    watch = Watch(texts, label_values(store, found, labels)) if labels is not None else None
+    watch = Watch(texts, store.label_names(found, labels)) if labels is not None else None
     with status(f"Loading “{model_id}” …"):
         model = neuralviz.models.load_text_model(model_id)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from neuralviz.evaluation.training_lab import RowProgress
     from neuralviz.evaluation.training_tables import TrainingTable
-    from neuralviz.store.corpora import Corpus
 
 
 def table(
@@ -88,7 +87,7 @@ def table(
     )
     store = CorpusStore()
     found = find_corpus(store, corpus)
-    of_texts = label_values(store, found, labels)
+    of_texts = store.label_names(found, labels)
     with status(f"Loading “{model}” …"):
         start = neuralviz.models.load_text_model(model)
     rows = wanted.rows(settings, start.n_blocks)
@@ -117,12 +116,6 @@ def table(
     if stopped:
         say("Stopped. Finished rows are saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED)
-
-
-def label_values(store: CorpusStore, corpus: Corpus, column: str) -> list[str]:
-    """A label of each text of a corpus, ``""`` for none."""
-    values = store.labels(corpus, column)
-    return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
 
 
 def _drawn(events: Iterator[RowProgress | TrainingCell], bars: Progress) -> Iterator[TrainingCell]:

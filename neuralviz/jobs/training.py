@@ -85,7 +85,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         texts = store.texts(corpus)
         labels = None
         if self.labels:
-            labels = [str(one).strip() for one in store.labels(corpus, self.labels)]
+            labels = store.label_names(corpus, self.labels)
         model = shared_text_model(self.model.id)
         watch = Watch(texts, labels, n_texts=self.n_watched)
         seen: dict[int, list[Snapshot]] = {number: [] for number in range(len(self.settings))}

@@ -73,7 +73,7 @@ class FillTrainingTable(KeptTask["RowProgress | TrainingCell", FilledTable]):
             training_table(self.table).rows(self.settings, model.n_blocks),
             model,
             store.texts(corpus),
-            [str(one).strip() for one in store.labels(corpus, self.labels)],
+            store.label_names(corpus, self.labels),
             seeds=self.seeds,
             should_stop=should_stop,
         )

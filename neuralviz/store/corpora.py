@@ -252,6 +252,15 @@ class CorpusStore:
             return values.to_numpy(zero_copy_only=False).astype(float)
         return np.array(values.to_pylist(), dtype=object)
 
+    def label_names(self, corpus: Corpus, name: str) -> list[str]:
+        """The values of a column as names of labels, a text each; ``""`` where there is none.
+
+        Raises:
+            StoreError: there is no such column.
+        """
+        values = self.labels(corpus, name)
+        return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
+
     def keys(self, corpus: Corpus) -> np.ndarray:
         """[text] hashes of the texts, by which their vectors are kept."""
         return keys_of(self._column(corpus, "key"))

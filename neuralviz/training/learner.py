@@ -6,6 +6,7 @@ import copy
 import re
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ _BLOCK = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks|albert_layer_groups
 _drawing = threading.Lock()
 
 
-class Learner(nn.Module):
+class Learner(nn.Module, ABC):
     """Reads texts and gives a vector of each, with gradients.
 
     Attributes:
@@ -97,9 +98,9 @@ class Learner(nn.Module):
             self.train(was_training)
         return np.concatenate(found, axis=1)[:, np.argsort(order)]
 
+    @abstractmethod
     def _layers(self, ids: Tensor, attention: Tensor) -> Tensor:
         """[layer, text, dim] from [text, token] ids."""
-        raise NotImplementedError
 
     def _read(self, texts: Sequence[str]) -> list[np.ndarray]:
         """[token] ids of each text without special tokens, cut off at the window."""

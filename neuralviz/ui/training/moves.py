@@ -102,7 +102,7 @@ def _watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
     corpus = store.corpus(task.corpus)
     texts = store.texts(corpus)
     columns = {
-        one.name: [str(label).strip() for label in store.labels(corpus, one.name)]
+        one.name: store.label_names(corpus, one.name)
         for one in corpus.columns
         if one.kind == "text"
     }
