@@ -11,15 +11,27 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.ladder import climb, look_at_layers
+    from neuralviz.evaluation.own_embedding import own_embeddings
     from neuralviz.evaluation.training_frames import training_frame, training_numbers
     from neuralviz.evaluation.training_lab import fill_table
 
-__all__ = ["fill_table", "training_frame", "training_numbers"]
+__all__ = [
+    "climb",
+    "fill_table",
+    "look_at_layers",
+    "own_embeddings",
+    "training_frame",
+    "training_numbers",
+]
 
 __getattr__ = lazy_names(
     __name__,
     {
+        "climb": "neuralviz.evaluation.ladder",
         "fill_table": "neuralviz.evaluation.training_lab",
+        "look_at_layers": "neuralviz.evaluation.ladder",
+        "own_embeddings": "neuralviz.evaluation.own_embedding",
         "training_frame": "neuralviz.evaluation.training_frames",
         "training_numbers": "neuralviz.evaluation.training_frames",
     },

@@ -40,6 +40,19 @@ class ScoredPairs:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def at(self, places: Sequence[int] | np.ndarray) -> ScoredPairs:
+        """The pairs at some places, in that order."""
+        return replace(
+            self,
+            sentences1=tuple(self.sentences1[place] for place in places),
+            sentences2=tuple(self.sentences2[place] for place in places),
+            scores=self.scores[np.asarray(places, dtype=np.int64)],
+            labels={
+                name: tuple(values[place] for place in places)
+                for name, values in self.labels.items()
+            },
+        )
+
     def first(self, n: int) -> ScoredPairs:
         """The same with the first ``n`` pairs alone."""
         return replace(

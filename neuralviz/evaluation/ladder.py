@@ -1,0 +1,217 @@
+"""Climbing the ladder of similarity models: from cosines to trained encoders, tested once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.errors import ModelError, never
+from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.ladder_events import (
+    FLOOR,
+    LINEAR,
+    Baseline,
+    FeatureProgress,
+    LadderEvent,
+    LayerCosines,
+    RungEvent,
+    RungResult,
+    TestPairs,
+)
+from neuralviz.layers.settings import POOLINGS
+from neuralviz.store.embedding import embed
+from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.events import SimilarityEnded
+from neuralviz.training.similarity.features import (
+    PairFeatures,
+    different_texts,
+    look_up,
+    pair_features,
+)
+from neuralviz.training.similarity.loop import fit, load_network, predict
+
+if TYPE_CHECKING:
+    from neuralviz.embedders.base import Embedder
+    from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.ladder_settings import LadderSettings
+    from neuralviz.layers.settings import PoolingName
+    from neuralviz.models import TextModel
+    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.store.vectors import VectorStore
+    from neuralviz.training.similarity.data import SplitPairs
+
+DIGITS = 6  # of a cosine: float32 has no more
+
+
+def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
+    """The poolings that a model has tokens for, the one to begin with first.
+
+    A model that predicts the next token has seen the whole text at its last token alone.
+    """
+    lacking = {
+        name for name, ids in (("cls", model.prefix_ids), ("sep", model.suffix_ids)) if not ids
+    }
+    first = "last" if {"cls", "sep"} <= lacking else "mean"
+    return tuple(sorted((n for n in POOLINGS if n not in lacking), key=lambda n: n != first))
+
+
+def look_at_layers(
+    model: TextModel,
+    pairs: ScoredPairs,
+    store: VectorStore,
+    *,
+    poolings: Sequence[PoolingName] = (),
+    should_stop: ShouldStop = never,
+) -> Generator[FeatureProgress | LayerCosines]:
+    """How the cosine at each layer follows people's scores, for each pooling (FREEZE, Figure 1).
+
+    Args:
+        model: any; it stays as it is.
+        pairs: with scores.
+        store: where features are found and kept.
+        poolings: by default all that the model has.
+        should_stop: asked again and again.
+
+    Raises:
+        As `look_up`.
+    """
+    texts = different_texts([pairs])
+    for pooling in poolings or model_poolings(model):
+        embedder = LayerwiseEmbedder(model, pooling)
+        vectors = yield from _features(embedder, texts, store, pooling, should_stop)
+        yield layer_cosines(pooling, pair_features(pairs, texts, vectors))
+
+
+def climb(
+    model: TextModel,
+    split: SplitPairs,
+    settings: LadderSettings,
+    store: VectorStore,
+    *,
+    own: Sequence[tuple[str, Embedder]] = (),
+    should_stop: ShouldStop = never,
+) -> Generator[LadderEvent]:
+    """Train every rung on the features of a frozen model, and test each once.
+
+    Args:
+        model: any; it stays as it is.
+        split: pairs to learn from, to choose by and to test on.
+        settings: rungs and seeds.
+        store: where features are found and kept.
+        own: names of `BASELINES` and embedders whose cosines the rungs are compared with.
+        should_stop: asked again and again.
+
+    Yields:
+        Progress of the features, the test pairs, the layers' cosines of the pairs to learn from,
+        baselines, then every rung.
+
+    Raises:
+        TextError: the scores to learn from are all the same, or a text cannot be read.
+        As `look_up` and `fit`.
+    """
+    scale = Scale.of(split.train.scores)
+    texts = different_texts(split.parts)
+    embedder = LayerwiseEmbedder(model, settings.pooling)
+    vectors = yield from _features(embedder, texts, store, settings.pooling, should_stop)
+    raw = [pair_features(part, texts, vectors) for part in split.parts]
+    yield TestPairs(
+        split.test.sentences1,
+        split.test.sentences2,
+        np.asarray(split.test.scores, float),
+        scale,
+        len(split.train),
+        len(split.dev),
+        split.notes,
+        model.fingerprint,
+    )
+    yield layer_cosines(settings.pooling, raw[0])
+    yield from _simple_baselines(raw, scale)
+    for name, one in own:
+        yield from _own_baseline(name, one, split, store, should_stop)
+    train, dev, test = (replace(part, scores=scale.shares(part.scores)) for part in raw)
+    for each in settings.each():
+        began = time.monotonic()
+        for event in fit(train, dev, each, should_stop=should_stop):
+            if not isinstance(event, SimilarityEnded):
+                yield RungEvent(each.rung, each.seed, event)
+                continue
+            seconds = time.monotonic() - began
+            predicted = scale.scores(predict(load_network(event), test))
+            found = correlate(predicted, split.test.scores)
+            yield RungResult(
+                each.rung, each.seed, event, predicted, found.spearman, found.pearson, seconds
+            )
+
+
+def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
+    """The cosines at every layer, and how they follow the scores."""
+    cosines = np.round(features.cosines.astype(float), DIGITS)
+    if not np.isfinite(cosines).all():
+        raise ModelError("The model's features are infinite or NaN. Choose another model.")
+    found = [correlate(column, features.scores) for column in cosines.T]
+    return LayerCosines(
+        pooling,
+        cosines,
+        features.scores,
+        np.array([one.spearman for one in found]),
+        np.array([one.pearson for one in found]),
+    )
+
+
+def _features(
+    embedder: LayerwiseEmbedder,
+    texts: Sequence[str],
+    store: VectorStore,
+    what: str,
+    should_stop: ShouldStop,
+) -> Generator[FeatureProgress, None, np.ndarray]:
+    looking = look_up(embedder, texts, store, should_stop=should_stop)
+    while True:
+        try:
+            event = next(looking)
+        except StopIteration as end:
+            vectors: np.ndarray = end.value
+            return vectors
+        yield FeatureProgress(event.done, event.total, event.found, what)
+
+
+def _simple_baselines(raw: Sequence[PairFeatures], scale: Scale) -> Generator[Baseline]:
+    """The cosine of the last layer, and a linear regression on all layers' cosines."""
+    train, dev, test = (np.round(part.cosines.astype(float), DIGITS) for part in raw)
+    yield _baseline(FLOOR, dev[:, -1], test[:, -1], raw)
+    line = LinearRegression().fit(train, scale.shares(raw[0].scores))
+    yield _baseline(LINEAR, line.predict(dev), scale.scores(line.predict(test)), raw)
+
+
+def _own_baseline(
+    name: str,
+    embedder: Embedder,
+    split: SplitPairs,
+    store: VectorStore,
+    should_stop: ShouldStop,
+) -> Generator[FeatureProgress | Baseline]:
+    """The cosines of a sentence's own embedding, of the pairs to choose by and to test on."""
+    parts = split.dev, split.test
+    texts = different_texts(parts)
+    vectors = np.zeros((len(texts), embedder.dim), np.float32)
+    for event in embed(texts, embedder, store, should_stop=should_stop):
+        if event.vectors is not None:
+            vectors[event.at] = event.vectors
+        yield FeatureProgress(event.done, event.total, event.found, name)
+    raw = [pair_features(part, texts, vectors[:, None]) for part in parts]
+    dev, test = (np.round(part.cosines[:, 0].astype(float), DIGITS) for part in raw)
+    yield _baseline(name, dev, test, (raw[0], *raw))
+
+
+def _baseline(
+    name: str, dev: np.ndarray, test: np.ndarray, raw: Sequence[PairFeatures]
+) -> Baseline:
+    found = correlate(test, raw[2].scores)
+    of_dev = correlate(dev, raw[1].scores).spearman
+    return Baseline(name, of_dev, test, found.spearman, found.pearson)

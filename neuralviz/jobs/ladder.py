@@ -1,0 +1,209 @@
+"""The layers of a frozen model on scored pairs, and the ladder of models that learn from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz import evaluation
+from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.ladder_events import (
+    FeatureProgress,
+    Ladder,
+    LadderEvent,
+    LayerCosines,
+)
+from neuralviz.evaluation.ladder_file import FORMAT, ladder_bytes, read_ladder
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.task import Progress, Task
+from neuralviz.models.shared import LOADERS, shared_text_model
+from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.training import similarity
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.evaluation.ladder_events import RungResult
+    from neuralviz.evaluation.ladder_settings import LadderSettings
+    from neuralviz.models.shared import ModelRef
+    from neuralviz.training.similarity import SimilarityModel
+    from neuralviz.training.similarity.settings import Rung
+
+PairRows = tuple[tuple[str, str, float], ...]
+"""Two texts and their score, a pair each."""
+
+
+def pair_rows(pairs: ScoredPairs | None) -> PairRows:
+    """Pairs as plain values; none for none."""
+    if pairs is None:
+        return ()
+    return tuple(zip(pairs.sentences1, pairs.sentences2, pairs.scores.tolist(), strict=True))
+
+
+def scored_pairs(rows: PairRows) -> ScoredPairs | None:
+    """What `pair_rows` made rows of."""
+    if not rows:
+        return None
+    first, second, scores = zip(*rows, strict=True)
+    return ScoredPairs(first, second, np.array(scores, float))
+
+
+@dataclass(frozen=True)
+class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
+    """How the cosine at each layer follows people's scores, for each pooling.
+
+    Attributes:
+        model: that stays as it is.
+        pairs: with scores.
+    """
+
+    model: ModelRef
+    pairs: PairRows
+
+    @property
+    def label(self) -> str:
+        return f"Layers on {many(len(self.pairs), 'pair')}"
+
+    def start(self) -> Ladder:
+        return Ladder()
+
+    def events(
+        self, should_stop: ShouldStop
+    ) -> Generator[FeatureProgress | LayerCosines, None, None]:
+        pairs = scored_pairs(self.pairs)
+        assert pairs is not None
+        model = shared_text_model(self.model.id)
+        yield from evaluation.look_at_layers(model, pairs, kept_vectors(), should_stop=should_stop)
+
+    def fold(self, result: Ladder, events: Sequence[FeatureProgress | LayerCosines]) -> Ladder:
+        return result.having(events)
+
+    def progress(self, result: Ladder) -> Progress:
+        return _of_features(result)
+
+
+@dataclass(frozen=True)
+class ClimbLadder(KeptTask[LadderEvent, Ladder]):
+    """Train every rung of the ladder on scored pairs, and test each once.
+
+    Attributes:
+        model: that stays as it is.
+        pairs: to learn from; all of them, where the others are to be split off.
+        dev, test: to choose by and to test on; empty where they are split off.
+        settings: rungs and seeds.
+    """
+
+    model: ModelRef
+    pairs: PairRows
+    settings: LadderSettings
+    dev: PairRows = ()
+    test: PairRows = ()
+
+    @property
+    def label(self) -> str:
+        return f"Ladder on {many(len(self.pairs), 'pair')}"
+
+    def start(self) -> Ladder:
+        return Ladder()
+
+    def events(self, should_stop: ShouldStop) -> Generator[LadderEvent, None, None]:
+        pairs = scored_pairs(self.pairs)
+        assert pairs is not None
+        split = similarity.split_pairs(pairs, scored_pairs(self.dev), scored_pairs(self.test))
+        model = shared_text_model(self.model.id)
+        n_texts = 2 * (len(split.dev) + len(split.test))
+        yield from evaluation.climb(
+            model,
+            split,
+            self.settings,
+            kept_vectors(),
+            own=evaluation.own_embeddings(model, n_texts, loaders=LOADERS),
+            should_stop=should_stop,
+        )
+
+    def fold(self, result: Ladder, events: Sequence[LadderEvent]) -> Ladder:
+        return result.having(events)
+
+    def progress(self, result: Ladder) -> Progress:
+        if not result.curves:
+            return _of_features(result)
+        each = self.settings.each()
+        done = len(result.results)
+        rung, seed = next(reversed(result.curves))
+        curve = result.curves[rung, seed]
+        doing = RUNG_NAMES[rung]
+        if len(self.settings.seeds) > 1:
+            doing += f", seed {seed}"
+        if curve.losses:
+            doing += f": epoch {len(curve.losses)}"
+        elif curve.rebuilt:
+            doing += f": autoencoders, epoch {len(curve.rebuilt)}"
+        return Progress(
+            done, len(each), doing=f"Rung {min(done + 1, len(each))} of {len(each)}, {doing}"
+        )
+
+    def cache_key(self) -> str:
+        return json.dumps([FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}])
+
+    def is_whole(self, result: Ladder) -> bool:
+        return len(result.results) == len(self.settings.each())
+
+    def pack(self, result: Ladder) -> bytes:
+        return ladder_bytes(result)
+
+    def unpack(self, content: bytes) -> Ladder:
+        return read_ladder(content)
+
+    def n_bytes(self, result: Ladder) -> int:
+        return sum(len(one.trained.weights) for one in result.results.values())
+
+
+def score_two(model: ModelRef, ladder: Ladder, first: str, second: str) -> Mapping[Rung, float]:
+    """What every trained rung scores two texts of one's own, on people's scale.
+
+    Args:
+        model: the frozen one.
+        ladder: of which every rung that is there is asked, of several seeds the first.
+        first, second: texts.
+
+    Raises:
+        TextError: a text has no token that the model can read.
+        ModelError: the frozen model is another one now.
+    """
+    pair = ScoredPairs((first,), (second,), np.zeros(1))
+    loaded = shared_text_model(model.id)
+    found: dict[Rung, float] = {}
+    for (rung, _), result in ladder.results.items():
+        if rung not in found:
+            kept = similarity_model(model, ladder, result)
+            found[rung] = float(kept.score(pair, model=loaded)[0])
+    return found
+
+
+def similarity_model(model: ModelRef, ladder: Ladder, result: RungResult) -> SimilarityModel:
+    """A trained rung as a model that can be kept, and scores pairs.
+
+    Args:
+        model: the frozen one.
+        ladder: of which the rung is.
+        result: the rung.
+    """
+    assert ladder.test is not None
+    return similarity.SimilarityModel(
+        result.trained, ladder.test.scale, model.id, ladder.test.fingerprint
+    )
+
+
+def _of_features(result: Ladder) -> Progress:
+    now = result.progress
+    if now is None:
+        return Progress()
+    what = f"{now.done:,} of {now.total:,} texts, {now.what}"
+    return Progress(now.done, now.total, "texts", what)

@@ -1,0 +1,162 @@
+"""Pairs to learn from, to choose by and to test on; scores as shares of their range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy  # its parts are loaded when they are first used
+
+from neuralviz.errors import TextError
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.reading.pairs import ScoredPairs
+
+SHARES = (0.6, 0.2, 0.2)  # to learn from, to choose by, to test on
+FEWEST = 20  # pairs of a file that is split
+FEWEST_OF_A_PART = 4
+
+
+@dataclass(frozen=True, eq=False)
+class SplitPairs:
+    """Pairs in three parts.
+
+    Attributes:
+        train, dev, test: to learn from, to choose by, and to test on once.
+        notes: sentences on what was left out.
+    """
+
+    train: ScoredPairs
+    dev: ScoredPairs
+    test: ScoredPairs
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[ScoredPairs, ScoredPairs, ScoredPairs]:
+        """The three."""
+        return self.train, self.dev, self.test
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From people's scores to shares of their range, and back.
+
+    Attributes:
+        low, high: the lowest and the highest score to learn from.
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scores: np.ndarray) -> Scale:
+        """That of the scores to learn from.
+
+        Raises:
+            TextError: they are all the same.
+        """
+        low, high = float(np.min(scores)), float(np.max(scores))
+        if not high > low:
+            raise TextError(
+                f"All scores to learn from are {low:g}. To learn what is alike, some pairs must "
+                "score higher than others."
+            )
+        return cls(low, high)
+
+    def shares(self, scores: np.ndarray) -> np.ndarray:
+        """[pair] 0 … 1 for scores in the range."""
+        return (np.asarray(scores, np.float64) - self.low) / (self.high - self.low)
+
+    def scores(self, shares: np.ndarray) -> np.ndarray:
+        """[pair] on people's scale."""
+        return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
+
+
+def split_pairs(
+    pairs: ScoredPairs,
+    dev: ScoredPairs | None = None,
+    test: ScoredPairs | None = None,
+    *,
+    seed: int = 42,
+) -> SplitPairs:
+    """Pairs to learn from, to choose by, and to test on.
+
+    Where dev or test pairs are not given they are split off: a fifth of the pairs each, in groups
+    of pairs that share texts, so that no text is in two parts. Those that are given stay as they
+    are; a note says how many pairs to learn from share a text with them.
+
+    Args:
+        pairs: to learn from.
+        dev, test: that are there already.
+        seed: of the split.
+
+    Raises:
+        TextError: there are too few pairs, or all are joined by texts that they share.
+    """
+    given = [part for part in (dev, test) if part is not None]
+    notes = [*pairs.notes, *(note for part in given for note in part.notes)]
+    known = {text for part in given for text in (*part.sentences1, *part.sentences2)}
+    shared = sum(
+        one in known or other in known
+        for one, other in zip(pairs.sentences1, pairs.sentences2, strict=True)
+    )
+    if shared:
+        notes.append(
+            f"{many(shared, 'pair')} to learn from share{'s' * (shared == 1)} a text with the "
+            "pairs to choose by or to test on."
+        )
+    if dev is not None and test is not None:
+        _check_part(pairs, "to learn from")
+        return SplitPairs(pairs, dev, test, tuple(notes))
+    if len(pairs) < FEWEST:
+        raise TextError(
+            f"There {'is' if len(pairs) == 1 else 'are'} {many(len(pairs), 'pair')}. To learn "
+            f"from some and test on others, at least {FEWEST} are needed."
+        )
+    shares = [SHARES[0], SHARES[1] if dev is None else 0.0, SHARES[2] if test is None else 0.0]
+    places = _deal(_groups(pairs), shares, np.random.default_rng(seed))
+    parts = [pairs.at(one) for one in places]
+    for part, given_part, role in zip(
+        parts, (None, dev, test), ("to learn from", "to choose by", "to test on"), strict=True
+    ):
+        if given_part is None:
+            _check_part(part, role)
+    return SplitPairs(parts[0], dev or parts[1], test or parts[2], tuple(notes))
+
+
+def _check_part(part: ScoredPairs, role: str) -> None:
+    if len(part) < FEWEST_OF_A_PART:
+        raise TextError(
+            f"Only {many(len(part), 'pair')} would be left {role}: too many pairs share a text "
+            "with others. Use more pairs, or pairs of different texts."
+        )
+
+
+def _groups(pairs: ScoredPairs) -> np.ndarray:
+    """[pair] the number of its group: pairs that share a text are in one."""
+    place = {
+        text: at for at, text in enumerate(dict.fromkeys((*pairs.sentences1, *pairs.sentences2)))
+    }
+    first = [place[text] for text in pairs.sentences1]
+    second = [place[text] for text in pairs.sentences2]
+    joined = scipy.sparse.coo_array(
+        (np.ones(len(first)), (first, second)), shape=(len(place), len(place))
+    )
+    _, of_text = scipy.sparse.csgraph.connected_components(joined, directed=False)
+    return of_text[first]
+
+
+def _deal(groups: np.ndarray, shares: list[float], rng: np.random.Generator) -> list[np.ndarray]:
+    """Places of the pairs of each part: whole groups, each to the part that lacks most."""
+    numbers, sizes = np.unique(groups, return_counts=True)
+    order = rng.permutation(len(numbers))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    wanted = np.array(shares) / sum(shares) * len(groups)
+    part_of = np.empty(numbers.max() + 1, dtype=np.int64)
+    for at in order:
+        part = int(np.argmax(wanted))
+        part_of[numbers[at]] = part
+        wanted[part] -= sizes[at]
+    return [np.flatnonzero(part_of[groups] == part) for part in range(len(shares))]

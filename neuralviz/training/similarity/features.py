@@ -1,0 +1,141 @@
+"""Features of scored pairs: a vector a layer of each text."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.errors import TextError, never
+from neuralviz.store.embedding import EmbeddingEvent, embed
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
+    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.store.vectors import VectorStore
+
+MOST_BYTES = 4 << 30  # of features in memory
+
+
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """Features of pairs; a text that is in several pairs is there once.
+
+    Attributes:
+        vectors: [text, layer, d_model] of length 1, or of zeros.
+        first, second: [pair] places of the texts.
+        scores: [pair] by people.
+    """
+
+    vectors: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def n_layers(self) -> int:
+        """Layers, the embedding output included."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def d_model(self) -> int:
+        """Values of a vector at one layer."""
+        return int(self.vectors.shape[2])
+
+    @property
+    def cosines(self) -> np.ndarray:
+        """[pair, layer] -1 … 1; 0 for a vector of zeros."""
+        return np.stack(
+            [
+                np.einsum("pd,pd->p", self.vectors[self.first, at], self.vectors[self.second, at])
+                for at in range(self.n_layers)
+            ],
+            axis=1,
+        )
+
+    def at(self, places: np.ndarray) -> PairFeatures:
+        """Those of some pairs; the vectors are shared."""
+        return PairFeatures(
+            self.vectors, self.first[places], self.second[places], self.scores[places]
+        )
+
+
+def different_texts(pairs: Sequence[ScoredPairs]) -> list[str]:
+    """The texts of pairs, each once, in the order they come in."""
+    both = (text for one in pairs for text in (*one.sentences1, *one.sentences2))
+    return list(dict.fromkeys(both))
+
+
+def look_up(
+    embedder: LayerwiseEmbedder,
+    texts: Sequence[str],
+    store: VectorStore,
+    *,
+    should_stop: ShouldStop = never,
+) -> Generator[EmbeddingEvent, None, np.ndarray]:
+    """Features of texts; those that the store has are not computed again.
+
+    Args:
+        embedder: of a frozen model.
+        texts: each once.
+        store: where features are found and kept, by content.
+        should_stop: asked again and again.
+
+    Yields:
+        How far it is.
+
+    Returns:
+        [text, layer, d_model] vectors of length 1.
+
+    Raises:
+        TextError: their features would take more memory than `MOST_BYTES`, or a text has no token.
+        ModelError: a vector holds what is no finite number.
+        StoreError: they cannot be kept.
+        Stopped: ``should_stop`` said so.
+    """
+    check_room(len(texts), embedder)
+    vectors = np.zeros((len(texts), embedder.dim), np.float32)
+    for event in embed(texts, embedder, store, should_stop=should_stop):
+        if event.vectors is not None:
+            vectors[event.at] = event.vectors
+        yield event
+    return embedder.unfold(vectors)
+
+
+def check_room(n_texts: int, embedder: LayerwiseEmbedder) -> None:
+    """Refuse more texts than fit, before anything is computed.
+
+    Raises:
+        TextError: with the number that fits.
+    """
+    of_one = embedder.dim * 4
+    if n_texts * of_one > MOST_BYTES:
+        raise TextError(
+            f"The features of {many(n_texts, 'text')} at {embedder.n_layers} layers would take "
+            f"{n_texts * of_one / 1e9:.1f} GB of memory. At most "
+            f"{MOST_BYTES // of_one:,} texts fit. Use fewer pairs."
+        )
+
+
+def pair_features(pairs: ScoredPairs, texts: Sequence[str], vectors: np.ndarray) -> PairFeatures:
+    """The features of pairs whose texts are all among some texts.
+
+    Args:
+        pairs: of which.
+        texts: each once.
+        vectors: [text, layer, d_model] of those.
+    """
+    place = {text: at for at, text in enumerate(texts)}
+    return PairFeatures(
+        vectors,
+        np.array([place[text] for text in pairs.sentences1]),
+        np.array([place[text] for text in pairs.sentences2]),
+        np.asarray(pairs.scores, np.float64),
+    )

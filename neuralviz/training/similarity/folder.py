@@ -1,0 +1,111 @@
+"""Where similarity models lie, and what they are called; loads no torch."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from neuralviz.errors import ModelError, SettingsError
+from neuralviz.paths import home
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1  # of a file
+SUFFIX = ".safetensors"
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
+_MOST_HEADER = 1 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class KeptSimilarityModel:
+    """What a file says of itself.
+
+    Attributes:
+        name: under which it is kept.
+        model: id of the frozen language model.
+        rung: as of `SimilaritySettings`.
+    """
+
+    name: str
+    model: str
+    rung: str
+
+
+def models_folder() -> Path:
+    """Where they lie, a file each."""
+    return home() / "similarity-models"
+
+
+def model_path(name: str) -> Path:
+    """The file of a name.
+
+    Raises:
+        ModelError: it is no name that a model can have.
+    """
+    if not _NAME.fullmatch(name):
+        raise ModelError(f"No similarity model is called “{name[:80]}”.")
+    return models_folder() / f"{name}{SUFFIX}"
+
+
+def similarity_models() -> list[KeptSimilarityModel]:
+    """All of them, by name; files that cannot be read are left out."""
+    found = []
+    for path in sorted(models_folder().glob(f"*{SUFFIX}")):
+        name = path.name.removesuffix(SUFFIX)
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            about = _about(path)
+            if _NAME.fullmatch(name):
+                rung = str(about["settings"]["rung"])
+                found.append(KeptSimilarityModel(name, str(about["model"]), rung))
+    return found
+
+
+def check_free_name(name: str) -> str:
+    """A name for a new one, without spaces around it.
+
+    Raises:
+        SettingsError: it is no name for a file, or there is a similarity model of that name.
+    """
+    name = name.strip()
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            "Name the similarity model with letters, digits, dots, hyphens and underscores, 64 at "
+            "most; the first must be a letter or a digit."
+        )
+    if model_path(name).exists():
+        raise SettingsError(
+            f"There is already a similarity model called “{name}”. Choose another name."
+        )
+    return name
+
+
+def delete_similarity_model(name: str) -> None:
+    """Delete one.
+
+    Raises:
+        ModelError: there is none of that name, or it cannot be deleted.
+    """
+    path = model_path(name)
+    try:
+        path.unlink()
+    except FileNotFoundError as error:
+        raise ModelError(f"No similarity model is called “{name[:80]}”.") from error
+    except OSError as error:
+        raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """The header of a safetensors file: its length in eight bytes, then JSON."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > _MOST_HEADER:
+            raise ValueError("no header")
+        header = json.loads(file.read(length))
+    about = json.loads(header["__metadata__"]["neuralviz"])
+    if not isinstance(about, dict):
+        raise TypeError("no settings")
+    return about

@@ -1,0 +1,173 @@
+"""Similarity models under a name: a safetensors file each, with the settings in its header."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+
+from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.errors import ModelError, StoreError, never
+from neuralviz.models import load_text_model
+from neuralviz.store.memory import MemoryVectors
+from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.events import SimilarityEnded
+from neuralviz.training.similarity.features import different_texts, look_up, pair_features
+from neuralviz.training.similarity.folder import FORMAT, check_free_name, model_path
+from neuralviz.training.similarity.loop import load_network, predict
+from neuralviz.training.similarity.settings import SimilaritySettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.models import TextModel
+    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.store.embedding import EmbeddingEvent
+    from neuralviz.store.vectors import VectorStore
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityModel:
+    """A trained similarity model, with all that it needs to score pairs.
+
+    Attributes:
+        trained: settings and weights of the network.
+        scale: of people's scores that it learnt from.
+        model: id of the frozen language model.
+        fingerprint: revision or hash of that model's weights.
+    """
+
+    trained: SimilarityEnded
+    scale: Scale
+    model: str
+    fingerprint: str
+
+    def score(
+        self,
+        pairs: ScoredPairs,
+        store: VectorStore | None = None,
+        *,
+        model: TextModel | None = None,
+        on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
+        should_stop: ShouldStop = never,
+    ) -> np.ndarray:
+        """Score pairs.
+
+        Args:
+            pairs: of texts; their own scores are not looked at.
+            store: where features are found and kept; by default they are forgotten.
+            model: the frozen language model, if it is loaded already.
+            on_progress: called with how far the features are.
+            should_stop: asked again and again.
+
+        Returns:
+            [pair] scores on people's scale.
+
+        Raises:
+            ModelError: the language model cannot be had, or is not the one that this was trained
+                with.
+            TextError, StoreError, Stopped: as of `look_up`.
+        """
+        if model is None:
+            model = load_text_model(self.model)
+        if model.fingerprint != self.fingerprint:
+            raise ModelError(
+                f"The weights of “{self.model}” have changed since this similarity model was "
+                "trained. Train it again."
+            )
+        embedder = LayerwiseEmbedder(model, self.trained.settings.pooling)
+        texts = different_texts([pairs])
+        looking = look_up(embedder, texts, store or MemoryVectors(0), should_stop=should_stop)
+        while True:
+            try:
+                on_progress(next(looking))
+            except StopIteration as end:
+                features = pair_features(pairs, texts, end.value)
+                return self.scale.scores(predict(load_network(self.trained), features))
+
+
+def save_similarity_model(model: SimilarityModel, name: str) -> Path:
+    """Keep a model under a name, written beside and moved into place.
+
+    Raises:
+        SettingsError: there is one of that name, or it is no name.
+        StoreError: there is no room, or no right to write.
+    """
+    path = model_path(check_free_name(name))
+    trained = model.trained
+    about = {
+        "format": FORMAT,
+        "model": model.model,
+        "fingerprint": model.fingerprint,
+        "low": model.scale.low,
+        "high": model.scale.high,
+        "settings": asdict(trained.settings),
+        "n_layers": trained.n_layers,
+        "d_model": trained.d_model,
+        "losses": None if trained.losses is None else trained.losses.tolist(),
+        "best_epoch": trained.best_epoch,
+        "epochs": trained.epochs,
+        "dev": trained.dev,
+        "heard": trained.heard.tolist(),
+    }
+    content = save(load(trained.weights), {"neuralviz": json.dumps(about)})
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.write_bytes(content)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"Could not save the similarity model: {error.strerror or error}."
+        ) from error
+    return path
+
+
+def load_similarity_model(name: str) -> SimilarityModel:
+    """The model that was kept under a name.
+
+    Raises:
+        ModelError: there is none, or its file is damaged or of a newer version.
+    """
+    path = model_path(name)
+    if not path.is_file():
+        raise ModelError(f"No similarity model is called “{name[:80]}”.")
+    damaged = ModelError(f"The similarity model “{name}” is damaged. Train it again.")
+    try:
+        with safe_open(path, "pt") as file:
+            about = json.loads((file.metadata() or {}).get("neuralviz", "null"))
+        if about["format"] > FORMAT:
+            raise ModelError(
+                f"A newer neuralviz saved the similarity model “{name}”. Update neuralviz."
+            )
+        losses = about["losses"]
+        trained = SimilarityEnded(
+            settings=SimilaritySettings(**about["settings"]),
+            n_layers=int(about["n_layers"]),
+            d_model=int(about["d_model"]),
+            weights=path.read_bytes(),
+            losses=None if losses is None else np.array(losses, float),
+            best_epoch=int(about["best_epoch"]),
+            epochs=int(about["epochs"]),
+            dev=float(about["dev"]),
+            heard=np.array(about["heard"], float),
+        )
+        load_network(trained)
+        return SimilarityModel(
+            trained,
+            Scale(float(about["low"]), float(about["high"])),
+            str(about["model"]),
+            str(about["fingerprint"]),
+        )
+    except (OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError) as error:
+        raise damaged from error

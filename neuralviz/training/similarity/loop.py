@@ -1,0 +1,292 @@
+"""Training a similarity model on the features of a frozen language model, as a stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+from scipy.stats import spearmanr
+from torch.nn import functional
+
+from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.training.similarity.events import (
+    AutoencoderEpoch,
+    SimilarityEnded,
+    SimilarityEpoch,
+    SimilarityEvent,
+)
+from neuralviz.training.similarity.networks import Decoders, SimilarityNetwork, log_variance
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.training.similarity.features import PairFeatures
+    from neuralviz.training.similarity.settings import SimilaritySettings
+
+AT_ONCE = 1024  # pairs or texts that go through a network together without gradients
+MOST_HEARD = 2000  # pairs by which it is told what the scores depend on
+
+
+def fit(
+    train: PairFeatures,
+    dev: PairFeatures,
+    settings: SimilaritySettings,
+    *,
+    should_stop: ShouldStop = never,
+) -> Generator[SimilarityEvent]:
+    """Train one rung (FREEZE, section 4), on the CPU.
+
+    The weights are those of the epoch with the best Spearman on the dev pairs. The test pairs are
+    not seen here.
+
+    Args:
+        train: features of the pairs to learn from, with scores from 0 to 1.
+        dev: of those by which the epoch is chosen, of the same model.
+        settings: which rung, and how.
+        should_stop: asked before every step.
+
+    Yields:
+        An event an epoch, and the trained model at last.
+
+    Raises:
+        TextError: a vector or a score is not a finite number, or there are fewer than two pairs.
+        NeuralvizError: the training diverged.
+        Stopped: ``should_stop`` said so.
+    """
+    for part, role in ((train, "to learn from"), (dev, "to choose by")):
+        _check(part, role)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        network = SimilarityNetwork(settings, train.n_layers, train.d_model)
+        decoders = Decoders(train.n_layers, train.d_model) if settings.pretrains else None
+    shuffle = np.random.default_rng(settings.seed)
+    losses = None
+    if decoders is not None:
+        for event in _learn_to_rebuild(
+            network, decoders, train, dev, settings, shuffle, should_stop
+        ):
+            losses = event.losses
+            yield event
+    best, best_epoch, epoch = -np.inf, 0, 0
+    weights = _weights(network)
+    for event in _learn_to_score(network, train, dev, settings, shuffle, should_stop):
+        epoch = event.epoch
+        if event.is_best:
+            best, best_epoch, weights = event.dev, epoch, _weights(network)
+        yield event
+    network.load_state_dict(weights)
+    if settings.rung == "log-variance":
+        _shift_to_mean(network, train)
+    yield SimilarityEnded(
+        settings=settings,
+        n_layers=train.n_layers,
+        d_model=train.d_model,
+        weights=save(_weights(network)),
+        losses=losses,
+        best_epoch=best_epoch,
+        epochs=epoch,
+        dev=best if best_epoch else float("nan"),
+        heard=heard_layers(network, dev),
+    )
+
+
+def load_network(ended: SimilarityEnded) -> SimilarityNetwork:
+    """The network of a trained model."""
+    network = SimilarityNetwork(ended.settings, ended.n_layers, ended.d_model)
+    network.load_state_dict(load(ended.weights))
+    return network.eval()
+
+
+@torch.no_grad()
+def predict(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
+    """[pair] scores, 0 … 1."""
+    scores = [network(first, second).double().numpy() for first, second in _in_parts(pairs)]
+    return np.concatenate(scores) if scores else np.zeros(0)
+
+
+@torch.no_grad()
+def network_cosines(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
+    """[pair, layer] cosines that the head of a network reads."""
+    found = [network.cosines(first, second) for first, second in _in_parts(pairs)]
+    return torch.cat(found).double().numpy()
+
+
+def heard_layers(network: SimilarityNetwork, pairs: PairFeatures) -> np.ndarray:
+    """[layer] share of what the scores of some pairs depend on, together 1.
+
+    A layer's part is the mean size of the score's gradient by its cosine, times the standard
+    deviation of that cosine: how far the score moves while the cosine moves as it does among these
+    pairs. All shares are equal where no score depends on anything.
+    """
+    some = pairs.at(np.arange(min(len(pairs), MOST_HEARD)))
+    cosines = torch.tensor(network_cosines(network, some), dtype=torch.float32, requires_grad=True)
+    (gradient,) = torch.autograd.grad(torch.sigmoid(network.head(cosines)).sum(), cosines)
+    moved = (gradient.abs().mean(dim=0) * cosines.detach().std(dim=0)).double().numpy()
+    total = moved.sum()
+    return moved / total if total > 0 else np.full(len(moved), 1 / len(moved))
+
+
+def _learn_to_rebuild(
+    network: SimilarityNetwork,
+    decoders: Decoders,
+    train: PairFeatures,
+    dev: PairFeatures,
+    settings: SimilaritySettings,
+    shuffle: np.random.Generator,
+    should_stop: ShouldStop,
+) -> Iterator[AutoencoderEpoch]:
+    """The encoders as autoencoders of the texts to learn from."""
+    encoders = network.encoders
+    assert encoders is not None
+    texts, others = _texts_of(train), _texts_of(dev)
+    # elements of unit vectors are small; by this factor their mean square is 1
+    scale = float(np.sqrt(train.d_model))
+    optimizer = torch.optim.Adam(
+        [*encoders.parameters(), *decoders.parameters()], lr=settings.encoder_rate
+    )
+    for epoch in range(1, settings.autoencoder_epochs + 1):
+        for batch in _batches(len(texts), settings.batch_size, shuffle, should_stop):
+            vectors = torch.from_numpy(train.vectors[texts[batch]]) * scale
+            loss = decoders.losses(encoders(vectors), vectors).sum()
+            _step(optimizer, loss)
+        yield AutoencoderEpoch(
+            epoch, settings.autoencoder_epochs, _lost(network, decoders, dev, others, scale)
+        )
+
+
+def _learn_to_score(
+    network: SimilarityNetwork,
+    train: PairFeatures,
+    dev: PairFeatures,
+    settings: SimilaritySettings,
+    shuffle: np.random.Generator,
+    should_stop: ShouldStop,
+) -> Iterator[SimilarityEpoch]:
+    """The head, and the encoders with it, until the dev pairs say that it is enough."""
+    groups = [{"params": [*network.head.parameters()], "lr": settings.learning_rate}]
+    if network.encoders is not None:
+        groups.append({"params": [*network.encoders.parameters()], "lr": settings.encoder_rate})
+    optimizer = torch.optim.Adam(groups)
+    loss_of = log_variance if settings.rung == "log-variance" else functional.mse_loss
+    # without encoders the cosines never change
+    cosines = None if network.encoders else torch.from_numpy(train.cosines).float()
+    scores = torch.from_numpy(train.scores).float()
+    best, since = -np.inf, 0
+    for epoch in range(1, settings.max_epochs + 1):
+        losses = []
+        for batch in _batches(len(train), settings.batch_size, shuffle, should_stop):
+            if cosines is not None:
+                predicted = torch.sigmoid(network.head(cosines[batch]))
+            else:
+                predicted = network(*_vectors(train, batch))
+            loss = loss_of(predicted, scores[batch])
+            _step(optimizer, loss)
+            losses.append(loss.item())
+        mean = float(np.mean(losses))
+        if not np.isfinite(mean):
+            raise NeuralvizError(
+                "The training diverged: its loss is not a number any more. Lower the learning rate."
+            )
+        value = _spearman(predict(network, dev), dev.scores)
+        is_best = value > best
+        best, since = (value, 0) if is_best else (best, since + 1)
+        yield SimilarityEpoch(epoch, settings.max_epochs, mean, value, is_best)
+        if since >= settings.patience:
+            return
+
+
+def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def _batches(
+    n: int, size: int, shuffle: np.random.Generator, should_stop: ShouldStop
+) -> Iterator[np.ndarray]:
+    """Places in a new order; one that is left over alone goes with the batch before."""
+    order = shuffle.permutation(n)
+    starts = [start for start in range(0, n, size) if start == 0 or n - start > 1]
+    for start, end in zip(starts, [*starts[1:], n], strict=True):
+        if should_stop():
+            raise Stopped
+        yield order[start:end]
+
+
+@torch.no_grad()
+def _lost(
+    network: SimilarityNetwork,
+    decoders: Decoders,
+    pairs: PairFeatures,
+    texts: np.ndarray,
+    scale: float,
+) -> np.ndarray:
+    """[layer] share of the variance of texts' vectors that the codes lose."""
+    assert network.encoders is not None
+    errors = np.zeros(pairs.n_layers)
+    for start in range(0, len(texts), AT_ONCE):
+        some = texts[start : start + AT_ONCE]
+        vectors = torch.from_numpy(pairs.vectors[some]) * scale
+        of_some = decoders.losses(network.encoders(vectors), vectors)
+        errors += of_some.double().numpy() * len(some) / len(texts)
+    variance = scale**2 * pairs.vectors[texts].var(axis=0, dtype=np.float64).mean(axis=1)
+    return errors / np.maximum(variance, np.finfo(np.float32).tiny)
+
+
+@torch.no_grad()
+def _shift_to_mean(network: SimilarityNetwork, train: PairFeatures) -> None:
+    """Move all scores alike, so that their mean is people's: their order stays as it is.
+
+    The log-variance loss says nothing of it.
+    """
+    cosines = torch.from_numpy(network_cosines(network, train)).float()
+    logits = network.head(cosines).double().numpy()
+    wanted = float(np.clip(train.scores.mean(), 1e-3, 1 - 1e-3))
+    low, high = -40.0, 40.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        mean = float((1 / (1 + np.exp(-np.clip(logits + middle, -700, 700)))).mean())
+        low, high = (middle, high) if mean < wanted else (low, middle)
+    network.head.top += (low + high) / 2
+
+
+def _spearman(predicted: np.ndarray, scores: np.ndarray) -> float:
+    if np.ptp(predicted) == 0 or np.ptp(scores) == 0:
+        return float("nan")
+    return float(spearmanr(predicted, scores).statistic)
+
+
+def _weights(network: SimilarityNetwork) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def _texts_of(pairs: PairFeatures) -> np.ndarray:
+    """Places of the different texts of some pairs."""
+    return np.unique(np.concatenate([pairs.first, pairs.second]))
+
+
+def _vectors(pairs: PairFeatures, places: np.ndarray) -> tuple[Tensor, Tensor]:
+    """[pair, layer, d_model] of both texts of some pairs."""
+    return (
+        torch.from_numpy(pairs.vectors[pairs.first[places]]),
+        torch.from_numpy(pairs.vectors[pairs.second[places]]),
+    )
+
+
+def _in_parts(pairs: PairFeatures) -> Iterator[tuple[Tensor, Tensor]]:
+    for start in range(0, len(pairs), AT_ONCE):
+        yield _vectors(pairs, np.arange(start, min(start + AT_ONCE, len(pairs))))
+
+
+def _check(part: PairFeatures, role: str) -> None:
+    if len(part) < 2:
+        raise TextError(f"At least two pairs {role} are needed.")
+    if not np.isfinite(part.scores).all():
+        raise TextError(f"A score {role} is infinite or NaN.")
+    used = part.vectors[_texts_of(part)]
+    if not np.isfinite(used).all():
+        raise TextError(f"Features {role} are infinite or NaN. Choose another model or pooling.")

@@ -1,0 +1,84 @@
+"""What a similarity model is made of and how it is trained, checked once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from neuralviz.errors import SettingsError
+from neuralviz.layers.settings import POOLINGS
+
+if TYPE_CHECKING:
+    from neuralviz.layers.settings import PoolingName
+
+Rung = Literal["cosines", "siamese", "autoencoder", "log-variance"]
+RUNGS: tuple[Rung, ...] = get_args(Rung)
+PUBLISHED: dict[Rung, tuple[float, float]] = {
+    "cosines": (0.392, 0.421),
+    "siamese": (0.716, 0.697),
+    "autoencoder": (0.754, 0.732),
+    "log-variance": (0.769, 0.750),
+}
+"""Pearson and Spearman of gpt2-medium on the test pairs of STS-B (FREEZE, section 5)."""
+
+
+@dataclass(frozen=True)
+class SimilaritySettings:
+    """How one rung is trained (FREEZE, section 4).
+
+    Attributes:
+        rung: ``cosines``, an MLP over the cosines at the layers; ``siamese``, an encoder a layer,
+            and the same over the cosines of what they give; ``autoencoder``, their encoders
+            learnt as autoencoders first; ``log-variance``, as the last, with the logarithm of the
+            variance of the errors as loss in place of their mean square.
+        pooling: of a text's vector at a layer from those of its tokens.
+        seed: of random weights and batches.
+        batch_size: pairs of a step.
+        max_epochs: passes over the pairs at most.
+        patience: epochs without a better Spearman on the dev pairs after which training ends.
+        autoencoder_epochs: passes over the texts before, where encoders are autoencoders first.
+        learning_rate: of Adam, for the MLP.
+        encoder_rate: of Adam, for the encoders and autoencoders.
+        hidden: units of the MLP.
+    """
+
+    rung: Rung = "log-variance"
+    pooling: PoolingName = "mean"
+    seed: int = 42
+    batch_size: int = 64
+    max_epochs: int = 60
+    patience: int = 6
+    autoencoder_epochs: int = 10
+    learning_rate: float = 3e-3
+    encoder_rate: float = 3e-4
+    hidden: int = 64
+
+    def __post_init__(self) -> None:
+        if self.rung not in RUNGS:
+            raise SettingsError(f"The rung must be one of: {', '.join(RUNGS)}.")
+        if self.pooling not in POOLINGS:
+            raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")
+        for name, value, least, most in (
+            ("The seed", self.seed, 0, 2**32 - 1),
+            ("The batch size", self.batch_size, 2, 4096),
+            ("The number of epochs", self.max_epochs, 1, 1000),
+            ("The patience", self.patience, 1, 1000),
+            ("The number of autoencoder epochs", self.autoencoder_epochs, 1, 1000),
+            ("The number of hidden units", self.hidden, 1, 4096),
+        ):
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise SettingsError(f"{name} must be a whole number from {least:,} to {most:,}.")
+        for rate in (self.learning_rate, self.encoder_rate):
+            if not (math.isfinite(rate) and rate > 0):
+                raise SettingsError("The learning rate must be above 0.")
+
+    @property
+    def has_encoders(self) -> bool:
+        """Whether the vectors go through encoders before their cosines are taken."""
+        return self.rung != "cosines"
+
+    @property
+    def pretrains(self) -> bool:
+        """Whether its encoders are autoencoders first."""
+        return self.rung in ("autoencoder", "log-variance")
