@@ -23,6 +23,7 @@ from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.settings import SimilaritySettings
 
 FORMAT = 1  # raise it where the same settings give another result
+_OF_LAYERS = ("cosines", "scores", "spearman", "pearson")
 
 
 def ladder_bytes(ladder: Ladder) -> bytes:
@@ -35,7 +36,7 @@ def ladder_bytes(ladder: Ladder) -> bytes:
     about["layers"] = []
     for n, layer in enumerate(ladder.layers.values()):
         about["layers"].append(layer.pooling)
-        for name in ("cosines", "scores", "spearman", "pearson"):
+        for name in _OF_LAYERS:
             arrays[f"layers_{n}_{name}"] = getattr(layer, name)
     about["baselines"] = []
     for n, one in enumerate(ladder.baselines.values()):
@@ -77,10 +78,7 @@ def read_ladder(content: bytes) -> Ladder:
         layers = [
             LayerCosines(
                 str(pooling),
-                *(
-                    arrays[f"layers_{n}_{name}"]
-                    for name in ("cosines", "scores", "spearman", "pearson")
-                ),
+                *(arrays[f"layers_{n}_{name}"] for name in _OF_LAYERS),
             )
             for n, pooling in enumerate(about["layers"])
         ]

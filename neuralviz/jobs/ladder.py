@@ -136,8 +136,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             return _of_features(result)
         each = self.settings.each()
         done = len(result.results)
-        rung, seed = next(reversed(result.curves))
-        curve = result.curves[rung, seed]
+        (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
         if len(self.settings.seeds) > 1:
             doing += f", seed {seed}"

@@ -141,9 +141,8 @@ def _groups(pairs: ScoredPairs) -> np.ndarray:
     }
     first = [place[text] for text in pairs.sentences1]
     second = [place[text] for text in pairs.sentences2]
-    joined = scipy.sparse.coo_array(
-        (np.ones(len(first)), (first, second)), shape=(len(place), len(place))
-    )
+    shape = len(place), len(place)
+    joined = scipy.sparse.coo_array((np.ones(len(first)), (first, second)), shape=shape)
     _, of_text = scipy.sparse.csgraph.connected_components(joined, directed=False)
     return of_text[first]
 

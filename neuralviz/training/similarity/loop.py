@@ -66,11 +66,11 @@ def fit(
     shuffle = np.random.default_rng(settings.seed)
     losses = None
     if decoders is not None:
-        for event in _learn_to_rebuild(
+        for passed in _learn_to_rebuild(
             network, decoders, train, dev, settings, shuffle, should_stop
         ):
-            losses = event.losses
-            yield event
+            losses = passed.losses
+            yield passed
     best, best_epoch, epoch = -np.inf, 0, 0
     weights = _weights(network)
     for event in _learn_to_score(network, train, dev, settings, shuffle, should_stop):
