@@ -1,0 +1,155 @@
+"""Pairs in three parts, scores as shares, features of every layer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.embedders.pooled import PooledEmbedder
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.evaluation.ladder import look_at_layers, model_poolings
+from neuralviz.evaluation.ladder_events import LayerCosines
+from neuralviz.layers.settings import PoolingName
+from neuralviz.models import LanguageModel, load_text_model
+from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.store.database import Database
+from neuralviz.store.memory import MemoryVectors
+from neuralviz.store.vectors import KeptVectors
+from neuralviz.training.similarity import features
+from neuralviz.training.similarity.data import Scale, split_pairs
+from tests.support.models import SENTENCES, save_causal
+
+
+def pairs_of(n: int, *, shared: bool = False) -> ScoredPairs:
+    first = tuple(f"text {0 if shared else i}" for i in range(n))
+    second = tuple(f"other {i}" for i in range(n))
+    return ScoredPairs(first, second, np.arange(n, dtype=float))
+
+
+def texts_of(pairs: ScoredPairs) -> set[str]:
+    return {*pairs.sentences1, *pairs.sentences2}
+
+
+def test_no_text_is_in_two_parts_and_no_pair_is_lost() -> None:
+    draw = np.random.default_rng(0)
+    first = tuple(f"t{i}" for i in draw.integers(0, 200, size=150))
+    second = tuple(f"t{i}" for i in draw.integers(200, 400, size=150))
+    pairs = ScoredPairs(first, second, np.arange(150.0))
+    split = split_pairs(pairs, seed=1)
+    train, dev, test = split.parts
+    assert not texts_of(train) & texts_of(dev)
+    assert not texts_of(train) & texts_of(test)
+    assert not texts_of(dev) & texts_of(test)
+    assert sorted(np.concatenate([part.scores for part in split.parts])) == list(range(150))
+    assert [len(part) for part in split.parts] == [90, 30, 30]
+
+
+def test_a_seed_decides_the_split() -> None:
+    pairs = pairs_of(50)
+    once, again, other = (split_pairs(pairs, seed=seed).test.sentences1 for seed in (1, 1, 2))
+    assert once == again != other
+
+
+def test_given_parts_stay_as_they_are_and_shared_texts_are_told() -> None:
+    train, dev, test = pairs_of(30), pairs_of(6), pairs_of(5)
+    dev = replace(dev, sentences1=tuple(f"dev {i}" for i in range(6)), notes=("Skipped line 3.",))
+    split = split_pairs(train, dev, test)
+    assert (split.train, split.dev, split.test) == (train, dev, test)
+    assert split.notes == (
+        "Skipped line 3.",
+        "6 pairs to learn from share a text with the pairs to choose by or to test on.",
+    )
+
+
+def test_dev_alone_may_be_given() -> None:
+    split = split_pairs(pairs_of(40), pairs_of(4))
+    assert (len(split.train), len(split.dev), len(split.test)) == (30, 4, 10)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (pairs_of(3), "There are 3 pairs. To learn from some and test on others, at least 20"),
+        (pairs_of(40, shared=True), "too many pairs share a text"),
+    ],
+)
+def test_too_few_pairs_are_refused(pairs: ScoredPairs, said: str) -> None:
+    with pytest.raises(TextError, match=said):
+        split_pairs(pairs)
+
+
+def test_scores_are_shares_of_their_range() -> None:
+    scale = Scale.of(np.array([1.0, 5.0, 3.0]))
+    assert scale.shares(np.array([1.0, 2.0, 5.0])).tolist() == [0.0, 0.25, 1.0]
+    assert scale.scores(np.array([0.0, 0.25, 1.0])).tolist() == [1.0, 2.0, 5.0]
+    with pytest.raises(TextError, match="All scores to learn from are 2"):
+        Scale.of(np.full(4, 2.0))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "sep", "last"])
+def test_features_are_those_of_each_layer(pooling: PoolingName, tiny: LanguageModel) -> None:
+    embedder = LayerwiseEmbedder(tiny, pooling)
+    texts = list(SENTENCES[:4])
+    by_layer = embedder.unfold(np.asarray(embedder.encode(texts)))
+    assert by_layer.shape == (4, 4, 32)
+    for layer in range(4):
+        expected = PooledEmbedder(tiny, pooling, layer).encode(texts)
+        assert by_layer[:, layer] == pytest.approx(np.asarray(expected), abs=1e-6)
+
+
+def test_each_pooling_and_model_has_a_key_of_its_own(tiny: LanguageModel) -> None:
+    keys = {LayerwiseEmbedder(tiny, pooling).cache_key() for pooling in ("mean", "last")}
+    assert len(keys) == 2
+    with pytest.raises(SettingsError, match="The pooling must be one of"):
+        LayerwiseEmbedder(tiny, "max")  # type: ignore[arg-type]
+
+
+def test_a_second_look_computes_nothing(tiny: LanguageModel, tmp_path: Path) -> None:
+    pairs = ScoredPairs(SENTENCES[:3], SENTENCES[3:6], np.array([1.0, 2.0, 3.0]))
+    for found in (0, 6):
+        store = KeptVectors(Database(tmp_path))
+        events = list(look_at_layers(tiny, pairs, store, poolings=["mean"]))
+        last = events[-2]
+        assert not isinstance(last, LayerCosines)
+        assert (last.done, last.total, last.found) == (6, 6, found)
+
+
+def test_the_starting_picture_has_every_pooling(tiny: LanguageModel) -> None:
+    same = (SENTENCES[0], SENTENCES[1], SENTENCES[2])
+    pairs = ScoredPairs(same, (same[0], same[2], SENTENCES[5]), np.array([5.0, 1.0, 0.0]))
+    seen = [
+        event
+        for event in look_at_layers(tiny, pairs, MemoryVectors())
+        if isinstance(event, LayerCosines)
+    ]
+    assert [one.pooling for one in seen] == ["mean", "cls", "sep", "last"]
+    for one in seen:
+        assert one.cosines.shape == (3, 4)
+        assert one.cosines[0].tolist() == [1.0] * 4  # a text and itself
+
+
+def test_a_next_token_model_is_read_at_its_last_token(tmp_path: Path) -> None:
+    model = load_text_model(save_causal(tmp_path), device="cpu")
+    poolings = model_poolings(model)
+    assert set(poolings) >= {"mean", "last"}
+    by_layer = LayerwiseEmbedder(model, "last")
+    one, other = (
+        by_layer.unfold(np.asarray(by_layer.encode([text])))[0]
+        for text in ("The dog barks.", "A long letter barks.")
+    )
+    assert one.shape == (3, 32)
+    # the embedding output of the last token knows nothing of the words before it but their number
+    assert one[-1] @ other[-1] < 0.999
+
+
+def test_features_that_do_not_fit_are_refused_at_once(
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "MOST_BYTES", 1024)
+    embedder = LayerwiseEmbedder(tiny)
+    with pytest.raises(TextError, match=r"At most 2 texts fit. Use fewer pairs."):
+        next(features.look_up(embedder, ["a", "b", "c"], MemoryVectors()))

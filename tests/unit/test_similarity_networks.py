@@ -1,0 +1,257 @@
+"""The networks of the rungs against plain programs, and what holds by construction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
+from neuralviz.training.similarity.events import (
+    AutoencoderEpoch,
+    SimilarityEnded,
+    SimilarityEpoch,
+    SimilarityEvent,
+)
+from neuralviz.training.similarity.features import PairFeatures
+from neuralviz.training.similarity.loop import fit, heard_layers, load_network, predict
+from neuralviz.training.similarity.networks import (
+    CosineHead,
+    Decoders,
+    SimilarityNetwork,
+    encoder_widths,
+    log_variance,
+)
+from neuralviz.training.similarity.settings import RUNGS, Rung, SimilaritySettings
+
+LAYERS, WIDTH = 4, 16
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def made_pairs(n: int, seed: int = 0, told_by: int = 2) -> PairFeatures:
+    """Pairs of which one layer tells how alike they are; the others are noise."""
+    draw = np.random.default_rng(seed)
+    vectors = unit(draw.normal(size=(2 * n, LAYERS, WIDTH)))
+    scores = draw.uniform(size=n)
+    for pair, score in enumerate(scores):
+        one, other = vectors[2 * pair, told_by], vectors[2 * pair + 1, told_by]
+        aside = unit(other - (other @ one) * one)
+        vectors[2 * pair + 1, told_by] = score * one + np.sqrt(1 - score**2) * aside
+    places = np.arange(n)
+    return PairFeatures(vectors.astype(np.float32), 2 * places, 2 * places + 1, scores)
+
+
+def trained(
+    rung: Rung, train: PairFeatures, dev: PairFeatures, **options: int
+) -> tuple[list[SimilarityEvent], SimilarityEnded]:
+    settings = SimilaritySettings(
+        rung, batch_size=16, autoencoder_epochs=3, **{"max_epochs": 8, "hidden": 8, **options}
+    )
+    events = list(fit(train, dev, settings))
+    ended = events[-1]
+    assert isinstance(ended, SimilarityEnded)
+    return events, ended
+
+
+def test_widths_are_those_of_the_paper() -> None:
+    """gpt2-medium: 256 units, the last twelve of 25 layers 512 (section 4.2.3)."""
+    assert encoder_widths(25, 1024) == (256,) * 13 + (512,) * 12
+    assert encoder_widths(7, 384) == (96,) * 4 + (192,) * 3
+    assert encoder_widths(2, 2) == (1, 1)
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_each_rung_agrees_with_a_plain_program(rung: Rung) -> None:
+    torch.manual_seed(3)
+    network = SimilarityNetwork(SimilaritySettings(rung, hidden=8), LAYERS, WIDTH)
+    for parameter in network.parameters():  # none is left at zero
+        torch.nn.init.normal_(parameter, std=0.5)
+    pairs = made_pairs(5)
+    weights = {name: value.double().numpy() for name, value in network.state_dict().items()}
+
+    def encoded(vector: np.ndarray, layer: int) -> np.ndarray:
+        if rung == "cosines":
+            return vector
+        name = f"encoders.encoders.{layer}"
+        centred = vector - vector.mean()
+        normed = centred / np.sqrt((centred**2).mean() + 1e-5)
+        normed = normed * weights[f"{name}.0.weight"] + weights[f"{name}.0.bias"]
+        return np.asarray(weights[f"{name}.1.weight"] @ normed + weights[f"{name}.1.bias"])
+
+    def f(cosines: np.ndarray) -> float:
+        hidden = weights["head.mlp.0.weight"] @ cosines + weights["head.mlp.0.bias"]
+        erf = torch.erf(torch.tensor(hidden / np.sqrt(2))).numpy()
+        after = weights["head.mlp.2.weight"] @ (hidden * (1 + erf) / 2)
+        return float((weights["head.linear.weight"] @ cosines + after)[0])
+
+    expected = []
+    for first, second in zip(pairs.first, pairs.second, strict=True):
+        cosines = []
+        for layer in range(LAYERS):
+            one = encoded(pairs.vectors[first, layer].astype(float), layer)
+            other = encoded(pairs.vectors[second, layer].astype(float), layer)
+            cosines.append(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+        logit = weights["head.top"] - abs(f(np.ones(LAYERS)) - f(np.array(cosines)))
+        expected.append(1 / (1 + np.exp(-logit)))
+    assert predict(network, pairs) == pytest.approx(expected, abs=1e-5)
+
+
+def test_autoencoders_agree_with_a_plain_program() -> None:
+    torch.manual_seed(0)
+    network = SimilarityNetwork(SimilaritySettings("autoencoder"), LAYERS, WIDTH)
+    decoders = Decoders(LAYERS, WIDTH)
+    vectors = torch.randn(6, LAYERS, WIDTH)
+    assert network.encoders is not None
+    codes = network.encoders(vectors)
+    assert [code.shape for code in codes] == [(6, 4), (6, 4), (6, 8), (6, 8)]
+    losses = decoders.losses(codes, vectors)
+    for layer in range(LAYERS):
+        rebuilt = decoders.decoders[layer](codes[layer])
+        assert losses[layer].item() == pytest.approx(
+            ((rebuilt - vectors[:, layer]) ** 2).mean().item()
+        )
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_nothing_scores_higher_than_identical_texts(rung: Rung) -> None:
+    """By construction, whatever the weights; the paper's model does not have this."""
+    torch.manual_seed(1)
+    network = SimilarityNetwork(SimilaritySettings(rung, hidden=8), LAYERS, WIDTH)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter)
+    others = made_pairs(200)
+    same = PairFeatures(others.vectors, others.first, others.first, others.scores)
+    assert predict(network, same).min() >= predict(network, others).max() - 1e-6
+
+
+def test_the_head_is_highest_where_all_cosines_are_one() -> None:
+    torch.manual_seed(2)
+    head = CosineHead(LAYERS, 8)
+    torch.nn.init.normal_(head.mlp[2].weight)
+    cosines = torch.rand(1000, LAYERS) * 2 - 1
+    assert head(torch.ones(1, LAYERS)).item() == pytest.approx(head.top.item())
+    assert (head(cosines) <= head.top).all()
+
+
+def test_log_variance_is_that_of_numpy_and_ignores_a_shift() -> None:
+    draw = np.random.default_rng(0)
+    predicted, scores = draw.uniform(size=(2, 50))
+    expected = np.log(np.var(predicted - scores, ddof=1))
+    for shift in (0.0, 0.3):
+        found = log_variance(torch.tensor(predicted + shift), torch.tensor(scores))
+        assert found.item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_a_rung_learns_which_layer_tells(rung: Rung) -> None:
+    train, dev, test = made_pairs(400), made_pairs(60, 1), made_pairs(60, 2)
+    events, ended = trained(rung, train, dev, max_epochs=30)
+    epochs = [event for event in events if isinstance(event, SimilarityEpoch)]
+    passes = [event for event in events if isinstance(event, AutoencoderEpoch)]
+    assert len(passes) == (3 if rung in ("autoencoder", "log-variance") else 0)
+    assert len(epochs) == ended.epochs
+    assert max(event.dev for event in epochs) == ended.dev == epochs[ended.best_epoch - 1].dev
+    least = 0.9 if rung == "cosines" else 0.75  # four units for sixteen values
+    assert ended.dev > least
+    network = load_network(ended)
+    assert np.corrcoef(predict(network, test), test.scores)[0, 1] > least
+    assert ended.heard.sum() == pytest.approx(1)
+    assert int(ended.heard.argmax()) == 2
+    assert ended.heard == pytest.approx(heard_layers(network, dev))
+
+
+def test_the_log_variance_rung_is_shifted_to_peoples_mean() -> None:
+    train, dev = made_pairs(200), made_pairs(40, 1)
+    _, ended = trained("log-variance", train, dev)
+    assert predict(load_network(ended), train).mean() == pytest.approx(
+        train.scores.mean(), abs=1e-4
+    )
+
+
+def test_autoencoders_lose_less_with_every_pass() -> None:
+    train, dev = made_pairs(300), made_pairs(40, 1)
+    events, ended = trained("autoencoder", train, dev)
+    losses = np.stack([event.losses for event in events if isinstance(event, AutoencoderEpoch)])
+    assert losses.shape == (3, LAYERS)
+    assert (np.diff(losses, axis=0) < 0).all()
+    assert ended.losses is not None
+    assert ended.losses.tolist() == losses[-1].tolist()
+
+
+def test_a_seed_decides_everything() -> None:
+    train, dev = made_pairs(60), made_pairs(20, 1)
+    once, again, other = (
+        trained("siamese", train, dev, seed=seed, max_epochs=2)[1].weights for seed in (1, 1, 2)
+    )
+    assert once == again != other
+
+
+def test_training_ends_when_dev_gets_no_better() -> None:
+    train = made_pairs(40)
+    constant = PairFeatures(train.vectors, train.first, train.second, np.full(40, 0.5))
+    events, ended = trained("cosines", train, constant, patience=2, max_epochs=50)
+    assert (ended.epochs, ended.best_epoch) == (2, 0)  # no order to agree with
+    assert np.isnan(ended.dev)
+    assert len(events) == 3
+
+
+def test_a_training_can_be_stopped() -> None:
+    train, dev = made_pairs(64), made_pairs(20, 1)
+    asked = iter([False] * 6)
+    with pytest.raises(Stopped):
+        list(
+            fit(
+                train,
+                dev,
+                SimilaritySettings("cosines", batch_size=16),
+                should_stop=lambda: next(asked, True),
+            )
+        )
+
+
+def test_nan_features_and_scores_are_refused() -> None:
+    good = made_pairs(10)
+    vectors = good.vectors.copy()
+    vectors[3, 1, 0] = np.nan
+    bad = PairFeatures(vectors, good.first, good.second, good.scores)
+    with pytest.raises(TextError, match="Features to learn from are infinite or NaN"):
+        list(fit(bad, good, SimilaritySettings()))
+    with pytest.raises(TextError, match="A score to choose by is infinite or NaN"):
+        scores = np.where(np.arange(10) == 2, np.nan, good.scores)
+        list(
+            fit(
+                good,
+                PairFeatures(good.vectors, good.first, good.second, scores),
+                SimilaritySettings(),
+            )
+        )
+    with pytest.raises(TextError, match="At least two pairs to learn from"):
+        list(fit(good.at(np.array([0])), good, SimilaritySettings()))
+
+
+def test_a_training_that_diverges_says_so() -> None:
+    train, dev = made_pairs(64), made_pairs(20, 1)
+    settings = SimilaritySettings("siamese", encoder_rate=1e30, learning_rate=1e30, batch_size=8)
+    with pytest.raises(NeuralvizError, match="diverged"):
+        list(fit(train, dev, settings))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rung": "stairs"}, "The rung must be one of: cosines, siamese"),
+        ({"pooling": "max"}, "The pooling must be one of"),
+        ({"seed": -1}, "The seed must be a whole number from 0"),
+        ({"batch_size": 1}, "The batch size must be a whole number from 2"),
+        ({"max_epochs": 0}, "The number of epochs must be"),
+        ({"max_epochs": True}, "The number of epochs must be"),
+        ({"learning_rate": 0.0}, "The learning rate must be above 0"),
+        ({"encoder_rate": float("nan")}, "The learning rate must be above 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        SimilaritySettings(**options)  # type: ignore[arg-type]
