@@ -149,7 +149,7 @@ def _learn_to_rebuild(
         [*encoders.parameters(), *decoders.parameters()], lr=settings.encoder_rate
     )
     for epoch in range(1, settings.autoencoder_epochs + 1):
-        for batch in _batches(len(texts), settings.batch_size, shuffle, should_stop):
+        for batch in _batches(len(texts), 2 * settings.batch_size, shuffle, should_stop):
             vectors = torch.from_numpy(train.vectors[texts[batch]]) * scale
             loss = decoders.losses(encoders(vectors), vectors).sum()
             _step(optimizer, loss)

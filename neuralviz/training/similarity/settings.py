@@ -34,7 +34,7 @@ class SimilaritySettings:
             variance of the errors as loss in place of their mean square.
         pooling: of a text's vector at a layer from those of its tokens.
         seed: of random weights and batches.
-        batch_size: pairs of a step.
+        batch_size: pairs of a step; the autoencoders have as many texts as these pairs.
         max_epochs: passes over the pairs at most.
         patience: epochs without a better Spearman on the dev pairs after which training ends.
         autoencoder_epochs: passes over the texts before, where encoders are autoencoders first.
@@ -46,7 +46,7 @@ class SimilaritySettings:
     rung: Rung = "log-variance"
     pooling: PoolingName = "mean"
     seed: int = 42
-    batch_size: int = 64
+    batch_size: int = 32
     max_epochs: int = 60
     patience: int = 6
     autoencoder_epochs: int = 10

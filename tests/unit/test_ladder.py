@@ -1,0 +1,253 @@
+"""Climbing the ladder: what is compared, in which order, and what is kept of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import pearsonr, spearmanr
+from sklearn.linear_model import LinearRegression
+
+from neuralviz.embedders.neural import NeuralEmbedder
+from neuralviz.embedders.pooled import PooledEmbedder
+from neuralviz.errors import ModelError, SettingsError, Stopped, TextError
+from neuralviz.evaluation.ladder import climb
+from neuralviz.evaluation.ladder_events import (
+    FLOOR,
+    LINEAR,
+    NEURAL,
+    SENTENCE,
+    Baseline,
+    FeatureProgress,
+    Ladder,
+    LayerCosines,
+    RungEvent,
+    RungResult,
+    TestPairs,
+)
+from neuralviz.evaluation.ladder_file import ladder_bytes, read_ladder
+from neuralviz.evaluation.ladder_settings import LadderSettings
+from neuralviz.evaluation.own_embedding import MOST_TUNED_ON, own_embeddings
+from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, pair_rows, score_two, scored_pairs
+from neuralviz.models import MINILM, LanguageModel, load_text_model
+from neuralviz.models.shared import ModelRef
+from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.store.memory import MemoryVectors
+from neuralviz.training.similarity.data import SplitPairs, split_pairs
+from tests.support.models import save_causal
+
+NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
+
+
+def made_pairs() -> ScoredPairs:
+    """45 pairs of different texts, each with a score."""
+    sentences = [
+        f"The {one} and the {two} wait in the {one}." for one, two in combinations(NOUNS, 2)
+    ]
+    others = [f"A {two} is not a {one}." for one, two in combinations(NOUNS, 2)]
+    scores = np.arange(45) % 6 + np.linspace(0, 0.5, 45)
+    return ScoredPairs(tuple(sentences), tuple(others), scores)
+
+
+SETTINGS = LadderSettings(seeds=(1, 2), max_epochs=2)
+
+
+@pytest.fixture(scope="module")
+def split() -> SplitPairs:
+    return split_pairs(made_pairs())
+
+
+def climbed(model: LanguageModel, split: SplitPairs, settings: LadderSettings = SETTINGS) -> Ladder:
+    return Ladder().having(list(climb(model, split, settings, MemoryVectors())))
+
+
+@pytest.fixture(scope="module")
+def ladder(split: SplitPairs, tiny: LanguageModel) -> Ladder:
+    return climbed(tiny, split)
+
+
+def test_every_rung_is_trained_with_every_seed(ladder: Ladder, split: SplitPairs) -> None:
+    assert list(ladder.results) == [(one.rung, one.seed) for one in SETTINGS.each()]
+    assert list(ladder.results) == list(ladder.curves)
+    assert ladder.test is not None
+    assert ladder.test.sentences1 == split.test.sentences1
+    assert (ladder.test.n_train, ladder.test.n_dev) == (len(split.train), len(split.dev))
+    assert [one.seed for one in ladder.of_rung("siamese")] == [1, 2]
+
+
+def test_each_is_measured_on_the_test_pairs(ladder: Ladder, split: SplitPairs) -> None:
+    measured: list[Baseline | RungResult] = [*ladder.baselines.values(), *ladder.results.values()]
+    for one in measured:
+        assert one.spearman == pytest.approx(spearmanr(one.predicted, split.test.scores).statistic)
+        assert one.pearson == pytest.approx(pearsonr(one.predicted, split.test.scores).statistic)
+
+
+def test_floor_and_linear_regression_are_those_of_plain_programs(
+    ladder: Ladder, split: SplitPairs, tiny: LanguageModel
+) -> None:
+    def cosines(part: ScoredPairs, layer: int) -> np.ndarray:
+        embedder = PooledEmbedder(tiny, "mean", layer)
+        one, other = (
+            np.asarray(embedder.encode(list(texts))) for texts in (part.sentences1, part.sentences2)
+        )
+        return np.asarray((one * other).sum(axis=1))
+
+    assert ladder.baselines[FLOOR].predicted == pytest.approx(cosines(split.test, 3), abs=1e-5)
+    train, test = (
+        np.stack([cosines(part, layer) for layer in range(4)], axis=1)
+        for part in (split.train, split.test)
+    )
+    line = LinearRegression().fit(train, split.train.scores)
+    assert ladder.baselines[LINEAR].predicted == pytest.approx(line.predict(test), abs=2e-2)
+
+
+def test_the_layers_are_those_of_the_pairs_to_learn_from(ladder: Ladder, split: SplitPairs) -> None:
+    (layers,) = ladder.layers.values()
+    assert layers.pooling == "mean"
+    assert layers.cosines.shape == (len(split.train), 4)
+    expected = [spearmanr(column, split.train.scores).statistic for column in layers.cosines.T]
+    assert layers.spearman == pytest.approx(expected)
+
+
+def test_events_come_in_order(split: SplitPairs, tiny: LanguageModel) -> None:
+    settings = LadderSettings(rungs=("cosines",), max_epochs=2)
+    events = list(climb(tiny, split, settings, MemoryVectors()))
+    kinds = list(dict.fromkeys(type(event) for event in events))
+    assert kinds == [FeatureProgress, TestPairs, LayerCosines, Baseline, RungEvent, RungResult]
+
+
+def test_folding_at_once_or_one_by_one_gives_the_same(
+    split: SplitPairs, tiny: LanguageModel
+) -> None:
+    settings = LadderSettings(rungs=("cosines", "autoencoder"), max_epochs=2)
+    events = list(climb(tiny, split, settings, MemoryVectors()))
+    one_by_one = Ladder()
+    for event in events:
+        one_by_one = one_by_one.having([event])
+    assert ladder_bytes(one_by_one) == ladder_bytes(Ladder().having(events))
+
+
+def test_a_ladder_is_read_as_it_was_written(ladder: Ladder) -> None:
+    content = ladder_bytes(ladder)
+    again = read_ladder(content)
+    assert ladder_bytes(again) == content
+    assert again.results.keys() == ladder.results.keys()
+    assert again.test is not None
+    assert again.test.scale == ladder.test.scale if ladder.test else False
+    place = ("log-variance", 2)
+    assert again.results[place].trained.weights == ladder.results[place].trained.weights
+    assert again.curves[place].losses == ladder.curves[place].losses
+    assert np.array_equal(again.curves[place].rebuilt, ladder.curves[place].rebuilt)
+    with pytest.raises(ValueError, match="no file of arrays"):
+        read_ladder(content[:-100])
+    with pytest.raises(ValueError, match="no file of arrays"):
+        read_ladder(b"")
+
+
+def test_the_neural_embedding_stands_beside_a_masked_model(tiny: LanguageModel) -> None:
+    ((name, embedder),) = own_embeddings(tiny, 10, loaders={"masked": lambda _: tiny})
+    assert name == NEURAL
+    assert isinstance(embedder, NeuralEmbedder)
+    assert own_embeddings(tiny, MOST_TUNED_ON + 1) == []
+
+
+def test_a_sentence_encoder_has_an_embedding_of_its_own(split: SplitPairs) -> None:
+    model = load_text_model(MINILM, device="cpu")
+    own = own_embeddings(model, 10)
+    settings = LadderSettings(rungs=("cosines",), max_epochs=1)
+    found = Ladder().having(list(climb(model, split, settings, MemoryVectors(), own=own)))
+    # all-MiniLM-L6-v2 is mean pooling
+    floor, sentence = found.baselines[FLOOR], found.baselines[SENTENCE]
+    assert sentence.predicted == pytest.approx(floor.predicted, abs=1e-5)
+    assert sentence.dev == pytest.approx(floor.dev)
+
+
+def test_a_next_token_model_climbs_too(split: SplitPairs, tmp_path: Path) -> None:
+    model = load_text_model(save_causal(tmp_path), device="cpu")
+    assert own_embeddings(model, 10) == []
+    settings = LadderSettings(pooling="last", max_epochs=1)
+    events = list(climb(model, split, settings, MemoryVectors()))
+    assert sum(isinstance(event, RungResult) for event in events) == 4
+
+
+def test_equal_scores_are_refused_before_anything_is_computed(
+    split: SplitPairs, tiny: LanguageModel
+) -> None:
+    flat = replace(split, train=replace(split.train, scores=np.full(len(split.train), 3.0)))
+    with pytest.raises(TextError, match="All scores to learn from are 3"):
+        next(climb(tiny, flat, SETTINGS, MemoryVectors()))
+
+
+def test_pairs_of_one_text_twice_are_no_trouble(tiny: LanguageModel) -> None:
+    pairs = made_pairs()
+    same = (*pairs.sentences1[:5], *pairs.sentences2[5:])
+    split = split_pairs(replace(pairs, sentences2=same))
+    found = climbed(tiny, split, LadderSettings(max_epochs=1))
+    assert len(found.results) == 4
+
+
+def test_settings_without_rungs_or_seeds_are_refused() -> None:
+    with pytest.raises(SettingsError, match="at least one rung"):
+        LadderSettings(rungs=())
+    with pytest.raises(SettingsError, match="at least one rung and one seed"):
+        LadderSettings(seeds=())
+    with pytest.raises(SettingsError, match="number of epochs"):
+        LadderSettings(max_epochs=0)
+
+
+# --- as jobs -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ref(bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelRef:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    return ModelRef.now(str(bert_folder))
+
+
+def test_pairs_are_plain_values_in_a_task() -> None:
+    pairs = made_pairs()
+    again = scored_pairs(pair_rows(pairs))
+    assert again is not None
+    assert (again.sentences1, again.sentences2) == (pairs.sentences1, pairs.sentences2)
+    assert again.scores.tolist() == pairs.scores.tolist()
+    assert scored_pairs(pair_rows(None)) is None
+
+
+def test_the_job_climbs_and_scores_two_texts(ref: ModelRef) -> None:
+    task = ClimbLadder(ref, pair_rows(made_pairs()), LadderSettings(max_epochs=2))
+    result = task.start()
+    shares = []
+    for event in task.events(lambda: False):
+        result = task.fold(result, [event])
+        shares.append(task.progress(result).share)
+    assert task.is_whole(result)
+    assert shares[-1] == 1.0
+    assert ladder_bytes(task.unpack(task.pack(result))) == task.pack(result)
+    assert {*result.baselines} == {FLOOR, LINEAR, NEURAL}
+    same = score_two(ref, result, "The dog barks.", "The dog barks.")
+    other = score_two(ref, result, "The dog barks.", "A letter from the north.")
+    assert list(same) == ["cosines", "siamese", "autoencoder", "log-variance"]
+    assert all(same[rung] > other[rung] for rung in same)
+    with pytest.raises(TextError):
+        score_two(ref, result, "The dog barks.", " ")
+
+
+def test_a_changed_model_is_not_asked(ref: ModelRef, small_model: object) -> None:
+    task = ClimbLadder(
+        ref, pair_rows(made_pairs()), LadderSettings(rungs=("cosines",), max_epochs=1)
+    )
+    result = task.fold(task.start(), list(task.events(lambda: False)))
+    assert result.test is not None
+    changed = replace(result, test=replace(result.test, fingerprint="another"))
+    with pytest.raises(ModelError, match="have changed since"):
+        score_two(ref, changed, "a", "b")
+
+
+def test_the_jobs_can_be_stopped(ref: ModelRef) -> None:
+    rows = pair_rows(made_pairs())
+    for task in (LookAtLayers(ref, rows), ClimbLadder(ref, rows, LadderSettings())):
+        with pytest.raises(Stopped):
+            list(task.events(lambda: True))
