@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import VectorStore
 
 MOST_BYTES = 4 << 30  # of features in memory
+TEXTS_AT_ONCE = 512  # so that texts of like length go through the model together
+KEPT_EVERY = 10.0  # seconds: a second's features are many bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,14 @@ def look_up(
     """
     check_room(len(texts), embedder)
     vectors = np.zeros((len(texts), embedder.dim), np.float32)
-    for event in embed(texts, embedder, store, should_stop=should_stop):
+    for event in embed(
+        texts,
+        embedder,
+        store,
+        batch_size=TEXTS_AT_ONCE,
+        keep_every=KEPT_EVERY,
+        should_stop=should_stop,
+    ):
         if event.vectors is not None:
             vectors[event.at] = event.vectors
         yield event
