@@ -1,4 +1,4 @@
-"""Runs wait their turn, and are carried out on threads of this process."""
+"""Runs wait their turn, each with a thread that looks after it; an executor does the work."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuralviz.jobs.run import Run
+from neuralviz.jobs.workers import Here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neuralviz.jobs.task import Task
+    from neuralviz.jobs.workers import Executor
 
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 R = TypeVar("R")
@@ -29,9 +31,13 @@ class RunQueue:
     Args:
         max_running: one by default, because one run already uses all cores.
         max_short: so many short tasks at once beside the others.
+        executor: where runs are carried out; by default in this process.
     """
 
-    def __init__(self, max_running: int = 1, max_short: int = 4) -> None:
+    def __init__(
+        self, max_running: int = 1, max_short: int = 4, executor: Executor | None = None
+    ) -> None:
+        self._executor = executor or Here()
         self._lock = threading.Lock()
         self._waiting: deque[Run[Any]] = deque()
         self._running: dict[Run[Any], threading.Thread] = {}
@@ -84,6 +90,7 @@ class RunQueue:
         until = time.monotonic() + seconds
         for thread in running.values():
             thread.join(max(0.0, until - time.monotonic()))
+        self._executor.close()
         return not any(thread.is_alive() for thread in running.values())
 
     def _start_next(self) -> None:
@@ -102,7 +109,7 @@ class RunQueue:
 
     def _work(self, run: Run[Any]) -> None:
         try:
-            run.carry_out()
+            self._executor.carry_out(run)
         finally:
             with self._lock:
                 del self._running[run]

@@ -1,0 +1,100 @@
+"""A worker: a process that carries out tasks on threads of its own, and tells what happens.
+
+    python -m neuralviz.jobs.worker
+
+Started by `neuralviz.jobs.workers`, which says on its standard input where it listens. Models are
+loaded once a worker, by the first task that needs them. It ends when the connection does, so that
+none outlives the process that started it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from contextlib import closing, suppress
+from multiprocessing.connection import Client, Connection
+from typing import TYPE_CHECKING, Any
+
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
+
+if TYPE_CHECKING:
+    from neuralviz.jobs.task import Task
+
+_log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Serve until the connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it says when it is over
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    about = json.loads(sys.stdin.readline())
+    connection = Client(about["address"], authkey=base64.b64decode(about["key"]))
+    try:
+        _Worker(connection).serve()
+    except (EOFError, OSError):
+        pass  # it is gone that started this
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # threads inside torch would end with a complaint
+
+
+class _Worker:
+    """The tasks under way, by the number that they were sent under."""
+
+    def __init__(self, connection: Connection[Any, Any]) -> None:
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._stopped: dict[int, threading.Event] = {}
+
+    def serve(self) -> None:
+        """Take in what is said until nobody says anything more.
+
+        Raises:
+            EOFError, OSError: the connection ended.
+        """
+        while True:
+            kind, number, value = self._connection.recv()
+            if kind == "run":
+                stopped = self._stopped[number] = threading.Event()
+                threading.Thread(
+                    target=self._carry_out, args=(number, value, stopped), daemon=True
+                ).start()
+            elif kind == "stop" and number in self._stopped:
+                self._stopped[number].set()
+            elif kind == "close":
+                return
+
+    def _carry_out(self, number: int, task: Task[Any, Any], stopped: threading.Event) -> None:
+        failed: tuple[str, bool] | None = (
+            None  # a sentence, and whether texts or settings are wrong
+        )
+        try:
+            with closing(task.events(stopped.is_set)) as events:
+                for event in events:
+                    self._send("event", number, event)
+                    if stopped.is_set():
+                        break
+        except Stopped:
+            stopped.set()
+        except NeuralvizError as error:
+            failed = str(error), isinstance(error, TextError | SettingsError)
+        except BaseException as error:  # panics of extensions, too: nobody may wait for ever
+            _log.exception("The run “%s” failed.", task.label)
+            failed = unexpected(error), False
+        self._stopped.pop(number, None)
+        with suppress(OSError):
+            self._send("end", number, failed)
+
+    def _send(self, kind: str, number: int, value: Any) -> None:
+        with self._sending:
+            self._connection.send((kind, number, value))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Runs carried out by processes of their own, so that none of them takes the server down with it.
+
+What goes to a worker is a task, what comes back are its events: plain values of ours over a
+connection of this machine that both sides have a key to.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import os
+import queue
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Listener
+from typing import TYPE_CHECKING, Any, Protocol
+
+from neuralviz.errors import NeuralvizError, Stopped, TextError
+
+if TYPE_CHECKING:
+    from neuralviz.jobs.run import Run
+
+LOOK_EVERY = 0.1  # seconds between two looks whether a run should stop
+START_SECONDS = 60.0  # for a worker to connect
+END_SECONDS = 5.0  # for a worker to leave
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerEndedError(NeuralvizError):
+    """A worker's process ended in the middle of a run."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The process that did this work ended suddenly; the machine may be out of memory. "
+            "Finished work is saved. Run it again, with fewer or shorter texts if it ends again."
+        )
+
+
+class Executor(Protocol):
+    """Where runs are carried out."""
+
+    def carry_out(self, run: Run[Any]) -> None:
+        """Do a run's task; returns when the run is over."""
+
+    def close(self) -> None:
+        """Release what is held; no run is carried out after it."""
+
+
+class Here:
+    """In this process, on the thread that asks: for tests and the command line."""
+
+    def carry_out(self, run: Run[Any]) -> None:
+        """Do a run's task here and now."""
+        run.carry_out()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Workers:
+    """A few processes, each of which loads every model once and takes several tasks at a time.
+
+    A worker that ends, whatever ended it, ends its runs with a sentence; the next run that would
+    have gone to it starts a new one.
+
+    Args:
+        n: workers.
+        threads: of torch in each; by default the machine's cores, shared evenly.
+    """
+
+    def __init__(self, n: int = 1, threads: int | None = None) -> None:
+        self._lock = threading.Lock()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self._threads = threads or max(1, (cores or 1) // n)
+        self._places: list[_Process | None] = [None] * n
+        self._starting = [threading.Lock() for _ in range(n)]
+        self._load = [0] * n
+        self._is_closed = False
+
+    def start(self) -> None:
+        """Start all of them, so that the first run need not wait; may be left out."""
+        for place in range(len(self._places)):
+            self._process(place)
+
+    def carry_out(self, run: Run[Any]) -> None:
+        """Have a worker do a run's task; returns when the run is over."""
+        if not run.begin():
+            return
+        with self._lock:
+            place = self._load.index(min(self._load))
+            self._load[place] += 1
+        try:
+            self._process(place).carry_out(run)
+        except NeuralvizError as error:
+            run.end(error)
+        except BaseException as error:  # nobody may wait for ever
+            run.end(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            with self._lock:
+                self._load[place] -= 1
+
+    def processes(self) -> list[int]:
+        """Ids of the processes that are there now."""
+        return [one.popen.pid for one in self._places if one is not None and one.is_alive]
+
+    def close(self) -> None:
+        """End the workers; whatever they do is lost."""
+        with self._lock:
+            self._is_closed = True
+            places = [one for one in self._places if one is not None]
+        for one in places:
+            one.close()
+
+    def _process(self, place: int) -> _Process:
+        with self._starting[place]:
+            process = self._places[place]
+            if process is None or not process.is_alive:
+                if self._is_closed:
+                    raise Stopped
+                process = self._places[place] = _Process.start(self._threads)
+            return process
+
+
+@dataclass(eq=False)
+class _Process:
+    """A worker as it is seen from here; a thread takes in what it says."""
+
+    popen: subprocess.Popen[str]
+    connection: Connection[Any, Any]
+    is_alive: bool = True
+    _sending: threading.Lock = field(default_factory=threading.Lock)
+    _inboxes: dict[int, queue.SimpleQueue[tuple[str, Any]]] = field(default_factory=dict)
+    _numbers: int = 0
+
+    @classmethod
+    def start(cls, threads: int) -> _Process:
+        """Start one and wait until it is connected.
+
+        Raises:
+            WorkerEndedError: it did not come up.
+        """
+        key = secrets.token_bytes(32)
+        with Listener(authkey=key) as listener:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", "neuralviz.jobs.worker"],
+                stdin=subprocess.PIPE,
+                env={**os.environ, **dict.fromkeys(THREADS, str(threads))},
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
+            )
+            about = {"address": listener.address, "key": base64.b64encode(key).decode()}
+            assert popen.stdin is not None
+            with suppress(OSError):
+                popen.stdin.write(json.dumps(about) + "\n")
+                popen.stdin.flush()
+            connection = _accepted(listener, popen)
+        process = cls(popen, connection)
+        threading.Thread(target=process._listen, name="neuralviz-worker", daemon=True).start()
+        return process
+
+    def carry_out(self, run: Run[Any]) -> None:
+        """Send a run's task and take in its events until it is over."""
+        inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        with self._sending:
+            self._numbers += 1
+            number = self._numbers
+            self._inboxes[number] = inbox
+        try:
+            self._send("run", number, run.task)
+            run.end(self._pump(run, number, inbox))
+        finally:
+            self._inboxes.pop(number, None)
+
+    def close(self) -> None:
+        """End the process."""
+        with suppress(WorkerEndedError):
+            self._send("close", 0, None)
+        try:
+            self.popen.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+        self.is_alive = False
+
+    def _pump(
+        self, run: Run[Any], number: int, inbox: queue.SimpleQueue[tuple[str, Any]]
+    ) -> NeuralvizError | None:
+        """Events into the run until it ends; how it failed, if it did."""
+        is_told = False
+        while True:
+            if not self.is_alive and inbox.empty():
+                return WorkerEndedError()
+            if not is_told and run.should_stop():
+                is_told = True
+                with suppress(WorkerEndedError):
+                    self._send("stop", number, None)
+            try:
+                kind, value = inbox.get(timeout=LOOK_EVERY)
+            except queue.Empty:
+                continue
+            if kind == "event":
+                run.add(value)
+            elif kind == "end":
+                return _failure(value)
+
+    def _send(self, kind: str, number: int, value: Any) -> None:
+        try:
+            with self._sending:
+                self.connection.send((kind, number, value))
+        except OSError as error:
+            self.is_alive = False
+            raise WorkerEndedError from error
+
+    def _listen(self) -> None:
+        """Sort what the worker says by run, until it is gone."""
+        try:
+            while True:
+                kind, number, value = self.connection.recv()
+                inbox = self._inboxes.get(number)
+                if inbox is not None:
+                    inbox.put((kind, value))
+        except (EOFError, OSError):
+            pass
+        except Exception:  # what came could not be read: no more can be
+            _log.exception("A worker said what cannot be read.")
+            self.popen.kill()
+        finally:
+            self.is_alive = False
+            self.popen.wait()
+
+
+def _failure(said: tuple[str, bool] | None) -> NeuralvizError | None:
+    """What a worker says of how a task failed, as an error."""
+    if said is None:
+        return None
+    sentence, is_input = said
+    return TextError(sentence) if is_input else NeuralvizError(sentence)
+
+
+def _accepted(listener: Listener, popen: subprocess.Popen[str]) -> Connection[Any, Any]:
+    """The worker's connection.
+
+    Raises:
+        WorkerEndedError: it ended, or took too long.
+    """
+    found: queue.SimpleQueue[Connection[Any, Any] | Exception] = queue.SimpleQueue()
+
+    def accept() -> None:
+        try:
+            found.put(listener.accept())
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=accept, name="neuralviz-accept", daemon=True).start()
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        with suppress(queue.Empty):
+            one = found.get(timeout=LOOK_EVERY)
+            if isinstance(one, Exception):
+                break
+            return one
+        if popen.poll() is not None:
+            break
+    popen.kill()
+    popen.wait()
+    raise WorkerEndedError

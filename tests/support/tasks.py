@@ -1,0 +1,76 @@
+"""Small tasks that can be sent to another process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from neuralviz.errors import ShouldStop, Stopped, TextError
+from neuralviz.jobs.task import LatestTask, Task
+
+
+@dataclass(frozen=True)
+class CountUp(Task[int, tuple[int, ...]]):
+    """Counts from 0 to one less than ``n``."""
+
+    n: int
+
+    @property
+    def label(self) -> str:
+        return f"Counting to {self.n}"
+
+    def start(self) -> tuple[int, ...]:
+        return ()
+
+    def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
+        yield from range(self.n)
+
+    def fold(self, result: tuple[int, ...], events: Sequence[int]) -> tuple[int, ...]:
+        return (*result, *events)
+
+
+@dataclass(frozen=True)
+class SaysWhere(LatestTask[int]):
+    """Its result is the id of the process that did it."""
+
+    @property
+    def label(self) -> str:
+        return "Where"
+
+    def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
+        yield os.getpid()
+
+
+@dataclass(frozen=True)
+class WaitForStop(LatestTask[tuple[int, int]]):
+    """Says in which process it is, and goes on until it is stopped."""
+
+    number: int = 0
+
+    @property
+    def label(self) -> str:
+        return "Waiting"
+
+    def events(self, should_stop: ShouldStop) -> Generator[tuple[int, int], None, None]:
+        yield os.getpid(), self.number
+        while not should_stop():
+            time.sleep(0.01)
+        raise Stopped
+
+
+@dataclass(frozen=True)
+class Fails(LatestTask[int]):
+    """Raises an error of a kind."""
+
+    kind: str
+    sentence: str
+
+    @property
+    def label(self) -> str:
+        return "Failing"
+
+    def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
+        yield 1
+        raise TextError(self.sentence) if self.kind == "text" else ZeroDivisionError(self.sentence)

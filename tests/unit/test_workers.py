@@ -1,0 +1,131 @@
+"""Worker processes: what goes to them and comes back, and what happens when one is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs.workers import Workers
+from tests.support.tasks import CountUp, Fails, SaysWhere, WaitForStop
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    made = Workers(n=2, threads=1)
+    yield made
+    made.close()
+    assert made.processes() == []
+
+
+def carried_out(workers: Workers, task: object) -> Run[object]:
+    run: Run[object] = Run(task, lambda: True)  # type: ignore[arg-type]
+    workers.carry_out(run)
+    return run
+
+
+def on_thread(workers: Workers, run: Run[object]) -> threading.Thread:
+    thread = threading.Thread(target=workers.carry_out, args=(run,))
+    thread.start()
+    return thread
+
+
+def wait_for(condition: object) -> None:
+    until = time.monotonic() + 20
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_task_is_done_in_another_process(workers: Workers) -> None:
+    run = carried_out(workers, SaysWhere())
+    assert run.status == "done"
+    assert run.result in workers.processes()
+    assert run.result != os.getpid()
+
+
+def test_events_come_in_order(workers: Workers) -> None:
+    assert carried_out(workers, CountUp(500)).result == tuple(range(500))
+
+
+def test_what_a_task_raises_is_said_as_it_is_here(workers: Workers) -> None:
+    said = carried_out(workers, Fails("text", "Text 3 is empty."))
+    assert (said.status, said.error) == ("failed", "Text 3 is empty.")
+    assert not said.may_succeed_again
+    odd = carried_out(workers, Fails("unforeseen", "odd"))
+    assert (odd.status, odd.error) == ("failed", "Unexpected error: ZeroDivisionError: odd.")
+    assert odd.may_succeed_again
+
+
+def test_stop_reaches_a_worker(workers: Workers) -> None:
+    run: Run[object] = Run(WaitForStop(), lambda: True)
+    thread = on_thread(workers, run)
+    wait_for(lambda: run.result)
+    run.stop()
+    thread.join(10)
+    assert run.status == "stopped"
+
+
+def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Workers) -> None:
+    runs: list[Run[object]] = [Run(WaitForStop(n), lambda: True) for n in range(2)]
+    threads = [on_thread(workers, run) for run in runs]
+    wait_for(lambda: all(run.result for run in runs))
+    killed, spared = runs
+    assert killed.result[0] != spared.result[0]  # type: ignore[index]  # one each
+    os.kill(killed.result[0], signal.SIGKILL)  # type: ignore[index]
+    threads[0].join(10)
+    assert killed.status == "failed"
+    assert killed.error is not None
+    assert "ended suddenly" in killed.error
+    assert killed.may_succeed_again
+    assert spared.status == "running"
+    spared.stop()
+    threads[1].join(10)
+    assert {carried_out(workers, SaysWhere()).result for _ in range(4)} <= set(workers.processes())
+
+
+def test_a_run_that_was_stopped_before_is_not_sent(workers: Workers) -> None:
+    run: Run[object] = Run(CountUp(3), lambda: True)
+    run.stop()
+    workers.carry_out(run)
+    assert (run.status, run.result) == ("stopped", ())
+
+
+def test_a_queue_hands_runs_to_workers() -> None:
+    queue = RunQueue(max_running=1, executor=Workers(n=1, threads=1))
+    runs = [queue.submit(SaysWhere(), lambda: True) for _ in range(3)]
+    assert all(run.wait(30) for run in runs)
+    assert len({run.result for run in runs}) == 1
+    assert queue.close()
+    late = queue.submit(SaysWhere(), lambda: True)
+    assert late.status == "stopped"
+
+
+def test_workers_end_with_the_process_that_started_them() -> None:
+    code = (
+        "import os, sys\n"
+        "from neuralviz.jobs.workers import Workers\n"
+        "workers = Workers(n=1, threads=1)\n"
+        "workers.start()\n"
+        "print(*workers.processes(), flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+
+    out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process = int(out.stdout)
+
+    def is_gone() -> bool:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    wait_for(is_gone)
