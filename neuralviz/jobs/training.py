@@ -18,7 +18,14 @@ from neuralviz.models.shared import shared_text_model
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStep
 from neuralviz.training.kept import training_folder
-from neuralviz.training.record import FORMAT, Lesson, lessons_bytes, read_lessons
+from neuralviz.training.record import (
+    FORMAT,
+    Lesson,
+    Noted,
+    lessons_bytes,
+    noted,
+    read_lessons,
+)
 from neuralviz.training.snapshots import Snapshot, Watch
 
 if TYPE_CHECKING:
@@ -48,8 +55,8 @@ class Mapped:
     maps: np.ndarray
 
 
-LessonEvent = tuple[int, "TrainingEvent | Snapshot | Mapped"]
-"""Number of the lesson, and what has happened in it. The snapshot is of the encoder before."""
+LessonEvent = tuple[int, Noted | Mapped]
+"""Number of the lesson, and what has happened in it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
                 taken = event if isinstance(event, Snapshot) else event.snapshot
                 if taken is not None:
                     seen[number].append(taken)
-                yield number, event
+                yield from ((number, one) for one in noted(event))
         if should_stop():
             raise Stopped
         for number, taken_of in seen.items():

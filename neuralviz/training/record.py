@@ -50,6 +50,33 @@ class Seen:
         return cls(snapshot.step, snapshot.accuracy, snapshot.right, nearest)
 
 
+@dataclass(frozen=True)
+class Over:
+    """What stays of the end of a training: no weights.
+
+    Attributes:
+        diverged: whether the loss did.
+    """
+
+    diverged: bool
+
+
+Noted = TrainingStarted | TrainingStep | Seen | Over
+"""Plain values, without weights and vectors; what has a snapshot beside it has none in it."""
+
+
+def noted(event: TrainingEvent | Snapshot | Noted) -> tuple[Noted, ...]:
+    """What stays of an event."""
+    if isinstance(event, Seen | Over):
+        return (event,)
+    if isinstance(event, Snapshot):
+        return (Seen.of(event),)
+    beside = () if event.snapshot is None else (Seen.of(event.snapshot),)
+    if isinstance(event, TrainingEnded):
+        return (Over(event.result.diverged), *beside)
+    return (replace(event, snapshot=None), *beside)
+
+
 @dataclass(frozen=True, eq=False)
 class Lesson:
     """What is known so far of one encoder that is trained.
@@ -95,32 +122,32 @@ class Lesson:
             return np.zeros((0, 0))
         return np.stack(known) if known else np.zeros((0, 0))
 
-    def having(self, events: Sequence[TrainingEvent | Snapshot]) -> Lesson:
+    def having(self, events: Sequence[TrainingEvent | Snapshot | Noted]) -> Lesson:
         """The same with some more events, and with snapshots that were taken beside them."""
         grown = self
-        made = [event for event in events if isinstance(event, TrainingStep)]
-        for event in events:
-            if isinstance(event, TrainingStarted):
-                unknown = np.full(event.step, np.nan)
+        all_noted = [one for event in events for one in noted(event)]
+        made = [one for one in all_noted if isinstance(one, TrainingStep)]
+        for one in all_noted:
+            if isinstance(one, TrainingStarted):
+                unknown = np.full(one.step, np.nan)
                 grown = replace(
                     grown,
-                    n_pairs=event.n_pairs,
-                    skipped=event.skipped,
-                    first=event.step,
-                    steps=event.steps,
-                    loss=event.loss,
+                    n_pairs=one.n_pairs,
+                    skipped=one.skipped,
+                    first=one.step,
+                    steps=one.steps,
+                    loss=one.loss,
                     learning_rate=unknown,
                     alignment=unknown,
                     uniformity=unknown,
                 )
-            elif isinstance(event, TrainingEnded):
-                grown = replace(grown, diverged=event.result.diverged, is_over=True)
+            elif isinstance(one, Over):
+                grown = replace(grown, diverged=one.diverged, is_over=True)
         curves: dict[str, Any] = {
-            name: np.append(getattr(grown, name), [getattr(event, name) for event in made])
+            name: np.append(getattr(grown, name), [getattr(one, name) for one in made])
             for name in _CURVES
         }
-        taken = [event if isinstance(event, Snapshot) else event.snapshot for event in events]
-        seen = [Seen.of(snapshot) for snapshot in taken if snapshot is not None]
+        seen = [one for one in all_noted if isinstance(one, Seen)]
         ordered = sorted([*grown.snapshots, *seen], key=lambda one: one.step)
         return replace(grown, snapshots=tuple(ordered), **curves)
 
