@@ -6,7 +6,6 @@ import atexit
 import threading
 import time
 from collections import deque
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuralviz.jobs.run import Run
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from neuralviz.jobs.task import Task
-    from neuralviz.jobs.workers import Executor
+    from neuralviz.jobs.workers import Executor, Workers
 
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 R = TypeVar("R")
@@ -123,9 +122,30 @@ class RunQueue:
         self._waiting = deque(run for run in self._waiting if not run.is_over)
 
 
-@cache
+_queue_lock = threading.Lock()
+_the_queue: RunQueue | None = None
+
+
 def run_queue() -> RunQueue:
     """The queue of this process, closed when the process ends."""
-    queue = RunQueue()
-    atexit.register(queue.close)
-    return queue
+    global _the_queue
+    with _queue_lock:
+        if _the_queue is None:
+            _the_queue = RunQueue()
+            atexit.register(_the_queue.close)
+        return _the_queue
+
+
+def serve_runs(workers: Workers | None) -> None:
+    """Have the runs of this process carried out by workers; to be called before the first run.
+
+    Args:
+        workers: started in the background; None leaves the work to this process.
+    """
+    global _the_queue
+    with _queue_lock:
+        if workers is None or _the_queue is not None:
+            return
+        _the_queue = RunQueue(max_running=len(workers), executor=workers)
+        atexit.register(_the_queue.close)
+    threading.Thread(target=workers.start, name="neuralviz-start", daemon=True).start()

@@ -21,6 +21,7 @@ from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
+from neuralviz.models.shared import shared_model
 
 if TYPE_CHECKING:
     from neuralviz.jobs.task import Task
@@ -44,6 +45,12 @@ def main() -> None:
         os._exit(0)  # threads inside torch would end with a complaint
 
 
+def _load(model_id: str) -> None:
+    """Load a masked language model before a task needs it; a task says why it cannot be had."""
+    with suppress(NeuralvizError):
+        shared_model(model_id)
+
+
 class _Worker:
     """The tasks under way, by the number that they were sent under."""
 
@@ -65,6 +72,8 @@ class _Worker:
                 threading.Thread(
                     target=self._carry_out, args=(number, value, stopped), daemon=True
                 ).start()
+            elif kind == "load":
+                threading.Thread(target=_load, args=(value,), daemon=True).start()
             elif kind == "stop" and number in self._stopped:
                 self._stopped[number].set()
             elif kind == "close":

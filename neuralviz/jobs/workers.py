@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from typing import TYPE_CHECKING, Any, Protocol
 
-from neuralviz.errors import NeuralvizError, Stopped, TextError
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
 
 if TYPE_CHECKING:
     from neuralviz.jobs.run import Run
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.1  # seconds between two looks whether a run should stop
 START_SECONDS = 60.0  # for a worker to connect
 END_SECONDS = 5.0  # for a worker to leave
+MOST_WORKERS = 64
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
@@ -65,6 +66,32 @@ class Here:
         """Nothing is held."""
 
 
+def worker_count() -> int:
+    """Workers that this machine should have: ``NEURALVIZ_WORKERS``, or one for two cores.
+
+    0 leaves all work to the process that serves the pages.
+
+    Raises:
+        SettingsError: the variable is no whole number from 0 to 64.
+    """
+    asked = os.environ.get("NEURALVIZ_WORKERS", "").strip()
+    if not asked:
+        return max(1, _cores() // 2)
+    if not asked.isdecimal() or int(asked) > MOST_WORKERS:
+        raise SettingsError(
+            f"NEURALVIZ_WORKERS must be a whole number from 0 to {MOST_WORKERS}, not "
+            f"“{asked[:40]}”."
+        )
+    return int(asked)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Workers:
     """A few processes, each of which loads every model once and takes several tasks at a time.
 
@@ -74,16 +101,20 @@ class Workers:
     Args:
         n: workers.
         threads: of torch in each; by default the machine's cores, shared evenly.
+        model: id of a masked language model that each loads when it starts; empty for none.
     """
 
-    def __init__(self, n: int = 1, threads: int | None = None) -> None:
+    def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
+        self._model = model
         self._lock = threading.Lock()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        self._threads = threads or max(1, (cores or 1) // n)
+        self._threads = threads or max(1, _cores() // n)
         self._places: list[_Process | None] = [None] * n
         self._starting = [threading.Lock() for _ in range(n)]
         self._load = [0] * n
         self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._places)
 
     def start(self) -> None:
         """Start all of them, so that the first run need not wait; may be left out."""
@@ -128,6 +159,8 @@ class Workers:
                 if self._is_closed:
                     raise Stopped
                 process = self._places[place] = _Process.start(self._threads)
+                if self._model:
+                    process.load(self._model)
             return process
 
 
@@ -180,6 +213,10 @@ class _Process:
             run.end(self._pump(run, number, inbox))
         finally:
             self._inboxes.pop(number, None)
+
+    def load(self, model: str) -> None:
+        """Have a model loaded before a task needs it."""
+        self._send("load", 0, model)
 
     def close(self) -> None:
         """End the process."""

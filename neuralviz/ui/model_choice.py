@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.queue import serve_runs
+from neuralviz.jobs.workers import Workers, worker_count
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     after_loading,
@@ -165,13 +167,15 @@ after_loading(_set_aside)
 
 
 def warm_up() -> None:
-    """Load the bundled model in the background, once a process, soon after the first page."""
+    """Once a process: start the workers, and load the bundled model soon after the first page."""
     if is_served():
         _start_warm_up()
 
 
 @cache
 def _start_warm_up() -> None:
+    n = worker_count()
+    serve_runs(Workers(n, model=BUNDLED) if n else None)
     timer = threading.Timer(WARM_UP_AFTER, _load_bundled)
     timer.daemon = True
     timer.start()
