@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import heapq
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuralviz.jobs.run import Run
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
     from neuralviz.jobs.task import Task
     from neuralviz.jobs.workers import Executor, Workers
 
+NEWEST_COUNTS = 0.3  # of the mean duration of a kind of task: the share of the last one
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 R = TypeVar("R")
 
 
 class RunQueue:
-    """Carries runs out first come, first served, at most ``max_running`` at once.
+    """Carries runs out, at most ``max_running`` at once; owners take turns.
 
-    Short tasks have a queue of their own beside that: nobody waits for a corpus to look at a text.
-    The queue forgets a run when it is over; whoever submitted it holds on to it.
+    The next run is that of the owner of whom fewest are under way, and then of the one who has
+    waited longest since one was started; an owner's runs are first come, first served. Short tasks
+    have a queue of their own beside that: nobody waits for a corpus to look at a text. The queue
+    forgets a run when it is over; whoever submitted it holds on to it.
 
     Args:
         max_running: one by default, because one run already uses all cores.
@@ -40,6 +44,10 @@ class RunQueue:
         self._lock = threading.Lock()
         self._waiting: deque[Run[Any]] = deque()
         self._running: dict[Run[Any], threading.Thread] = {}
+        self._owners: dict[Run[Any], str] = {}  # of those that wait or are under way
+        self._turns: dict[str, int] = {}  # by owner, the number of the last start
+        self._n_started = 0
+        self._took = _Durations()
         self._most = {False: max_running, True: max_short}  # by whether for short tasks
         self._is_closed = False
 
@@ -49,6 +57,7 @@ class RunQueue:
         owner_is_here: Callable[[], bool],
         number: int = 1,
         at_end: Callable[[Run[R]], None] | None = None,
+        owner: str = "",
     ) -> Run[R]:
         """Queue a task and return its run.
 
@@ -57,12 +66,14 @@ class RunQueue:
             owner_is_here: whether anybody still waits for it; asked from any thread.
             number: of the run among those of its owner.
             at_end: called with the run when it is over.
+            owner: whose run it is; owners take turns.
         """
         run = Run(task, owner_is_here, number, at_end)
         with self._lock:
             if self._is_closed:
                 run.stop()
             self._waiting.append(run)
+            self._owners[run] = owner
             self._start_next()
         return run
 
@@ -70,8 +81,55 @@ class RunQueue:
         """1 for the next run to start, 0 for one that has started."""
         with self._lock:
             self._drop_unwanted()
-            waiting = [one for one in self._waiting if one.task.is_short == run.task.is_short]
-        return waiting.index(run) + 1 if run in waiting else 0
+            ahead = self._in_order(run.task.is_short)
+        return ahead.index(run) + 1 if run in ahead else 0
+
+    def seconds_until_start(self, run: Run[Any]) -> float | None:
+        """How long a run still waits, from how long others took; None while nobody knows.
+
+        0 for one that has started.
+        """
+        with self._lock:
+            is_short = run.task.is_short
+            ahead = self._in_order(is_short)
+            if run not in ahead:
+                return 0.0
+            running = [one for one in self._running if one.task.is_short == is_short]
+            free_in = [self._seconds_left(one) for one in running]
+            expected = [self._took.expected(one.task) for one in ahead[: ahead.index(run)]]
+            places = self._most[is_short]
+        if None in free_in or None in expected:
+            return None
+        return start_of_next(
+            [one or 0.0 for one in free_in], [one or 0.0 for one in expected], places
+        )
+
+    def _seconds_left(self, run: Run[Any]) -> float | None:
+        """Of a run under way: as it says itself, or as others of its kind took."""
+        if run.seconds_left is not None:
+            return run.seconds_left
+        expected = self._took.expected(run.task)
+        return None if expected is None else max(expected - run.seconds, 0.0)
+
+    def _in_order(self, is_short: bool) -> list[Run[Any]]:
+        """The waiting runs in the order in which they will start, if no more come."""
+        waiting = [run for run in self._waiting if run.task.is_short == is_short]
+        n_running = Counter(
+            self._owners[run] for run in self._running if run.task.is_short == is_short
+        )
+        turns = dict(self._turns)
+        ordered = []
+        for turn in range(len(waiting)):
+            run = min(
+                waiting,
+                key=lambda one: (n_running[self._owners[one]], turns.get(self._owners[one], 0)),
+            )
+            waiting.remove(run)
+            ordered.append(run)
+            owner = self._owners[run]
+            turns[owner] = self._n_started + turn + 1
+            n_running[owner] += 1
+        return ordered
 
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop all runs and wait until the running ones have ended; whether they have.
@@ -94,9 +152,11 @@ class RunQueue:
 
     def _start_next(self) -> None:
         self._drop_unwanted()
-        for run in list(self._waiting):
-            if self._n_running(run.task.is_short) < self._most[run.task.is_short]:
+        for is_short, most in self._most.items():
+            for run in self._in_order(is_short)[: max(0, most - self._n_running(is_short))]:
                 self._waiting.remove(run)
+                self._n_started += 1
+                self._turns[self._owners[run]] = self._n_started
                 thread = threading.Thread(
                     target=self._work, args=(run,), name="neuralviz-run", daemon=True
                 )
@@ -112,6 +172,9 @@ class RunQueue:
         finally:
             with self._lock:
                 del self._running[run]
+                self._forget(run)
+                if run.status == "done":
+                    self._took.note(run.task, run.seconds)
                 self._start_next()
 
     def _drop_unwanted(self) -> None:
@@ -119,7 +182,38 @@ class RunQueue:
         for run in self._waiting:
             if run.is_abandoned():
                 run.stop()
-        self._waiting = deque(run for run in self._waiting if not run.is_over)
+        for run in [run for run in self._waiting if run.is_over]:
+            self._waiting.remove(run)
+            self._forget(run)
+
+    def _forget(self, run: Run[Any]) -> None:
+        owner = self._owners.pop(run)
+        if owner not in self._owners.values():  # who comes back is as good as new
+            self._turns.pop(owner, None)
+
+
+class _Durations:
+    """How long tasks of each kind took of late."""
+
+    def __init__(self) -> None:
+        self._mean: dict[type, float] = {}
+
+    def note(self, task: Task[Any, Any], seconds: float) -> None:
+        """Note how long a task took that was done."""
+        before = self._mean.get(type(task), seconds)
+        self._mean[type(task)] = before + NEWEST_COUNTS * (seconds - before)
+
+    def expected(self, task: Task[Any, Any]) -> float | None:
+        """How long a task of its kind takes; None before any was done."""
+        return self._mean.get(type(task))
+
+
+def start_of_next(free_in: list[float], before: list[float], places: int) -> float:
+    """When the next run starts: places free up, and those before it take them one by one."""
+    free = sorted([*free_in, *[0.0] * (places - len(free_in))])
+    for seconds in before:
+        heapq.heapreplace(free, free[0] + seconds)
+    return free[0]
 
 
 _queue_lock = threading.Lock()

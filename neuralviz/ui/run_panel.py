@@ -20,7 +20,7 @@ from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.ui.links import is_shared
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
-from neuralviz.words import many
+from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run, Task
@@ -116,7 +116,8 @@ class SessionRuns:
                 at_end = keeper(view, in_part=not is_shared(view))
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
-            run = run_queue().submit(task, is_here(session_id()), number, at_end)
+            session = session_id()
+            run = run_queue().submit(task, is_here(session), number, at_end, session)
             self._views[run.id] = view
         runs.append(run)
         self._remember(runs)
@@ -220,10 +221,7 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         text = words.stopped(run.result) if words.stopped else _stopped(run)
         text = f"{text} {when(run)}".rstrip()
     elif status == "queued" and (place := run_queue().place_in_queue(run)):
-        share, text = (
-            0.0,
-            f"Waiting: {many(place, 'run')} ahead of this one.",
-        )
+        share, text = 0.0, _waiting(place, run_queue().seconds_until_start(run))
     else:
         text += time_left(run)
     over = status not in ("queued", "running")
@@ -243,6 +241,12 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
             _offer_restart(runs, run)
         elif st.button("Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"):
             run.stop()
+
+
+def _waiting(place: int, seconds: float | None) -> str:
+    """How many runs are ahead of one, and when its turn comes, if that is known."""
+    ahead = f"Waiting: {many(place, 'run')} ahead of this one"
+    return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
 
 
 def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:

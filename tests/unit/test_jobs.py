@@ -24,6 +24,7 @@ from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.jobs.queue import start_of_next
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models import shared
@@ -84,6 +85,17 @@ class Deaf(Gate):
         self.open.wait(5)
         yield "one more"
         yield "never reached"
+
+
+@dataclass(frozen=True)
+class Slow(Listed):
+    """Takes so many seconds."""
+
+    seconds: float = 0.0
+
+    def events(self, should_stop: ShouldStop) -> Generator[object, None, None]:
+        time.sleep(self.seconds)
+        yield "ended"
 
 
 @dataclass(frozen=True)
@@ -542,3 +554,65 @@ def test_closing_does_not_wait_for_ever() -> None:
     assert deaf.begun.wait(5)
     assert not queue.close(seconds=0.05)
     deaf.open.set()
+
+
+# --- turns, and how long one waits -------------------------------------------------------------
+
+
+def test_owners_take_turns() -> None:
+    queue, gate = RunQueue(max_running=1), Gate()
+    first = queue.submit(gate, here, owner="ann")
+    assert gate.begun.wait(5)
+    names = ("ann", "ann", "ann", "ben", "ben", "eve")
+    runs = [queue.submit(Counting(n), here, owner=name) for n, name in enumerate(names)]
+    # ann has one under way; ben and eve have had none, and ben came first
+    assert [queue.place_in_queue(run) for run in runs] == [3, 5, 6, 1, 4, 2]
+    gate.open.set()
+    assert all(run.wait(10) for run in (first, *runs))
+    begun = sorted(runs, key=lambda run: run.started or 0)
+    assert [names[runs.index(run)] for run in begun] == ["ben", "eve", "ann", "ben", "ann", "ann"]
+
+
+def test_one_owner_is_first_come_first_served() -> None:
+    queue, gate = RunQueue(max_running=1), Gate()
+    queue.submit(gate, here)
+    runs = [queue.submit(Counting(n), here) for n in range(4)]
+    assert [queue.place_in_queue(run) for run in runs] == [1, 2, 3, 4]
+    gate.open.set()
+    assert all(run.wait(10) for run in runs)
+
+
+def test_the_wait_is_estimated_from_what_others_took() -> None:
+    queue = RunQueue(max_running=1)
+    slow = queue.submit(Slow(seconds=0.5), here)
+    assert slow.wait(5)
+    gate = Gate()
+    queue.submit(gate, here)
+    assert gate.begun.wait(5)
+    waiting = [queue.submit(Slow(seconds=0.5 + n / 1000), here) for n in range(3)]
+    assert queue.seconds_until_start(waiting[0]) is None  # no gate was ever done
+    gate.open.set()
+    assert waiting[0].wait(5)
+    left = queue.seconds_until_start(waiting[2])
+    assert left is not None
+    assert 0 < left <= 1.2
+    assert all(run.wait(5) for run in waiting)
+    assert queue.seconds_until_start(waiting[2]) == 0
+
+
+@pytest.mark.parametrize(
+    ("free_in", "before", "places", "starts"),
+    [
+        ([], [], 1, 0),
+        ([4], [], 1, 4),
+        ([4], [], 2, 0),
+        ([4], [3], 1, 7),
+        ([4, 1], [3], 2, 4),
+        ([4, 1], [1, 1, 1], 2, 4),
+        ([2, 2], [5, 5], 2, 7),
+    ],
+)
+def test_places_free_up_one_by_one(
+    free_in: list[float], before: list[float], places: int, starts: float
+) -> None:
+    assert start_of_next(free_in, before, places) == starts
