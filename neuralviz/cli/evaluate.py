@@ -253,7 +253,10 @@ def _rows(
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
 
-    return experiment_rows(experiments, typed, model, head_layers)
+    def n_blocks(model_id: str) -> int:
+        return loaders["text"](model_id).n_blocks
+
+    return experiment_rows(experiments, typed, model, head_layers, n_blocks)
 
 
 def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.experiments import swept
 from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
+from neuralviz.evaluation.sweeps import swept
 from neuralviz.evaluation.verdict import leads, written_lead
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,

@@ -331,12 +331,15 @@ def test_experiments_are_listed_and_run(run) -> None:
 def test_rows_of_several_experiments_are_all_there() -> None:
     from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows
 
-    tables = {name: experiment_rows(name, {}, None, lambda _: ("a", "b")) for name in EXPERIMENTS}
+    tables = {
+        name: experiment_rows(name, {}, None, lambda _: ("a", "b"), lambda _: 6)
+        for name in EXPERIMENTS
+    }
     for name, rows in tables.items():
         assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows), name
     specs = {row.spec for rows in tables.values() for row in rows}
     for order in (list(tables), list(reversed(tables))):
-        rows = experiment_rows(order, {}, None, lambda _: ("a", "b"))
+        rows = experiment_rows(order, {}, None, lambda _: ("a", "b"), lambda _: 6)
         assert {row.spec for row in rows} == specs
         assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows)
 
@@ -346,7 +349,7 @@ def test_options_of_experiments(run) -> None:
 
     def rows(name: str, **typed: str):
         options = {key.replace("__", "."): value for key, value in typed.items()}
-        return experiment_rows(name, options, None, lambda _: ("a", "b"))
+        return experiment_rows(name, options, None, lambda _: ("a", "b"), lambda _: 6)
 
     joined = rows("concatenated", neural__epochs="1")
     assert dict(joined[0].spec.options) == {"epochs": 1}

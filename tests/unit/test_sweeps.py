@@ -10,17 +10,18 @@ import pytest
 
 from neuralviz.evaluation.data import ScoredData, labelled_data, scored_data
 from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows, swept
+from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.sweeps import swept
 from neuralviz.plots.report import report_html
 from neuralviz.plots.results import broken_figure, correlation_figure, neighbours_figure
 from neuralviz.plots.sweeps import grid_figure, line_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:
-    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"])
+    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"], lambda _model: 6)
 
 
 def some_pairs() -> ScoredData:
@@ -42,6 +43,15 @@ def filled(rows: Sequence[Row], data, resamples: int = 50) -> Results:
 def test_epochs_are_a_sweep_of_one_option() -> None:
     assert swept(rows_of("epochs")) == {"epochs": tuple(range(1, 21))}
     assert list(swept(rows_of("learning-rate"))) == ["learning_rate"]
+
+
+def test_layers_one_by_one_are_a_sweep() -> None:
+    rows = rows_of("layer-by-layer")
+    assert [row.label for row in rows] == [f"layer {n}" for n in range(7)]
+    assert {(row.spec.method, row.spec.model_id) for row in rows} == {("mean", "bundled")}
+    assert [dict(row.spec.options) for row in rows] == [{"layer": (n,)} for n in range(7)]
+    assert swept(rows) == {"layer": tuple(range(7))}
+    assert swept(method_rows(["mean", "cls", "last"], {"layer": "1,2"})) == {}
 
 
 def test_layers_and_windows_are_a_sweep_of_two() -> None:

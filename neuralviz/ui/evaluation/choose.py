@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MAX_K = 1000
 OWN_METHODS = "Methods"
 KEPT = "Saved embeddings"
-LEAVING_LAYERS = ("layers", "ablations")  # tables whose rows are made from the layers of a model
+OF_LAYERS = ("layers", "ablations", "layer-by-layer")  # their rows are made from a model's layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,15 +240,15 @@ def _rows_with(table: str, methods: Sequence[str], settings: _Settings) -> tuple
     typed = _pairs(settings.options)
     model_id = settings.model or None
     masked = model_id or BUNDLED
-    if table in LEAVING_LAYERS and masked != BUNDLED and not is_loaded(masked):
-        st.caption("This experiment needs the model's layer names.")
+    if table in OF_LAYERS and masked != BUNDLED and not is_loaded(masked):
+        st.caption("This experiment needs the model's layers.")
         if not st.button(plain(f"Load {masked[:60]}")):
             return None
 
     def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
         if table == OWN_METHODS:
             return method_rows(methods, options, model_id)
-        return experiment_rows(table, options, model_id, _head_layers)
+        return experiment_rows(table, options, model_id, _head_layers, _n_blocks)
 
     rows = rows_with(typed)
     if settings.precision != "exact" and any(row.spec.learns for row in rows):
@@ -262,6 +262,14 @@ def _head_layers(model_id: str) -> Sequence[str]:
         shapes = bundled.shapes()
         return head_layers(layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0])
     return LOADERS["masked"](model_id).head_layers
+
+
+def _n_blocks(model_id: str) -> int:
+    """Of the bundled model without loading it."""
+    if model_id == BUNDLED:
+        blocks = {layer.block for layer in layers_of(bundled.shapes(), "bert")}
+        return len(blocks - {None})
+    return LOADERS["text"](model_id).n_blocks
 
 
 def _pairs(typed: str | None) -> dict[str, str]:
