@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.probing import probe
     from neuralviz.evaluation.training_frames import training_frame, training_numbers
     from neuralviz.evaluation.training_lab import fill_table
 
-__all__ = ["fill_table", "training_frame", "training_numbers"]
+__all__ = ["fill_table", "probe", "training_frame", "training_numbers"]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "fill_table": "neuralviz.evaluation.training_lab",
+        "probe": "neuralviz.evaluation.probing",
         "training_frame": "neuralviz.evaluation.training_frames",
         "training_numbers": "neuralviz.evaluation.training_frames",
     },

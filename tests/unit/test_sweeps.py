@@ -15,8 +15,9 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.sweeps import swept
+from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.plots.report import report_html
-from neuralviz.plots.results import broken_figure, correlation_figure, neighbours_figure
+from neuralviz.plots.results import broken_figure, correlation_figure, yardstick_figure
 from neuralviz.plots.sweeps import grid_figure, line_figure
 
 
@@ -189,7 +190,7 @@ def test_a_grid_has_a_gap_where_a_row_failed() -> None:
 def test_labels_have_a_line_too() -> None:
     data = labelled_data("l.csv", [f"text {i}" for i in range(12)], ["a", "b"] * 6)
     results = filled(rows_of("learning-rate"), data)
-    figure, _ = neighbours_figure(results, 0)
+    figure, _ = yardstick_figure(results, 0, yardsticks_of(results, 0)[0])
     assert figure.layout.xaxis.type == "log"
     assert list(figure.data[-1].y) == [
         results.measured(0, at).neighbours.accuracy for at in range(6)

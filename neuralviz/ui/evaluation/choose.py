@@ -111,11 +111,12 @@ def choose() -> tuple[Chosen | None, bool]:
             return None, pressed
         try:
             data = _with_thresholds(given.data, settings.thresholds)
-            check_measures(data, ())
+            measuring = MeasureSettings(k=settings.k)
+            check_measures(data, measuring)
         except NeuralvizError as error:
             show_error(error)
             return None, pressed
-    plan = EvaluationPlan((data,), rows, MeasureSettings(k=settings.k))
+    plan = EvaluationPlan((data,), rows, measuring)
     return Chosen(plan, given.corpus), pressed
 
 
