@@ -53,6 +53,11 @@ class ProbingTask(LabelledData):
     def asked(self) -> str:
         return TASKS[self.task].asked
 
+    @property
+    def rewrites(self) -> bool:
+        """Whether some texts are not as they were given."""
+        return self.task == "bigram-shift"
+
     def describe(self) -> str:
         counts = Counter(self.labels)
         names = ", ".join(list(counts)[:6]) + ", …" * (len(counts) > 6)
@@ -135,8 +140,10 @@ def _lengths(name: str, texts: Sequence[str], draw: np.random.Generator) -> list
     """Texts with the range that their number of words is in; ranges of about as many texts."""
     counts = np.array([len(text.split()) for text in texts])
     in_order = np.sort(counts)
-    for n_ranges in range(min(LENGTHS, len(texts)), 1, -1):
-        cuts = in_order[[len(texts) * at // n_ranges for at in range(1, n_ranges)]]
+    longer = np.flatnonzero(np.diff(in_order)) + 1  # places where a range can begin
+    for n_ranges in range(min(LENGTHS, len(longer) + 1), 1, -1):
+        even = np.arange(1, n_ranges) * len(texts) / n_ranges
+        cuts = in_order[longer[np.abs(longer - even[:, None]).argmin(axis=1)]]
         number = np.searchsorted(cuts, counts, "right")  # of a text's range
         sizes = np.bincount(number, minlength=n_ranges)
         if sizes.min() >= FEWEST_TEXTS:

@@ -11,7 +11,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
+from neuralviz.evaluation.data import SIMILAR, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -27,6 +27,7 @@ from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
 from neuralviz.ui.evaluation.data import Given, choose_data
+from neuralviz.ui.evaluation.probe import choose_probe
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import offline_models
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.data import DataSet, Measure
 
 MAX_K = 1000
 OWN_METHODS = "Methods"
@@ -92,10 +93,13 @@ def choose() -> tuple[Chosen | None, bool]:
     There is no choice where something is missing or not valid, which is shown.
     """
     left, right = wide_columns(2, "evaluation-given")
-    given = None
+    given: Given | None = None
+    measures: tuple[Measure, ...] = ()
     with left:
         try:
-            given = choose_data()
+            found = choose_data()
+            if found is not None:
+                given, measures = choose_probe(found)
         except NeuralvizError as error:
             show_error(error)
     with right:
@@ -111,7 +115,7 @@ def choose() -> tuple[Chosen | None, bool]:
             return None, pressed
         try:
             data = _with_thresholds(given.data, settings.thresholds)
-            measuring = MeasureSettings(k=settings.k)
+            measuring = MeasureSettings(measures, k=settings.k)
             check_measures(data, measuring)
         except NeuralvizError as error:
             show_error(error)
@@ -167,7 +171,7 @@ def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
 def _choose_settings(table: str, given: Given | None) -> _Settings:
     precision, options, k = "exact", "", K
     model: str | None = None
-    if given is not None and isinstance(given.data, LabelledData):
+    if _has_voters(given):
         k = st.number_input(
             "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
             bind="query-params", help="Number of neighbours that vote on a text's label.",
@@ -194,9 +198,14 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
             placeholder="each method's default",
             help=MODEL_HELP,
         )
-    elif given is None or not isinstance(given.data, LabelledData):
+    elif not _has_voters(given):
         st.caption("Saved embeddings have their settings already.")
     return _Settings(precision, options or "", (model or "").strip(), k, thresholds, st.container())
+
+
+def _has_voters(given: Given | None) -> bool:
+    """Whether neighbours vote on labels of the data."""
+    return given is not None and "neighbours" in given.data.by_default
 
 
 def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
