@@ -293,7 +293,7 @@ def _baselines(by: Yardstick, ranked: Sequence[_Measured]) -> str:
         return ""
     words = ""
     if probe.tfidf is not None:
-        words = f", logistic regression on their words (TF-IDF) {by.write(probe.tfidf)}"
+        words = f", logistic regression on the words (TF-IDF) {by.write(probe.tfidf)}"
     return f"Always guessing the most frequent label reaches {by.write(probe.baseline)}{words}."
 
 

@@ -81,6 +81,11 @@ def line_figure(
             y=value, line={"dash": "dot" if place else "dash", "color": "#8A9096", "width": 2},
             annotation={"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"},
         )  # fmt: skip
+    if baselines and x:
+        bounded = [end for one in bounds for end in one or ()]
+        ends = [*baselines.values(), *(found[at] for at in order), *bounded]
+        room = 0.08 * (max(ends) - min(ends) or 1)
+        figure.update_yaxes(range=[min(ends) - room, max(ends) + room])
     is_wide = min(values) > 0 and max(values) > WIDE_RANGE * min(values)
     figure.update_layout(
         title=title,

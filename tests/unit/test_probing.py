@@ -304,7 +304,7 @@ def test_a_task_is_spoken_of_as_what_it_asks() -> None:
     said = verdict(results, 0)
     assert said.startswith("With mean, a probe tells how long a text is for ")
     assert "It is not clearly better than always guessing the most frequent label" in said
-    assert "logistic regression on their words (TF-IDF)" in said
+    assert "logistic regression on the words (TF-IDF)" in said
     again = read_results(results_bytes(results))
     assert again.plan == results.plan
     assert again.measured(0, 0).probe == results.measured(0, 0).probe

@@ -195,3 +195,16 @@ def test_labels_have_a_line_too() -> None:
     assert list(figure.data[-1].y) == [
         results.measured(0, at).neighbours.accuracy for at in range(6)
     ]
+
+
+def test_baselines_are_lines_with_room_below_the_lowest() -> None:
+    figure = line_figure(
+        "layer", [0, 1, 2], [0.5, 0.7, 0.6], [(0.4, 0.6), (0.6, 0.8), (0.5, 0.7)], "", "",
+        [None] * 3, {"majority baseline": 0.2, "TF-IDF baseline": 0.3},
+    )  # fmt: skip
+    assert [one.y0 for one in figure.layout.shapes] == [0.2, 0.3]
+    assert [one.text for one in figure.layout.annotations] == [
+        "majority baseline",
+        "TF-IDF baseline",
+    ]
+    assert figure.layout.yaxis.range == pytest.approx((0.2 - 0.048, 0.8 + 0.048))
