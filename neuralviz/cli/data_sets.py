@@ -104,6 +104,8 @@ def _texts(name: str, roles: Mapping[str, str], max_rows: int) -> tuple[str, Seq
     except OSError as error:
         raise _unreadable(path, error) from error
     _say_notes(read.notes)
+    if read.column is not None and len(read.columns) > 1 and "text" not in roles:
+        say(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
     return path.name, read.texts
 
 

@@ -356,6 +356,19 @@ def test_what_cannot_be_probed_is_refused(run, words, code, said) -> None:
     assert result.exit_code == code
 
 
+def test_a_task_says_which_column_it_is_made_from_and_takes_another(run) -> None:
+    rows = [f"{'n' * (i + 1)} ran{' on' * (i % 2)},{'n' * (i + 1)} sat" for i in range(40)]
+    Path("two.csv").write_text("\n".join(["sentence1,other", *rows]), "utf-8")
+    words = ["--data", "two.csv", "--task", "length", "--method", "mean", "--model", "bundled"]
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert "two.csv: the texts are those of the column “sentence1”." in result.stderr
+    assert "20 of each of 2 labels (2 words, 3 words)" in " ".join(result.stderr.split())
+    other = run(*words, "--role", "text=other")
+    assert other.exit_code == 2
+    assert "two.csv cannot be probed for length" in " ".join(other.stderr.split())
+
+
 def test_labels_are_probed_when_asked(run) -> None:
     rows = [f"{'A dog barked' if i % 2 else 'Rates rose'} {i} times.,{i % 2}" for i in range(24)]
     Path("labels.csv").write_text("\n".join(["text,label", *rows]), "utf-8")
