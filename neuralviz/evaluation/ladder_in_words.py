@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.evaluation.best_layer import (
-    best_layer,
-    best_layer_in_words,
-    interval_of_difference,
-)
+from neuralviz.evaluation.best_layer import FEWEST_PAIRS, best_layer, best_layer_in_words
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, paired_interval
 from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
 from neuralviz.evaluation.ladder_table import best_rung, ladder_lines, lead_interval
@@ -52,6 +50,17 @@ class _Layer:
         return cls(layers.cosines[:, layer], layers.scores, found)
 
 
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _difference(layers: LayerCosines, layer: int, rival: int) -> tuple[float, float] | None:
+    """The 95% interval of how much better one layer is than another, on the same pairs."""
+    if len(layers.scores) < FEWEST_PAIRS:
+        return None
+    first, second = (
+        bootstrap_spearman(layers.cosines[:, at], layers.scores) for at in (layer, rival)
+    )
+    return paired_interval(first, second) if len(first) and len(second) else None
+
+
 def layers_point(
     layers: Mapping[str, LayerCosines], *, is_whole: bool = True
 ) -> tuple[str, BestLayer | None]:
@@ -71,8 +80,7 @@ def layers_point(
     best = best_layer(by_layer, "spearman")
     bounds = None
     if is_whole and best is not None and best.rival is not None:
-        of = by_layer[best.pooling]
-        bounds = interval_of_difference(of[best.layer], of[best.rival], "spearman")
+        bounds = _difference(layers[best.pooling], best.layer, best.rival)
     return best_layer_in_words(best, "Spearman", n_pairs, bounds), best
 
 

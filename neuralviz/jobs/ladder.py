@@ -138,6 +138,8 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         each = self.settings.each()
         done = len(result.results)
         (rung, seed), curve = list(result.curves.items())[-1]
+        if (rung, seed) in result.results:  # over: the next one has not told anything yet
+            done -= 1
         doing = RUNG_NAMES[rung]
         if len(self.settings.seeds) > 1:
             doing += f", seed {seed}"
