@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
-import scipy  # its parts are loaded when they are first used
 
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
 from neuralviz.evaluation.ladder_table import PUBLISHED_OF
+from neuralviz.evaluation.normal_plot import normal_plot
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.room import apart
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_table import LadderLine, Prediction
     from neuralviz.training.similarity.settings import Rung
 
-ROW_HEIGHT = 42  # px
+ROW_HEIGHT = 40  # px
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
 _MOST_BINS = 24
 _ROOM = 0.06  # beside the outermost dot
@@ -214,9 +214,8 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
         rung: whose predictions.
         errors: [pair] prediction minus people's score.
     """
-    n = len(errors)
-    expected = scipy.stats.norm.ppf((np.arange(1, n + 1) - 0.5) / n)
-    ordered = np.sort(errors)
+    plot = normal_plot(errors)
+    expected, ordered = plot.normal, plot.values
     mean, spread = float(errors.mean()), float(errors.std())
     figure = go.Figure()
     ends = expected[[0, -1]]

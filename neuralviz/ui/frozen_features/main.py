@@ -12,7 +12,6 @@ from neuralviz.jobs import Run
 from neuralviz.jobs.example_ladder import example_ladder, recorded_ladder
 from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers
 from neuralviz.models.shared import ModelRef
-from neuralviz.training.similarity.settings import RUNGS
 from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
 from neuralviz.ui.frozen_features.closer import show_closer
 from neuralviz.ui.frozen_features.pairs import KEY, choose_pairs, put_pairs_in_address
@@ -42,14 +41,14 @@ _LAYOUT = f"""<style>
 
 
 def show() -> None:
-    """Pairs, model, *Train*, the layers as they are, and the ladder; first, what was recorded."""
+    """Pairs, model, *Train*, the ladder, and the layers as they are; first, what was recorded."""
     st.html(_LAYOUT)
-    left, right = wide_columns([2, 3], KEY)
-    with left:
-        task, pressed = _choose()
-    with right:
-        run, is_asked_for = _run_of(task, pressed=pressed)
-        _show_run(run, task, is_asked_for=is_asked_for)
+    task, looked, pressed = _choose()
+    run, is_asked_for = _run_of(task, pressed=pressed)
+    if run is not None:
+        _show_run(run, is_asked_for=is_asked_for)
+    if looked is not None:
+        _show_layers(looked)
     if run is None or not run.is_over or not run.result.results:
         return
     with dimmed(f"{KEY}-closer", not is_asked_for):
@@ -60,58 +59,67 @@ def show() -> None:
             offer_to_save(run)
 
 
-def _choose() -> tuple[ClimbLadder | None, bool]:
-    """What is asked for, and whether *Train* was pressed; None where something is missing."""
-    given = choose_pairs()
-    of_model, of_pooling = st.columns(2)
+def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
+    """What is asked for, the layers of its pairs, and whether *Train* was pressed.
+
+    None where something is missing, which is said.
+    """
+    left, right = wide_columns(2, f"{KEY}-given")
+    with left:
+        given = choose_pairs()
+    with right:
+        of_model, of_pooling = st.columns(2)
     with of_model:
         model_id = followed_model_id(
             "frozen-model",
-            "It stays as it is. Sentence encoders, masked language models and models that predict "
-            "the next token can be looked at, all by name or folder.",
+            "It stays as it is. You can choose a sentence encoder, a masked language model or a "
+            "model that predicts the next token, by its Hub ID or its folder.",
         )
-    if given is None or not may_load(model_id):
-        return None, False
+    if given is None:
+        return None, None, False
+    with right:
+        if not may_load(model_id):
+            return None, None, False
     model = ModelRef.now(model_id)
-    recorded = _recorded_run()
-    seen: Run[Ladder] | None = None
-    if recorded is None or (recorded.task.model, recorded.task.pairs) != (model, given.rows):
-        seen = LOOKS.start(LookAtLayers(model, given.rows[:LOOKED_AT]))
-    layers = (seen or recorded).result.layers  # type: ignore[union-attr]
+    looked = _recorded_run()
+    if looked is None or (looked.task.model, looked.task.pairs) != (model, given.rows):
+        looked = LOOKS.start(LookAtLayers(model, given.rows[:LOOKED_AT]))
     with of_pooling:
-        pooling = choose_pooling(list(layers))
-    row = st.container(horizontal=True, vertical_alignment="center")
+        pooling = choose_pooling(list(looked.result.layers))
+    with right:
+        row = st.container(horizontal=True, vertical_alignment="center")
     pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
-    task = None
     with row.popover("Settings", icon=":material/tune:", key=f"{KEY}-settings"):
         try:
             task = ClimbLadder(model, given.rows, choose_settings(pooling))
-        except SettingsError as error:
-            show_error(error)
+        except SettingsError:
+            task = None
     if task is None:
         st.info("Choose at least one rung, under Settings.")
-    if seen is None:
-        show_layers(model_id, layers, live=False, key=f"{KEY}-layers")
-    else:
-        run_panel(
-            LOOKS,
-            seen,
-            lambda result, live: show_layers(
-                model_id, result.layers, live=live, key=f"{KEY}-layers"
-            ),
-            words=Words(begins="Loading the model …", done=lambda _: ""),
-            every=LIVE_SECONDS,
-        )
-        if len(given.rows) > LOOKED_AT:
-            st.caption(f"The layers are shown on the first {many(LOOKED_AT, 'pair')}.")
-    return task, pressed
+    return task, looked, pressed
+
+
+def _show_layers(looked: Run[Ladder]) -> None:
+    """The starting picture: how the cosine at each layer follows people's scores."""
+    key, model_id = f"{KEY}-layers", looked.task.model.id
+    if looked is _recorded_run():
+        show_layers(model_id, looked.result.layers, live=False, key=key)
+        return
+    run_panel(
+        LOOKS,
+        looked,
+        lambda result, live: show_layers(model_id, result.layers, live=live, key=key),
+        words=Words(begins="Loading the model …", done=lambda _: ""),
+        every=LIVE_SECONDS,
+    )
+    if len(looked.task.pairs) == LOOKED_AT:
+        st.caption(f"Of the first {many(LOOKED_AT, 'pair')}.")
 
 
 def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | None, bool]:
     """The run that is shown, and whether it is the one that is asked for.
 
-    Where there is none of other settings on the same pairs, nothing is shown of others, unless
-    there are no pairs.
+    In its place, one of other settings on the same pairs; the last one where no pairs are given.
     """
     recorded = _recorded_run()
     if task is None:
@@ -134,11 +142,7 @@ def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | N
     return next((one for one in others if (one.task.model, one.task.pairs) == of), None), False
 
 
-def _show_run(run: Run[Ladder] | None, task: ClimbLadder | None, *, is_asked_for: bool) -> None:
-    if run is None:
-        rungs = RUNGS if task is None else task.settings.rungs
-        show_ladder(f"{KEY}-empty", rungs, "", None, live=False)
-        return
+def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
     if not is_asked_for:
         st.caption("The results below are of other settings. Press **Train** to see yours.")
     settings = run.task.settings

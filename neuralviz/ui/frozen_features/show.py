@@ -15,7 +15,7 @@ from neuralviz.plots.ladder import dev_figure, ladder_figure, ladder_height, los
 from neuralviz.plots.pairs import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
-from neuralviz.ui.page import plain
+from neuralviz.ui.page import plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import off_stage, slide
 from neuralviz.words import many, number
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines that a ladder has room for from the start
-_BEFORE = (
-    "Nothing is learnt yet. **Train** fills the ladder: four small models learn people's scores "
-    "from all layers."
-)
+_BEFORE = "Small models learn people's scores from all layers, rung by rung."
 
 
 def about_ladder(model_id: str, settings: Mapping[str, str] | None = None) -> About:
@@ -45,10 +42,12 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
     """How the cosine at each layer follows people's scores, for each pooling."""
     said, best = layers_point(layers, is_whole=not live)
     values = {pooling: list(one.spearman) for pooling, one in layers.items()}
+    figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
+    figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
     with slide(key):
         show_point(said, key=key)
         show_figure(
-            layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None),
+            figure,
             key=f"{key}-figure",
             numbers=lambda: pd.DataFrame(
                 {"pooling": pooling, "layer": layer, "Spearman": spearman, "Pearson": pearson}
@@ -58,13 +57,13 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
                 )
             ),
             name="correlation-by-layer",
-            height=HEIGHT + 60,
+            height=HEIGHT + 40,
             about=about_ladder(model_id),
         )
 
 
 def show_ladder(
-    key: str, rungs: Sequence[Rung], model_id: str, ladder: Ladder | None, *, live: bool
+    key: str, rungs: Sequence[Rung], model_id: str, ladder: Ladder, *, live: bool
 ) -> None:
     """The point, the ladder, and how its rungs learn.
 
@@ -72,37 +71,32 @@ def show_ladder(
         key: names the figures on the page.
         rungs: that are climbed.
         model_id: of the frozen model.
-        ladder: as far as it is; None before any.
+        ladder: as far as it is.
         live: whether it goes on.
     """
-    lines = [] if ladder is None else ladder_lines(ladder)
-    said = "" if ladder is None else ladder_point(ladder, is_whole=not live)
-    about = about_ladder(model_id)
+    lines, about = ladder_lines(ladder), about_ladder(model_id)
     with slide("frozen-ladder"):
-        show_point(said or _BEFORE, key="frozen-ladder")
-        show_figure(
-            ladder_figure(lines, rungs),
-            key=f"{key}-ladder",
-            numbers=lambda: ladder_numbers(lines),
-            name="ladder",
-            height=ladder_height(len(rungs) + N_BASELINES),
-            alt="The ladder: Spearman on the test pairs",
-            about=about,
-        )
-        if ladder is None:
-            return
-        left, right = st.columns(2)
-        for place, name, make in (
-            (left, "loss", loss_figure),
-            (right, "dev", dev_figure),
-        ):
-            with place:
+        show_point(ladder_point(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
+        left, right = wide_columns([7, 5], "frozen-ladder")
+        height = ladder_height(len(rungs) + N_BASELINES)
+        with left:
+            show_figure(
+                ladder_figure(lines, rungs),
+                key=f"{key}-ladder",
+                numbers=lambda: ladder_numbers(lines),
+                name="ladder",
+                height=height,
+                alt="The ladder: Spearman on the test pairs",
+                about=about,
+            )
+        with right:
+            for name, make in (("dev", dev_figure), ("loss", loss_figure)):
                 show_figure(
                     make(ladder.curves),
                     key=f"{key}-{name}",
                     numbers=lambda: curve_numbers(ladder.curves),
                     name=f"{name} by epoch",
-                    height=HEIGHT - 40,
+                    height=max(180, height // 2 - 24),
                     about=about,
                 )
 
