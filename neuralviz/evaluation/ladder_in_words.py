@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FEWEST_TESTED = 8  # errors
 PAPERS_SCORE = 0.4735  # of its example, on a scale from 0 to 1 (FREEZE, section 10)
 PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
+ALIKE = 1.25  # times its fair share: a layer that has less is like the others
 LEVEL = 0.005  # values that differ by less are written alike
 
 
@@ -152,7 +153,7 @@ def heard_point(rung: Rung, heard: np.ndarray) -> str:
         heard: [layer] shares, together 1.
     """
     name, n = RUNG_NAMES[rung], len(heard)
-    if n < 2 or float(heard.max()) < 1.25 / n:
+    if float(heard.max()) < ALIKE / n:
         return f"**{name}** listens to all {many(n, 'layer')} about alike."
     order = np.argsort(-heard, kind="stable")
     most = int(np.searchsorted(np.cumsum(heard[order]), 0.5 - 1e-9)) + 1

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROW_HEIGHT = 40  # px
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
 _MOST_BINS = 24
+_LOSSES = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 3)]  # on a log axis
 _ROOM = 0.06  # beside the outermost dot
 
 
@@ -97,8 +98,10 @@ def loss_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
     }
     figure = _by_epoch(found)
     figure.update_layout(
-        title="Loss", yaxis={"title": "squared error ↓", "type": "log", "nticks": 5}
+        title="Loss", yaxis={"title": "squared error ↓", "type": "log", "tickvals": _LOSSES}
     )
+    if not figure.data:
+        figure.update_yaxes(range=[-2, 0])
     return figure
 
 
@@ -117,7 +120,11 @@ def dev_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
                 x=[best + 1], y=[values[best]], mode="markers", showlegend=False, hoverinfo="skip",
                 marker={"size": 11, "color": RUNG_COLOURS[rung]},
             )  # fmt: skip
-    figure.update_layout(title="On the dev pairs", yaxis={"title": "Spearman ↑"})
+    figure.update_layout(
+        title="On the dev pairs", xaxis={"title": None}, yaxis={"title": "Spearman ↑", "nticks": 5}
+    )
+    if not figure.data:
+        figure.update_yaxes(range=[0, 1])
     return figure
 
 
@@ -327,5 +334,11 @@ def _by_epoch(found: Mapping[tuple[Rung, int], np.ndarray]) -> go.Figure:
             hovertemplate=f"{name}, seed {seed}<br>epoch %{{x}}: %{{y:.3f}}<extra></extra>",
         )
         seen.add(rung)
-    figure.update_layout(xaxis={"title": "epoch", "rangemode": "tozero"}, showlegend=False)
+    figure.update_layout(
+        xaxis={"title": "epoch", "rangemode": "tozero"},
+        showlegend=False,
+        margin={"t": 36, "b": 0},
+    )
+    if not figure.data:
+        figure.update_xaxes(range=[0, 10])
     return figure

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines that a ladder has room for from the start
+_READING = "Every text is read once, for its vectors at all layers."
 _BEFORE = "Small models learn people's scores from all layers, rung by rung."
 
 
@@ -44,8 +45,10 @@ def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool
     values = {pooling: list(one.spearman) for pooling, one in layers.items()}
     figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
     figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
+    if not layers:
+        figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     with slide(key):
-        show_point(said, key=key)
+        show_point(said or _READING, key=key)
         show_figure(
             figure,
             key=f"{key}-figure",
