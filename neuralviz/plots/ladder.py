@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
 from neuralviz.evaluation.ladder_table import PUBLISHED_OF
@@ -14,7 +15,15 @@ from neuralviz.evaluation.normal_plot import normal_plot
 from neuralviz.plots.evaluation import interval_figure
 from neuralviz.plots.pairs import scatter_figure
 from neuralviz.plots.room import apart
-from neuralviz.plots.theme import BEFORE, BLUE, RUNG_COLOURS, SKY, SMALL_FONT_SIZE, VERMILLION
+from neuralviz.plots.theme import (
+    BEFORE,
+    BLUE,
+    FONT_SIZE,
+    RUNG_COLOURS,
+    SKY,
+    SMALL_FONT_SIZE,
+    VERMILLION,
+)
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import PUBLISHED
 from neuralviz.words import number
@@ -28,6 +37,7 @@ ROW_HEIGHT = 40  # px
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
 _MOST_BINS = 24
 _LOSSES = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 3)]  # on a log axis
+_ON_DEV = "On the dev pairs"
 _ROOM = 0.06  # beside the outermost dot
 
 
@@ -84,47 +94,53 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
     return figure
 
 
-def loss_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
-    """The loss of each rung by epoch, as a mean squared error.
+def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
+    """How the rungs learn: Spearman on the dev pairs by epoch, and below it the loss.
 
-    The log-variance loss is drawn as the variance that it is the logarithm of.
+    The best epoch of each is marked. Losses are squared errors of scores as shares of their range;
+    the log-variance loss is drawn as the variance that it is the logarithm of.
 
     Args:
-        curves: as far as they are; of several seeds, each has its line.
+        curves: as far as they are; of several seeds, those behind the first are pale.
     """
-    found = {
-        place: np.exp(curve.losses) if place[0] == "log-variance" else np.asarray(curve.losses)
-        for place, curve in curves.items()
-    }
-    figure = _by_epoch(found)
-    figure.update_layout(
-        title="Loss", yaxis={"title": "squared error ↓", "type": "log", "tickvals": _LOSSES}
+    figure = make_subplots(
+        rows=2, shared_xaxes=True, vertical_spacing=0.16, subplot_titles=(_ON_DEV, "Loss")
     )
-    if not figure.data:
-        figure.update_yaxes(range=[-2, 0])
-    return figure
-
-
-def dev_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
-    """Spearman on the dev pairs by epoch, a line for each rung; its highest point is marked.
-
-    Args:
-        curves: as of `loss_figure`.
-    """
-    found = {place: np.asarray(curve.dev, float) for place, curve in curves.items()}
-    figure = _by_epoch(found)
-    for (rung, _), values in found.items():
-        if np.isfinite(values).any():
-            best = int(np.nanargmax(values))
+    seen: set[Rung] = set()
+    for (rung, seed), curve in curves.items():
+        dev, losses = np.asarray(curve.dev, float), np.asarray(curve.losses, float)
+        if not len(losses):
+            continue
+        if rung == "log-variance":
+            losses = np.exp(losses)
+        for row, values, what in ((1, dev, "Spearman"), (2, losses, "loss")):
             figure.add_scatter(
-                x=[best + 1], y=[values[best]], mode="markers", showlegend=False, hoverinfo="skip",
+                x=np.arange(1, len(values) + 1), y=values, mode="lines", row=row, col=1,
+                opacity=0.5 if rung in seen else 1,
+                line={"color": RUNG_COLOURS[rung], "width": 3},
+                hovertemplate=f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {what} %{{y:.3f}}"
+                "<extra></extra>",
+            )  # fmt: skip
+        if np.isfinite(dev).any():
+            best = int(np.nanargmax(dev))
+            figure.add_scatter(
+                x=[best + 1], y=[dev[best]], mode="markers", hoverinfo="skip", row=1, col=1,
                 marker={"size": 11, "color": RUNG_COLOURS[rung]},
             )  # fmt: skip
+        seen.add(rung)
+    figure.update_annotations(x=0, xanchor="left", font={"size": FONT_SIZE})
     figure.update_layout(
-        title="On the dev pairs", xaxis={"title": None}, yaxis={"title": "Spearman ↑", "nticks": 5}
+        xaxis={"rangemode": "tozero"},
+        xaxis2={"title": "epoch", "rangemode": "tozero"},
+        yaxis={"title": "Spearman ↑", "nticks": 5},
+        yaxis2={"title": "squared error ↓", "type": "log", "tickvals": _LOSSES},
+        showlegend=False,
+        margin={"t": 28},
     )
     if not figure.data:
-        figure.update_yaxes(range=[0, 1])
+        figure.update_layout(
+            xaxis2={"range": [0, 10]}, yaxis={"range": [0, 1]}, yaxis2={"range": [-2, 0]}
+        )
     return figure
 
 
@@ -311,34 +327,4 @@ def two_figure(
         showlegend=True,
         margin={"t": 16},
     )
-    return figure
-
-
-def _by_epoch(found: Mapping[tuple[Rung, int], np.ndarray]) -> go.Figure:
-    """Lines by epoch in the rungs' colours; those of other seeds than the first are pale."""
-    figure = go.Figure()
-    seen: set[Rung] = set()
-    for (rung, seed), values in found.items():
-        name = RUNG_NAMES[rung]
-        if not len(values):
-            continue
-        figure.add_scatter(
-            x=np.arange(1, len(values) + 1),
-            y=values,
-            name=name,
-            legendgroup=rung,
-            showlegend=rung not in seen,
-            mode="lines",
-            opacity=0.5 if rung in seen else 1,
-            line={"color": RUNG_COLOURS[rung], "width": 3},
-            hovertemplate=f"{name}, seed {seed}<br>epoch %{{x}}: %{{y:.3f}}<extra></extra>",
-        )
-        seen.add(rung)
-    figure.update_layout(
-        xaxis={"title": "epoch", "rangemode": "tozero"},
-        showlegend=False,
-        margin={"t": 36, "b": 0},
-    )
-    if not figure.data:
-        figure.update_xaxes(range=[0, 10])
     return figure

@@ -9,10 +9,9 @@ from neuralviz.evaluation.ladder_events import FLOOR, Curve
 from neuralviz.evaluation.ladder_table import LadderLine, Prediction
 from neuralviz.plots.ladder import (
     autoencoder_figure,
-    dev_figure,
+    curves_figure,
     heard_figure,
     ladder_figure,
-    loss_figure,
     predictions_figure,
     qq_figure,
     residual_figure,
@@ -51,19 +50,20 @@ def test_an_empty_ladder_has_what_was_published() -> None:
     assert list(published.x) == [0.421]
 
 
-def test_the_log_variance_loss_is_drawn_as_a_variance() -> None:
-    cosines, first, second = loss_figure(CURVES).data
-    assert list(cosines.y) == [0.1, 0.05]
-    np.testing.assert_allclose(first.y, np.exp([-2.0]))
-    np.testing.assert_allclose(second.y, np.exp([-3.0, -4.0]))
-    assert [one.opacity for one in (cosines, first, second)] == [1, 1, 0.5]
-    assert loss_figure({}).data == ()
-    assert loss_figure({("cosines", 42): Curve()}).data == ()
-
-
-def test_the_best_epoch_on_the_dev_pairs_is_marked() -> None:
-    marks = [trace for trace in dev_figure(CURVES).data if trace.mode == "markers"]
+def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance() -> None:
+    figure = curves_figure(CURVES)
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    assert [(one.yaxis, list(one.y)) for one in lines[:2]] == [
+        ("y", [0.2, 0.4]),
+        ("y2", [0.1, 0.05]),
+    ]
+    np.testing.assert_allclose(lines[3].y, np.exp([-2.0]))
+    np.testing.assert_allclose(lines[5].y, np.exp([-3.0, -4.0]))
+    assert [one.opacity for one in lines] == [1, 1, 1, 1, 0.5, 0.5]
+    marks = [trace for trace in figure.data if trace.mode == "markers"]
     assert [(one.x[0], one.y[0]) for one in marks] == [(2, 0.4), (1, 0.5)]
+    assert curves_figure({}).data == ()
+    assert curves_figure({("cosines", 42): Curve()}).data == ()
 
 
 def test_layers_are_bars_and_losses_lines() -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 from neuralviz.evaluation.in_words import NONE, in_digits
 from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
 from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
-from neuralviz.plots.ladder import dev_figure, ladder_figure, ladder_height, loss_figure
+from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
 from neuralviz.plots.pairs import layer_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
@@ -93,15 +93,15 @@ def show_ladder(
                 about=about,
             )
         with right:
-            for name, make in (("dev", dev_figure), ("loss", loss_figure)):
-                show_figure(
-                    make(ladder.curves),
-                    key=f"{key}-{name}",
-                    numbers=lambda: curve_numbers(ladder.curves),
-                    name=f"{name} by epoch",
-                    height=max(180, height // 2 - 24),
-                    about=about,
-                )
+            show_figure(
+                curves_figure(ladder.curves),
+                key=f"{key}-curves",
+                numbers=lambda: curve_numbers(ladder.curves),
+                name="loss and dev Spearman by epoch",
+                height=height,
+                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
+                about=about,
+            )
 
 
 def show_numbers(run: Run[Ladder]) -> None:
