@@ -27,7 +27,8 @@ page_header(
         "**test** pairs. **Squares** are baselines; **diamonds** are what the paper reaches with "
         "gpt2-medium on other pairs, those of STS-B."
     ),
-    "Frozen features, sections 3 to 5",
+    "FREEZE!: Pretrained Language Models as Frozen Feature Extractors for Semantic Tasks, "
+    "sections 4 and 5",
 )
 
 show()
