@@ -36,7 +36,8 @@ COMMANDS = {
         "evaluate",
         "Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours.",
     ),
-    "train": ("train", "Train an encoder on a saved corpus, or fill a table of trainings."),
+    "train": ("train", "Train an encoder on a saved corpus, or similarity models on scored pairs."),
+    "score": ("score", "Score how similar pairs of sentences are, with a similarity model."),
     "models": ("models", "List, inspect, export and delete models."),
 }
 """By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""
