@@ -37,7 +37,7 @@ def list_models() -> None:
     for one in similarity_models():
         frozen = printable(one.model)
         typer.echo(
-            f"{one.name}\n  similarity model over {frozen}, {RUNG_NAMES.get(one.rung, '?')}; for "
+            f"{one.name}\n  similarity model over {frozen}, {RUNG_NAMES[one.rung]}; for "
             "`neuralviz score`"
         )
     for name, size in _cached_models():

@@ -42,7 +42,12 @@ def score(
         str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Output file: .csv, .jsonl or .parquet. Default: CSV on standard output.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output file: .csv, .jsonl or .parquet. Default: CSV on standard output.",
+        ),
     ] = None,
 ) -> None:
     """Score how similar the two sentences of each pair are, as people would.
@@ -62,9 +67,7 @@ def score(
             bars.update(task, completed=event.done, total=event.total)
 
         try:
-            predicted = found.score(
-                read, kept_vectors(), on_progress=show, should_stop=should_stop
-            )
+            predicted = found.score(read, kept_vectors(), on_progress=show, should_stop=should_stop)
         except Stopped as stop:
             say("Stopped. Nothing was written; features are saved.")
             raise typer.Exit(INTERRUPTED) from stop

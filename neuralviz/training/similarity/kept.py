@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
 from neuralviz.embedders.layerwise import LayerwiseEmbedder
-from neuralviz.errors import ModelError, StoreError, never
+from neuralviz.errors import ModelError, SettingsError, StoreError, never
 from neuralviz.models import load_text_model
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.training.similarity.data import Scale
@@ -169,5 +169,7 @@ def load_similarity_model(name: str) -> SimilarityModel:
             str(about["model"]),
             str(about["fingerprint"]),
         )
-    except (OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError) as error:
+    except (
+        OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError, SettingsError
+    ) as error:  # fmt: skip
         raise damaged from error
