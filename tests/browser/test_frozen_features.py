@@ -27,24 +27,19 @@ def n_points(page: Page) -> int:
     )
 
 
-def wait_for_points(page: Page) -> None:
-    page.wait_for_function(
-        f"() => (document.querySelector(`{CURVES}`)?._fullData ?? []).length > 0"
-    )
-
-
-def stop(page: Page) -> None:
-    page.get_by_role("button", name="Stop", exact=True).first.click()
-
-
 def test_a_ladder_is_watched_stopped_started_again_brought_back_and_saved(
     page: Page, address: str
 ) -> None:
-    page.goto(f"{address}/frozen_features?frozen-model=Model in the sidebar")
-    page.get_by_text("agrees best with the human scores").wait_for(timeout=2 * MINUTE)
+    page.goto(f"{address}/frozen_features")
+    page.get_by_text("Recorded run.").wait_for()
     page.get_by_role("button", name="Train", exact=True).dblclick()
-    wait_for_points(page)
-    stop(page)
+    stop = page.locator("[class*='st-key-frozen-state-']").get_by_role("button", name="Stop")
+    stop.wait_for()  # in place of the recorded run
+    page.wait_for_function(
+        f"() => (document.querySelector(`{CURVES}`)?._fullData ?? []).length > 0",
+        timeout=2 * MINUTE,
+    )
+    stop.click()
     stopped = page.get_by_text(re.compile(r"Stopped after \d of 4 trainings|Done in"))
     stopped.wait_for()
     if "Stopped" in stopped.inner_text():  # it is quick on a quick machine
