@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity.folder import similarity_models
 from neuralviz.ui.frozen_features import main
+from tests.support.models import save_causal
 from tests.support.pages import page_at
 from tests.support.waiting import wait_until
 
@@ -188,3 +189,31 @@ def test_of_many_pairs_the_layers_are_shown_on_the_first(bundled, monkeypatch) -
     page = look(page_of(table(40)))
     assert len(page.session_state["frozen-layers-runs"][-1].task.pairs) == 12
     assert "Of the first 12 pairs." in said(page)
+
+
+def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:
+    folder = save_causal(tmp_path / "small")
+    page = page_of(table(), frozen_rungs=RUNGS[:1])
+    page.query_params["frozen-model"] = "bundled"
+    page.run()
+    page.selectbox(key="frozen-model").set_value(str(folder)).run()
+    assert "is not loaded yet" in said(page)
+    press(page, "Load")
+    page = train(look(page))
+    run = runs(page)[-1]
+    assert run.status == "done", run.error
+    assert "neural embedding" not in run.result.baselines
+
+
+def test_where_the_last_token_comes_first_the_pooling_begins_with_it() -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.frozen_features.choose import choose_pooling
+
+        st.write(choose_pooling(["last", "mean"]))
+        st.write(choose_pooling([]))
+
+    page = AppTest.from_function(script).run()
+    assert [one.value for one in page.markdown] == ["last", "mean"]
+    assert page.selectbox(key="frozen-pooling-last").options == ["mean of all tokens", "last token"]
