@@ -135,11 +135,8 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
             return _of_features(result)
-        each = self.settings.each()
-        done = len(result.results)
+        n = len(self.settings.each())
         (rung, seed), curve = list(result.curves.items())[-1]
-        if (rung, seed) in result.results:  # over: the next one has not told anything yet
-            done -= 1
         doing = RUNG_NAMES[rung]
         if len(self.settings.seeds) > 1:
             doing += f", seed {seed}"
@@ -147,9 +144,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             doing += f": epoch {len(curve.losses)}"
         elif curve.rebuilt:
             doing += f": autoencoders, epoch {len(curve.rebuilt)}"
-        return Progress(
-            done, len(each), doing=f"Rung {min(done + 1, len(each))} of {len(each)}, {doing}"
-        )
+        return Progress(len(result.results), n, doing=f"Rung {len(result.curves)} of {n}, {doing}")
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}])
