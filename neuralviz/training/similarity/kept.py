@@ -12,9 +12,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
+import neuralviz.models
 from neuralviz.embedders.layerwise import LayerwiseEmbedder
 from neuralviz.errors import ModelError, SettingsError, StoreError, never
-from neuralviz.models import load_text_model
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.training.similarity.data import Scale
 from neuralviz.training.similarity.events import SimilarityEnded
@@ -76,7 +76,7 @@ class SimilarityModel:
             TextError, StoreError, Stopped: as of `look_up`.
         """
         if model is None:
-            model = load_text_model(self.model)
+            model = neuralviz.models.load_text_model(self.model)
         if model.fingerprint != self.fingerprint:
             raise ModelError(
                 f"The weights of “{self.model}” have changed since this similarity model was "
