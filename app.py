@@ -28,6 +28,7 @@ page = st.navigation(
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
         st.Page("pages/corpus_map.py", title="Corpus map", icon=":material/scatter_plot:"),
         st.Page("pages/training.py", title="Training", icon=":material/fitness_center:"),
+        st.Page("pages/frozen_features.py", title="Frozen features", icon=":material/ac_unit:"),
         st.Page("pages/evaluation.py", title="Evaluation", icon=":material/fact_check:"),
         st.Page("pages/layers.py", title="Layer dynamics", icon=":material/layers:"),
         st.Page("pages/blueprints.py", title="Masking blueprints", icon=":material/grid_view:"),

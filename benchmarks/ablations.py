@@ -39,7 +39,11 @@ def main() -> None:
     data = read_data(Source.at(path), **({"max_rows": args.limit} if args.limit else {}))
     typed = {} if args.precision == "exact" else {"precision": args.precision}
     rows = experiment_rows(
-        args.experiment, typed, None, lambda model_id: load_model(model_id).head_layers
+        args.experiment,
+        typed,
+        None,
+        lambda model_id: load_model(model_id).head_layers,
+        lambda model_id: load_model(model_id).n_blocks,
     )
     print(f"STS-B test: {data.describe()}. Published: bert-base-uncased, in brackets.\n")
     print("| method | Spearman | 95% | tau-c | tau-b | pairs broken | triplets broken |")

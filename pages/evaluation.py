@@ -32,10 +32,12 @@ page_header(
         "dissimilar texts; a large difference is good. *Alignment* is the mean squared distance "
         "of similar texts, *uniformity* how evenly all embeddings are distributed; lower is "
         "better for both. *10-NN* is the share of texts whose ten neighbours vote for their "
-        "label; higher is better."
+        "label; higher is better. A **probe** is a small network that learns to tell something "
+        "from embeddings, such as how long a text is; its accuracy is that on texts it has not "
+        "seen. It says what can be read off an embedding, not what cosine similarity reflects."
     ),
-    "Neural Embeddings for Text, section 3 and Appendices C, G and H; SBERT-WK, Table VII and "
-    "Figure 3; alignment and uniformity: Wang and Isola 2020",
+    "Neural Embeddings for Text, section 3 and Appendices C, G and H; SBERT-WK, Tables V to VII "
+    "and Figure 3; alignment and uniformity: Wang and Isola 2020",
 )
 
 show()

@@ -23,6 +23,7 @@ PAGES = {
     "compare": "compare",
     "corpus_map": "corpus_map",
     "training": "training",
+    "frozen_features": "frozen_features",
     "evaluation": "evaluation",
     "layers": "layers",
     "blueprints": "blueprints",

@@ -34,9 +34,10 @@ COMMANDS = {
     "project": ("project", "Make a map of a saved corpus, or reuse an existing one."),
     "evaluate": (
         "evaluate",
-        "Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours.",
+        "Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours, probes.",
     ),
-    "train": ("train", "Train an encoder on a saved corpus, or fill a table of trainings."),
+    "train": ("train", "Train an encoder on a saved corpus, or similarity models on scored pairs."),
+    "score": ("score", "Score how similar the two sentences of each pair are, as people would."),
     "models": ("models", "List, inspect, export and delete models."),
 }
 """By name: the module in `neuralviz.cli` with its ``commands``, and its line in ``--help``."""

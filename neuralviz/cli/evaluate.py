@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -15,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralviz.cli.common import INTERRUPTED, say, status
+from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.data_sets import read_sets
 from neuralviz.cli.loading import cached_loaders, precision_warnings_said
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import MethodsModel, options_option, progress_bars
@@ -26,21 +25,18 @@ from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES
 from neuralviz.evaluation.data import Thresholds
 from neuralviz.evaluation.events import Progress
 from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows, method_rows
-from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
 from neuralviz.evaluation.in_words import ARROWS
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.probing_tasks import TASKS
 from neuralviz.evaluation.results import Results
-from neuralviz.evaluation.tables import MAX_ROWS, read_data
 from neuralviz.evaluation.verdict import verdict
-from neuralviz.paths import sample_data
-from neuralviz.reading.source import Source
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.events import Cell, Compared, Event
     from neuralviz.evaluation.experiments import Row
 
@@ -49,7 +45,7 @@ MANY_TUNED = 300  # texts that a model is tuned on, each by its own
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
 MeasureName = Literal[
-    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "all"
+    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe", "all"
 ]
 
 
@@ -95,8 +91,17 @@ def evaluate(
         typer.Option(
             help=(
                 "Measure: correlations, pairs, triplets, neighbours, uniformity, "
-                "paraphrases or all. Repeatable. Default: every measure the data set "
-                "supports."
+                "paraphrases, probe or all. Repeatable. Default: every measure the data set "
+                "supports but probe, which takes longer."
+            ),
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=(
+                "Probing task made from the texts of any data set or file: "
+                f"{', '.join(TASKS)}. Repeatable. The measure is then probe."
             ),
         ),
     ] = None,
@@ -160,7 +165,7 @@ def evaluate(
         ),
     ] = False,
 ) -> None:
-    """Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours.
+    """Evaluate embeddings on labelled data: correlations, triplets, pairs, neighbours, probes.
 
     Embeddings are saved: run the same command again to resume.
     """
@@ -179,14 +184,11 @@ def evaluate(
     rows = _rows(method, experiment, typed, model, loaders)
     roles = split_options(role or [], "role", "ROLE=COLUMN")
     thresholds = Thresholds(similar, dissimilar)
-    sets = [_read(name, roles, thresholds, limit) for name in _once(data)]
-    names = [one.name for one in sets]
-    if len(set(names)) < len(names):  # of one name in several folders
-        sets = [replace(one, name=name) for one, name in zip(sets, _once(data), strict=True)]
-    for one in sets:
-        check_measures(one, measures)
-        say(f"{one.name}: {one.describe()}.")
+    sets = read_sets(data, roles, thresholds, limit, task or [])
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
+    for one in sets:
+        check_measures(one, settings)
+        say(f"{one.name}: {one.describe()}.")
     _run(EvaluationPlan(tuple(sets), rows, settings), loaders, output, as_json)
 
 
@@ -198,8 +200,8 @@ def _list_experiments(wanted: bool) -> None:
     raise typer.Exit
 
 
-def _measures(names: Sequence[str]) -> tuple[Measure, ...]:
-    """Measures by name; none when all are wanted.
+def _measures(names: Sequence[str]) -> tuple[Measure | Literal["all"], ...]:
+    """Measures by name; ``all`` alone when all are wanted.
 
     Raises:
         SettingsError: there is none of a name.
@@ -210,34 +212,7 @@ def _measures(names: Sequence[str]) -> tuple[Measure, ...]:
             raise SettingsError(
                 f"Unknown measure “{name[:40]}”. Choose from: {', '.join(choices)}."
             )
-    return () if "all" in names else tuple(dict.fromkeys(names))  # type: ignore[arg-type]
-
-
-def _once(names: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(names))
-
-
-def _read(name: str, roles: dict[str, str], thresholds: Thresholds, limit: int | None) -> DataSet:
-    """A data set, from a file, the sample data or the hub; what was left out is said."""
-    for bound in (thresholds.similar, thresholds.dissimilar):
-        if bound is not None and not math.isfinite(bound):
-            raise SettingsError("--similar and --dissimilar must be numbers.")
-    max_rows = MAX_ROWS if limit is None else limit
-    if name.startswith(PREFIX):
-        with status(f"Loading {name} …"):
-            data = load_hub_data(name, roles, thresholds=thresholds, max_rows=max_rows)
-    else:
-        path = Path(name)
-        sample = sample_data() / path.name
-        if not path.exists() and path.name == name and sample.is_file():
-            path = sample
-        try:
-            data = read_data(Source.at(path), roles, thresholds=thresholds, max_rows=max_rows)
-        except OSError as error:
-            raise NeuralvizError(f"Could not read {path}: {error.strerror or error}.") from error
-    for note in data.notes:
-        say(note)
-    return data
+    return ("all",) if "all" in names else tuple(dict.fromkeys(names))  # type: ignore[arg-type]
 
 
 def _rows(
@@ -253,7 +228,10 @@ def _rows(
     def head_layers(model_id: str) -> Sequence[str]:
         return loaders["masked"](model_id).head_layers
 
-    return experiment_rows(experiments, typed, model, head_layers)
+    def n_blocks(model_id: str) -> int:
+        return loaders["text"](model_id).n_blocks
+
+    return experiment_rows(experiments, typed, model, head_layers, n_blocks)
 
 
 def _run(plan: EvaluationPlan, loaders: Loaders, output: Path | None, as_json: bool) -> None:

@@ -15,6 +15,8 @@ from neuralviz.cli.common import confirmed, say
 from neuralviz.cli.loading import load
 from neuralviz.cli.terminal import printable
 from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
+from neuralviz.training.similarity.folder import delete_similarity_model, similarity_models
+from neuralviz.training.similarity.names import RUNG_NAMES
 
 commands = typer.Typer(
     help="List, inspect, export and delete models.", no_args_is_help=True, add_completion=False
@@ -32,6 +34,12 @@ def list_models() -> None:
     for encoder in trained_encoders():
         model = printable(str(encoder.about.get("model", "?")))
         typer.echo(f"{encoder.name}\n  trained here, from {model}; cannot be micro-tuned")
+    for one in similarity_models():
+        frozen = printable(one.model)
+        typer.echo(
+            f"{one.name}\n  similarity model over {frozen}, {RUNG_NAMES[one.rung]}; for "
+            "`neuralviz score`"
+        )
     for name, size in _cached_models():
         typer.echo(f"{name}\n  downloaded, {size}")
     typer.echo(
@@ -63,16 +71,22 @@ def _cached_models() -> Iterator[tuple[str, str]]:
 
 @commands.command("delete")
 def delete(
-    name: Annotated[str, typer.Argument(help="Name of an encoder that was trained here.")],
+    name: Annotated[str, typer.Argument(help="Name of a model that was trained here.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete a trained encoder. Embeddings that were computed with it are kept."""
-    is_there = trained_encoder(name) is not None
-    if is_there and not yes and not confirmed(f"Delete the encoder “{name}”? [y/N] "):
+    """Delete a trained encoder or similarity model. Embeddings computed with it are kept.
+
+    Where both have the name, the encoder is deleted.
+    """
+    is_encoder = trained_encoder(name) is not None
+    is_similarity = not is_encoder and name in {one.name for one in similarity_models()}
+    kind = "similarity model" if is_similarity else "encoder"
+    is_there = is_encoder or is_similarity
+    if is_there and not yes and not confirmed(f"Delete the {kind} “{name}”? [y/N] "):
         say("Nothing deleted.")
         return
-    delete_encoder(name)
-    say(f"Deleted the encoder “{name}”.")
+    (delete_similarity_model if is_similarity else delete_encoder)(name)
+    say(f"Deleted the {kind} “{name}”.")
 
 
 @commands.command("layers")

@@ -15,6 +15,7 @@ import neuralviz.models
 from neuralviz import training
 from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
 from neuralviz.cli.kept import CorpusArgument, find_corpus
+from neuralviz.cli.train_similarity import train_similarity
 from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import NeuralvizError, Stopped
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(
     cls=Commands,
-    help="Train an encoder on a saved corpus, or fill a table of trainings.",
+    help="Train an encoder on a saved corpus, or similarity models on scored pairs.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -125,6 +126,7 @@ def _command(kind: PairKind) -> Callable[..., None]:
 for _kind in _LINES:
     commands.command(_kind)(_command(_kind))
 commands.command("table")(table)
+commands.command("similarity")(train_similarity)
 
 
 def _train(

@@ -13,6 +13,7 @@ from neuralviz.lazy_names import lazy_names
 if TYPE_CHECKING:
     from neuralviz.evaluation.ladder import climb, look_at_layers
     from neuralviz.evaluation.own_embedding import own_embeddings
+    from neuralviz.evaluation.probing import probe
     from neuralviz.evaluation.training_frames import training_frame, training_numbers
     from neuralviz.evaluation.training_lab import fill_table
 
@@ -21,6 +22,7 @@ __all__ = [
     "fill_table",
     "look_at_layers",
     "own_embeddings",
+    "probe",
     "training_frame",
     "training_numbers",
 ]
@@ -32,6 +34,7 @@ __getattr__ = lazy_names(
         "fill_table": "neuralviz.evaluation.training_lab",
         "look_at_layers": "neuralviz.evaluation.ladder",
         "own_embeddings": "neuralviz.evaluation.own_embedding",
+        "probe": "neuralviz.evaluation.probing",
         "training_frame": "neuralviz.evaluation.training_frames",
         "training_numbers": "neuralviz.evaluation.training_frames",
     },

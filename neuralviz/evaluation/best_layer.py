@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -14,10 +14,27 @@ from neuralviz.words import many, number
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from neuralviz.evaluation.layer_pairs import Measured
+    from neuralviz.evaluation.correlation import Correlation
 
 FEWEST_PAIRS = 10  # for an interval
 AS_MUCH = 0.005  # coefficients that differ by less look alike with two digits
+
+
+class Measured(Protocol):
+    """A layer on pairs.
+
+    Attributes:
+        cosines: [pair] of the vectors of the two sentences.
+        scores: [pair] by people.
+        correlation: of both.
+    """
+
+    @property
+    def cosines(self) -> np.ndarray: ...
+    @property
+    def scores(self) -> np.ndarray: ...
+    @property
+    def correlation(self) -> Correlation: ...
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,39 @@ def bootstrap(
     return dict(zip(COEFFICIENTS, np.concatenate(drawn).T, strict=True)) if drawn else {}
 
 
+def bootstrap_spearman(
+    products: ArrayLike,
+    scores: ArrayLike,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    should_stop: ShouldStop = never,
+) -> np.ndarray:
+    """Spearman's coefficient alone, of the very samples of `bootstrap`, in a fraction of its time.
+
+    Args:
+        products, scores: [pair] as of `correlate`.
+        resamples, seed, should_stop: as of `draws`.
+
+    Returns:
+        [resample] NaN where a resample is constant; empty as of `bootstrap`.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
+    drawn = [np.zeros(0)]
+    if why_undefined(x, y):
+        return drawn[0]
+    for counts in draws(len(x), resamples, seed, should_stop=should_stop):
+        of_x, of_y = _Ties(x, counts), _Ties(y, counts)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
+            found = _pearson(of_x.ranks, of_y.ranks, counts)
+        found[of_x.constant | of_y.constant] = np.nan
+        drawn.append(found)
+    return np.concatenate(drawn)
+
+
 def bootstrap_pairs(
     products: np.ndarray,
     is_similar: np.ndarray,

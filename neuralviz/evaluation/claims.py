@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.data import LabelledData
 from neuralviz.evaluation.yardsticks import MOST_DIGITS
 from neuralviz.words import counted, joined
 
@@ -32,12 +33,14 @@ class Claim:
         things: what it was measured on: ``480 texts``.
         noun: what the neighbours vote for: ``form``; marked up already.
         k: neighbours that vote.
+        asked: what a probe tells: ``which form a text has``; marked up already.
     """
 
     by: Yardstick
     things: str
     noun: str = "label"
     k: int = 0
+    asked: str = ""
 
     @classmethod
     def of(cls, by: Yardstick, data: DataSet, measured: Measured, quote: Name) -> Claim:
@@ -46,7 +49,9 @@ class Claim:
         if len(noun) > _LONGEST_NOUN or not noun.replace("_", "").replace(" ", "").isalnum():
             noun = f"“{noun if len(noun) <= _LONGEST_NOUN else noun[:_LONGEST_NOUN] + '…'}”"
         k = measured.neighbours.k if measured.neighbours is not None else 0
-        return cls(by, by.things(data, measured), quote(noun), k)
+        asked = data.asked if isinstance(data, LabelledData) else ""
+        noun = quote(noun)
+        return cls(by, by.things(data, measured), noun, k, asked or f"which {noun} a text has")
 
     @property
     def these(self) -> str:
@@ -58,6 +63,8 @@ class Claim:
         match self.by.measure:
             case "neighbours":
                 return f"finds the {self.noun} of a text {degree}"
+            case "probe":
+                return f"tells a probe {degree} {self.asked}"
             case "pairs":
                 return f"tells similar pairs from dissimilar ones {degree}"
             case "triplets":
@@ -78,6 +85,8 @@ class Claim:
         match self.by.measure:
             case "neighbours":
                 return f"for {values} of {of}, {self.voters} for the right {self.noun}"
+            case "probe":
+                return f"the probe is right for {values} of {of}"
             case "pairs" | "triplets":
                 return f"{values} of {of} come out wrong"
             case _:

@@ -18,18 +18,21 @@ import numpy as np
 
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.correlation import why_undefined
+from neuralviz.evaluation.probed import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.reading.pairs import FEWEST_PAIRS
 from neuralviz.words import many
 
 Kind = Literal["pairs", "groups", "labels", "paraphrases"]
-Measure = Literal["correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases"]
+Measure = Literal[
+    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe"
+]
 
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
     "pairs": ("correlations", "pairs", "triplets", "uniformity"),
     "groups": ("triplets", "uniformity"),
-    "labels": ("neighbours", "uniformity"),
+    "labels": ("neighbours", "uniformity", "probe"),
     "paraphrases": ("paraphrases",),
 }
 
@@ -57,6 +60,11 @@ class DataSet(ABC):
     def measures(self) -> tuple[Measure, ...]:
         """What can be measured on it."""
         return MEASURES[self.kind]
+
+    @property
+    def by_default(self) -> tuple[Measure, ...]:
+        """What is measured on it where nothing is asked for: all but what takes long."""
+        return tuple(name for name in self.measures if name != "probe")
 
     @cached_property
     def digest_of_texts(self) -> str:
@@ -232,13 +240,18 @@ class LabelledData(DataSet):
     labels: tuple[str, ...]
     kind: ClassVar[Kind] = "labels"
 
+    @property
+    def asked(self) -> str:
+        """What a probe is asked for, to end a sentence with; empty where the column says it."""
+        return ""
+
     def describe(self) -> str:
         return f"{many(len(self.rows), 'text')} with {many(len(set(self.labels)), 'label')}"
 
     def problem(self, measure: Measure) -> str:
         if measure == "neighbours" and len(set(self.labels)) < 2:
             return "All texts have the same label. At least two different labels are needed."
-        return ""
+        return why_not_probed(self.labels) if measure == "probe" else ""
 
     def _contents(self) -> Iterable[object]:
         return self.rows, self.labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 HeadLayers = Callable[[str], Sequence[str]]
+BlockCount = Callable[[str], int]
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,13 @@ class RowOptions:
         typed: options that go to every row whose method has them.
         model_id: the model of all rows; None for each method's own.
         head_layers: names the layers of a masked language model's head, for leaving one out.
+        n_blocks: counts the blocks of a model, for taking one layer after the other.
     """
 
     typed: Mapping[str, str]
     model_id: str | None
     head_layers: HeadLayers
+    n_blocks: BlockCount
 
 
 @dataclass(frozen=True)
@@ -113,29 +115,6 @@ def _options_of(rows: Sequence[Row]) -> set[str]:
     }
 
 
-def swept(rows: Sequence[Row]) -> dict[str, tuple[float, ...]]:
-    """The one or two options with numbers by which rows of one method differ, and their values.
-
-    Empty where the rows differ by anything else, or where a combination of values is missing.
-    """
-    specs = [row.spec for row in rows]
-    same = {(spec.method, spec.model_id) for spec in specs}
-    if len(rows) < 3 or len(same) > 1 or specs[0].parts:
-        return {}
-    options = [spec.all_options for spec in specs]
-    values: dict[str, tuple[float, ...]] = {}
-    for name in options[0]:
-        as_text = [str(of_row.get(name)) for of_row in options]
-        if len(set(as_text)) > 1:
-            try:
-                values[name] = tuple(map(float, as_text))
-            except ValueError:
-                return {}
-    n_combined = math.prod(len(set(numbers)) for numbers in values.values())
-    together = set(zip(*values.values(), strict=True))
-    return values if len(values) in (1, 2) and n_combined == len(together) == len(rows) else {}
-
-
 def _united(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
     """The rows of several experiments, each once; namesakes are told apart by their experiment.
 
@@ -163,6 +142,7 @@ def experiment_rows(
     typed: Mapping[str, str],
     model_id: str | None,
     head_layers: HeadLayers,
+    n_blocks: BlockCount,
 ) -> tuple[Row, ...]:
     """The rows of declared experiments, each once.
 
@@ -171,12 +151,13 @@ def experiment_rows(
         typed: options that go to every row whose method has them.
         model_id: the model of all rows; by default each method's own.
         head_layers: names of the head's layers of a masked language model, for leaving one out.
+        n_blocks: how many blocks a model has, for taking one layer after the other.
 
     Raises:
         SettingsError: there is no such experiment, or an option cannot be read, or none of the
             methods has it.
     """
-    given = RowOptions(typed, model_id, head_layers)
+    given = RowOptions(typed, model_id, head_layers, n_blocks)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         if name not in EXPERIMENTS:
@@ -283,6 +264,12 @@ def _outputs(given: RowOptions) -> tuple[Row, ...]:
     return tuple(rows)
 
 
+def _layer_by_layer(given: RowOptions) -> tuple[Row, ...]:
+    given = replace(given, model_id=given.model_id or BUNDLED)
+    layers = range(given.n_blocks(str(given.model_id)) + 1)
+    return tuple(_row(f"layer {n}", "mean", {"layer": str(n)}, given) for n in layers)
+
+
 def _concatenated(given: RowOptions) -> tuple[Row, ...]:
     names = ("neural", "mean", "sbert-wk", "neural+mean", "neural+sbert-wk")
     return tuple(
@@ -346,6 +333,11 @@ EXPERIMENTS = {
                 ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05"),
                 {"0.01": "neural"},
             ),
+        ),
+        Experiment(
+            "layer-by-layer",
+            "Mean pooling of each layer of a model (with probes: SBERT-WK, Table VI).",
+            _layer_by_layer,
         ),
         Experiment("precision", "Neural embeddings at each precision.", _precisions),
         Experiment(

@@ -84,6 +84,14 @@ def in_words(measured: Measured) -> dict[str, dict[str, Word]]:
             "95% interval": Word(f"{low:.1%} to {high:.1%}"),
             "majority baseline": Word(f"{measured.neighbours.baseline:.1%}"),
         }
+    if measured.probe is not None:
+        probe, (low, high) = measured.probe, measured.probe.interval
+        words["probe"] = {
+            "accuracy": Word(f"{probe.accuracy:.1%}", probe.accuracy, HIGHER),
+            "95% interval": Word(f"{low:.1%} to {high:.1%}"),
+            "majority baseline": Word(f"{probe.baseline:.1%}"),
+            "TF-IDF baseline": Word(NONE if probe.tfidf is None else f"{probe.tfidf:.1%}"),
+        }
     if measured.uniformity is not None:
         spread = {
             "alignment": measured.uniformity.alignment,

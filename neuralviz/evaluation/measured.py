@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.correlation import Correlation
     from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.paraphrases import QualityMap
+    from neuralviz.evaluation.probed import Probed
     from neuralviz.evaluation.triplets import WorstTriplets
     from neuralviz.evaluation.uniformity import Uniformity
     from neuralviz.maps.neighbourhoods import KnnAccuracy, Outvoted
@@ -33,6 +34,8 @@ class Measured:
         neighbours: accuracy of the nearest neighbours' labels.
         hits: [text with a label] whether its nearest neighbours vote for its own label, the same
             texts for all methods; empty where that was not measured.
+        probe: how often a probe tells the labels.
+        told: [text with a label] whether the probe is right, as of ``hits``.
         outvoted: texts with another label than their neighbours', by place in ``data.texts``.
         uniformity: alignment and uniformity.
         paraphrases: a map of tau-c for each quality.
@@ -52,6 +55,8 @@ class Measured:
     neighbours: KnnAccuracy | None = None
     hits: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     outvoted: tuple[Outvoted, ...] = ()
+    probe: Probed | None = None
+    told: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     uniformity: Uniformity | None = None
     paraphrases: tuple[QualityMap, ...] = ()
     failed: dict[Measure, str] = field(default_factory=dict)
@@ -60,6 +65,14 @@ class Measured:
     products: np.ndarray = field(default_factory=lambda: np.zeros(0))
     same: np.ndarray = field(default_factory=lambda: np.zeros(0))
     diff: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def accuracy_of(self, measure: str) -> KnnAccuracy | Probed | None:
+        """The share of texts that a measure finds right; None for measures of another kind."""
+        return {"neighbours": self.neighbours, "probe": self.probe}.get(measure)
+
+    def right(self, measure: str) -> np.ndarray:
+        """[text with a label] whether it is right by a measure; empty where nobody knows."""
+        return {"neighbours": self.hits, "probe": self.told}.get(measure, np.zeros(0, dtype=bool))
 
     def as_json(self) -> dict[str, Any]:
         """The numbers by the names that scripts know; None where one is undefined."""
@@ -82,6 +95,8 @@ class Measured:
                     found[name]["interval"] = interval(self.resampled[name])
         if self.neighbours is not None:
             found["neighbours"] = asdict(self.neighbours)
+        if self.probe is not None:
+            found["probe"] = asdict(self.probe)
         if self.uniformity is not None:
             found["uniformity"] = asdict(self.uniformity)
         if self.paraphrases:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralviz import evaluation
 from neuralviz.errors import NeuralvizError, SettingsError, never
 from neuralviz.evaluation.bootstrap import (
     Intervals,
@@ -51,25 +52,25 @@ if TYPE_CHECKING:
 WORST = 20  # triplets, and texts, that are listed
 
 
-def check_measures(data: DataSet, wanted: Sequence[Measure]) -> tuple[Measure, ...]:
+def check_measures(data: DataSet, wanted: MeasureSettings) -> tuple[Measure, ...]:
     """Those of the wanted measures that the data are made for, before anything is embedded.
 
     Args:
         data: to measure on.
-        wanted: names; empty for all.
+        wanted: what is to be measured.
 
     Raises:
         SettingsError: the data are not made for one that is wanted.
         NeuralvizError: none of them can be had from the data, whatever the vectors; the message
             says why.
     """
-    for name in wanted:
+    chosen = wanted.measures_of(data)
+    for name in chosen:
         if name not in data.measures:
             raise SettingsError(
                 f"{data.name} cannot be used for {name}. It has {data.describe()}. It "
                 f"supports: {', '.join(data.measures)}."
             )
-    chosen = tuple(wanted) or data.measures
     problems = {name: data.problem(name) for name in chosen}
     main: list[Measure] = [name for name in chosen if name != "uniformity"] or list(chosen)
     if all(problems[name] for name in main):
@@ -107,7 +108,7 @@ def measure(
             f"Got {len(units):,} vectors for the {len(data.texts):,} different texts of "
             f"{data.name}; expected one per text."
         )
-    unknown = [name for name in settings.measures if name not in data.measures]
+    unknown = [name for name in settings.measures_of(data) if name not in data.measures]
     if unknown:
         raise SettingsError(f"{data.name} does not support: {', '.join(unknown)}.")
     found = _with_products(data, units, settings.seed)
@@ -295,6 +296,18 @@ def _neighbours(found: Measured, given: _Given) -> Measured:
     )
 
 
+def _probe(found: Measured, given: _Given) -> Measured:
+    data = given.data
+    told, right = evaluation.probe(
+        given.units[data.rows],
+        data.labels,
+        [data.texts[row] for row in data.rows],
+        seed=given.settings.seed,
+        should_stop=given.should_stop,
+    )
+    return replace(found, probe=told, told=right)
+
+
 def _uniformity(found: Measured, given: _Given) -> Measured:
     data, seed = given.data, given.settings.seed
     if isinstance(data, ScoredData):
@@ -332,4 +345,5 @@ _MEASURES: dict[Measure, Callable[[Measured, _Given], Measured]] = {
     "neighbours": _neighbours,
     "uniformity": _uniformity,
     "paraphrases": _paraphrases,
+    "probe": _probe,
 }

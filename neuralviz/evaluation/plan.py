@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from neuralviz.evaluation.bootstrap import RESAMPLES
 from neuralviz.evaluation.broken import MAX_COMPARED
@@ -23,22 +23,24 @@ class MeasureSettings:
     """What is measured, and how.
 
     Attributes:
-        measures: names; empty for all that the data are made for.
+        measures: names; ``all`` for all that the data are made for; empty for all of these but
+            what takes long.
         k: neighbours that vote on a label.
         resamples: of the bootstrap intervals; 0 for none.
         seed: of all that is drawn: bootstrap samples, and pairs and texts where there are many.
         max_compared: relations that are compared one by one, for what methods break in common.
     """
 
-    measures: tuple[Measure, ...] = ()
+    measures: tuple[Measure | Literal["all"], ...] = ()
     k: int = K
     resamples: int = RESAMPLES
     seed: int = 0
     max_compared: int = MAX_COMPARED
 
     def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
-        """Those that are asked for, or all that the data are made for."""
-        return self.measures or data.measures
+        """Those that are asked for."""
+        named = tuple(name for name in self.measures if name != "all")
+        return data.measures if len(named) < len(self.measures) else named or data.by_default
 
 
 DEFAULT_MEASURES = MeasureSettings()

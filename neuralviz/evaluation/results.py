@@ -237,7 +237,7 @@ class Results:
     def settings(self) -> dict[str, Any]:
         """What was asked, defaults included."""
         return {
-            "measures": list(self.plan.settings.measures) or "all",
+            "measures": list(self.plan.settings.measures) or "default",
             "neighbours": self.plan.settings.k,
             "bootstrap resamples": self.plan.settings.resamples,
             "bootstrap seed": self.plan.settings.seed,

@@ -23,6 +23,8 @@ from neuralviz.evaluation.experiments import Row
 from neuralviz.evaluation.measured import Measured
 from neuralviz.evaluation.paraphrases import QualityMap
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.probed import Probed
+from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.evaluation.uniformity import Uniformity
@@ -34,7 +36,7 @@ _CLASSES: dict[str, Any] = {
     for one in (
         BrokenCount, Cell, Compared, Correlation, EvaluationPlan, GroupedData, Grouping, Intervals,
         KnnAccuracy, LabelledData, Measured, MeasureSettings, Outvoted, Overlap, ParaphraseData,
-        QualityMap, Results, Row, ScoredData, Uniformity, WorstTriplets,
+        Probed, ProbingTask, QualityMap, Results, Row, ScoredData, Uniformity, WorstTriplets,
     )
 }  # fmt: skip
 

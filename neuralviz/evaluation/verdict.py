@@ -29,7 +29,7 @@ class Lead:
     Attributes:
         first, second: labels of the methods.
         value: by how much the first is better, 0 or more.
-        interval: of the value, at 95%, on the same data: of k-NN accuracy exact, else by paired
+        interval: of the value, at 95%, on the same data: of accuracies exact, else by paired
             bootstrap; None where nobody knows.
     """
 
@@ -103,7 +103,11 @@ def verdict(
         why = by.why_no_interval(results.data[data], results.plan.settings.resamples)
         said = _compared(claim, ranked, why, name)
         said.append(_better_elsewhere(results, data, claim, ranked[0], finished, name))
-    said += [_beside_guessing(by, ranked), _left_out(results, data, by, ranked, name)]
+    said += [
+        _baselines(by, ranked),
+        _beside_guessing(by, ranked),
+        _left_out(results, data, by, ranked, name),
+    ]
     return " ".join(filter(None, said))
 
 
@@ -167,8 +171,8 @@ def _ranked(results: Results, data: int, by: Yardstick) -> list[_Measured]:
 def _lead(by: Yardstick, first: _Measured, second: _Measured) -> Lead:
     bounds = None
     drawn = [one.measured.resampled.get(by.name) for one in (first, second)]
-    if by.measure == "neighbours":
-        hits = first.measured.hits, second.measured.hits
+    if first.measured.accuracy_of(by.measure) is not None:
+        hits = first.measured.right(by.measure), second.measured.right(by.measure)
         bounds = paired_share_interval(*hits) if len(hits[0]) == len(hits[1]) > 0 else None
     elif drawn[0] is not None and drawn[1] is not None:
         bounds = paired_interval(by.sign * drawn[0], by.sign * drawn[1])
@@ -268,6 +272,8 @@ def _alone(claim: Claim, one: _Measured, name: Name) -> str:
                 f"{claim.these}{sure}; always guessing the most frequent {claim.noun} is right for "
                 f"{by.write(by.chance(one.measured))}."
             )
+        case "probe":
+            return f"With {label}, a probe tells {claim.asked} for {value} of {claim.these}{sure}."
         case "pairs" | "triplets":
             return (
                 f"With {label}, {value} of {claim.these} come out wrong{sure}; by chance, half of "
@@ -278,6 +284,17 @@ def _alone(claim: Claim, one: _Measured, name: Name) -> str:
                 f"{label} has a {by.title} of {value}{sure} on {claim.these}; 1 is the same order "
                 f"as {claim.followed}, 0 no relation."
             )
+
+
+def _baselines(by: Yardstick, ranked: Sequence[_Measured]) -> str:
+    """What is reached without any embedding, of a probe; empty of others."""
+    probe = ranked[0].measured.probe
+    if by.measure != "probe" or probe is None:
+        return ""
+    words = ""
+    if probe.tfidf is not None:
+        words = f", logistic regression on the words (TF-IDF) {by.write(probe.tfidf)}"
+    return f"Always guessing the most frequent label reaches {by.write(probe.baseline)}{words}."
 
 
 def _beside_guessing(by: Yardstick, ranked: Sequence[_Measured]) -> str:

@@ -51,21 +51,21 @@ class Yardstick:
 
     def interval(self, measured: Measured) -> tuple[float, float] | None:
         """Where it would lie on other samples of such data, at 95%; None where nobody knows."""
-        if self.name == "neighbours" and measured.neighbours is not None:
-            return measured.neighbours.interval
+        if (share := measured.accuracy_of(self.measure)) is not None:
+            return share.interval
         resampled = measured.resampled.get(self.name)
         return None if resampled is None else interval(resampled)
 
     def chance(self, measured: Measured) -> float:
         """What guessing reaches."""
-        if self.name == "neighbours" and measured.neighbours is not None:
-            return measured.neighbours.baseline
+        if (share := measured.accuracy_of(self.measure)) is not None:
+            return share.baseline
         return 0.5 if self.better == LOWER else 0.0
 
     def of_guessing(self, measured: Measured) -> str:
         """What guessing is, in words, with what it reaches."""
         reached = self.write(self.chance(measured))
-        if self.name == "neighbours":
+        if self.measure in ("neighbours", "probe"):
             return f"always guessing the most frequent label ({reached})"
         return f"chance ({reached})" if self.is_share else "chance (0)"
 
@@ -83,8 +83,8 @@ class Yardstick:
             return many(measured.pairs.total, "comparison")
         if self.measure == "triplets" and measured.triplets is not None:
             return many(measured.triplets.total, "triplet")
-        if measured.neighbours is not None:
-            return many(measured.neighbours.n, "text")
+        if (share := measured.accuracy_of(self.measure)) is not None:
+            return many(share.n, "text")
         return many(len(measured.products), "phrase")
 
     def why_no_interval(self, data: DataSet, resamples: int) -> str:
@@ -139,8 +139,12 @@ def _error(counted: BrokenCount | None) -> float:
     return np.nan if counted is None else counted.error
 
 
-def _accuracy(measured: Measured) -> float:
-    return np.nan if measured.neighbours is None else measured.neighbours.accuracy
+def _accuracy(measure: Measure) -> Callable[[Measured], float]:
+    def read(measured: Measured) -> float:
+        share = measured.accuracy_of(measure)
+        return np.nan if share is None else share.accuracy
+
+    return read
 
 
 def _mean_tau(measured: Measured) -> float:
@@ -168,7 +172,11 @@ _YARDSTICKS = (
         "triplets", "triplet error", "Triplet error", "triplets", LOWER, True,
         lambda measured: _error(measured.triplets),
     ),
-    Yardstick("neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True, _accuracy),
+    Yardstick(
+        "neighbours", "k-NN accuracy", "k-NN", "neighbours", HIGHER, True,
+        _accuracy("neighbours"),
+    ),
+    Yardstick("probe", "probe accuracy", "Probe", "probe", HIGHER, True, _accuracy("probe")),
     Yardstick("paraphrases", "mean tau-c", "Mean tau-c", "paraphrases", HIGHER, False, _mean_tau),
 )  # fmt: skip
 
@@ -189,6 +197,13 @@ EXPLAINED: dict[Measure, str] = {
     "neighbours": (
         "k-NN accuracy is the share of texts whose k nearest neighbours vote for the text's own "
         "label. The majority baseline is what always guessing the most frequent label reaches."
+    ),
+    "probe": (
+        "A probe is a small network with 50 hidden units that learns to tell the labels of texts "
+        "from their embeddings. Its accuracy is the share of texts that it is right for, each of "
+        "which it has not seen before (cross-validation in five folds). The majority baseline is "
+        "what always guessing the most frequent label reaches, the TF-IDF baseline what logistic "
+        "regression on the words of the texts reaches."
     ),
     "uniformity": (
         "Alignment is the mean squared distance of similar texts; uniformity says how evenly all "
@@ -217,6 +232,7 @@ def explained(results: Results, data: int, *, in_full: bool = True) -> list[str]
         "triplets": any(one.triplets is not None for one in measured),
         "pairs": any(one.pairs is not None for one in measured),
         "neighbours": any(one.neighbours is not None for one in measured),
+        "probe": any(one.probe is not None for one in measured),
         "uniformity": in_full and any(one.uniformity is not None for one in measured),
         "paraphrases": any(one.paraphrases for one in measured),
     }

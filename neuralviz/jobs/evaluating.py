@@ -12,6 +12,7 @@ from neuralviz.errors import StoreError
 from neuralviz.evaluation.events import Event
 from neuralviz.evaluation.events import Progress as EvaluationProgress
 from neuralviz.evaluation.lab import evaluate
+from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import Results
 from neuralviz.evaluation.results_file import FORMAT, read_results, results_bytes
 from neuralviz.jobs.keeping import KeptTask
@@ -56,7 +57,7 @@ class Evaluate(KeptTask[Event, Filling]):
         plan: one data set, and ways to embed.
         models: of the plan's rows; results by other files of a model are others.
         corpus: id of the kept corpus whose texts they are, beside whose embeddings theirs are kept
-            and found; empty for others.
+            and found unless its texts are rewritten; empty for others.
     """
 
     plan: EvaluationPlan
@@ -81,7 +82,8 @@ class Evaluate(KeptTask[Event, Filling]):
             store = CorpusStore()
             if self.corpus not in {one.id for one in store.corpora()}:
                 raise StoreError("This corpus was deleted in the meantime. Choose other data.")
-            vectors = store.vectors
+            if not any(isinstance(one, ProbingTask) and one.rewrites for one in self.plan.data):
+                vectors = store.vectors
         yield from evaluate(self.plan, vectors, loaders=LOADERS, should_stop=should_stop)
 
     def fold(self, result: Filling, events: Sequence[Event]) -> Filling:

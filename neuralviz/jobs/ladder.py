@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz import evaluation
+from neuralviz.errors import TextError
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import (
     FeatureProgress,
@@ -19,7 +20,7 @@ from neuralviz.evaluation.ladder_events import (
 )
 from neuralviz.evaluation.ladder_file import FORMAT, ladder_bytes, read_ladder
 from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import Progress, Task
+from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.models.shared import LOADERS, shared_text_model
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
@@ -134,8 +135,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
     def progress(self, result: Ladder) -> Progress:
         if not result.curves:
             return _of_features(result)
-        each = self.settings.each()
-        done = len(result.results)
+        n = len(self.settings.each())
         (rung, seed), curve = list(result.curves.items())[-1]
         doing = RUNG_NAMES[rung]
         if len(self.settings.seeds) > 1:
@@ -144,9 +144,7 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
             doing += f": epoch {len(curve.losses)}"
         elif curve.rebuilt:
             doing += f": autoencoders, epoch {len(curve.rebuilt)}"
-        return Progress(
-            done, len(each), doing=f"Rung {min(done + 1, len(each))} of {len(each)}, {doing}"
-        )
+        return Progress(len(result.results), n, doing=f"Rung {len(result.curves)} of {n}, {doing}")
 
     def cache_key(self) -> str:
         return json.dumps([FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}])
@@ -162,6 +160,49 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     def n_bytes(self, result: Ladder) -> int:
         return sum(len(one.trained.weights) for one in result.results.values())
+
+
+@dataclass(frozen=True)
+class TwoScores:
+    """What every trained rung scores, on people's scale.
+
+    Attributes:
+        pair: two texts, by rung.
+        equal: the first of them and itself, by rung: the highest score that a rung gives.
+    """
+
+    pair: Mapping[Rung, float]
+    equal: Mapping[Rung, float]
+
+
+@dataclass(frozen=True)
+class ScoreTwo(LatestTask[TwoScores]):
+    """What every trained rung scores two texts of one's own.
+
+    Attributes:
+        model: the frozen one.
+        ladder: of which every rung that is there is asked; the very same one makes the same task.
+        first, second: texts.
+    """
+
+    is_short = True
+
+    model: ModelRef
+    ladder: Ladder
+    first: str
+    second: str
+
+    @property
+    def label(self) -> str:
+        return "Two texts on the ladder"
+
+    def events(self, should_stop: ShouldStop) -> Generator[TwoScores, None, None]:
+        for text in (self.first, self.second):
+            if not text.strip():
+                raise TextError("The text is empty. Enter at least one word in both.")
+        pair = score_two(self.model, self.ladder, self.first, self.second)
+        equal = score_two(self.model, self.ladder, self.first, self.first)
+        yield TwoScores(pair, equal)
 
 
 def score_two(model: ModelRef, ladder: Ladder, first: str, second: str) -> Mapping[Rung, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,32 +214,30 @@ def accuracy_figure(
     labels: Sequence[str],
     accuracies: Sequence[float],
     intervals: Sequence[tuple[float, float]],
-    baseline: float,
-    k: int,
+    baselines: Mapping[str, float],
+    title: str,
 ) -> go.Figure:
-    """How often the nearest texts vote for a text's label, with intervals; a line for the
-    majority baseline.
+    """How often the label of a text is told, with intervals; a line for each baseline.
 
     Args:
         labels: of the rows.
         accuracies: 0 … 1.
         intervals: at 95%.
-        baseline: share of the most frequent label.
-        k: neighbours that voted.
+        baselines: what is reached without embeddings, by name, two at most.
+        title: of the figure.
     """
-    figure = interval_figure(
-        labels, accuracies, intervals, f"{k}-NN accuracy", "accuracy ↑", written=".1%"
-    )
-    figure.add_vline(
-        x=baseline, line={"dash": "dash", "color": "#8A9096", "width": 2},
-        annotation={"text": "majority baseline", "yanchor": "bottom"},
-    )  # fmt: skip
-    low = min([baseline, *(bounds[0] for bounds in intervals)])
-    high = max([baseline, *(bounds[1] for bounds in intervals)])
+    figure = interval_figure(labels, accuracies, intervals, title, "accuracy ↑", written=".1%")
+    for place, (name, value) in enumerate(baselines.items()):
+        figure.add_vline(
+            x=value, line={"dash": "dot" if place else "dash", "color": "#8A9096", "width": 2},
+            annotation={"text": name, "yanchor": "bottom", "yshift": 18 * place},
+        )  # fmt: skip
+    low = min([*baselines.values(), *(bounds[0] for bounds in intervals)])
+    high = max([*baselines.values(), *(bounds[1] for bounds in intervals)])
     room = 0.08 * (high - low or 1)
     figure.update_layout(
         xaxis={"tickformat": ".0%", "range": [low - room, high + room]},
-        margin={"t": WITH_BASELINE},
+        margin={"t": WITH_BASELINE + 18 * (len(baselines) - 1)},
     )
     return figure
 

@@ -167,6 +167,8 @@ def scatter_figure(
     sentences: Sequence[tuple[str, str]],
     kinds: Sequence[str] | None,
     title: str,
+    *,
+    axis: str = "cosine similarity",
 ) -> go.Figure:
     """Scores of pairs against the cosines of their vectors; the pair is named where one points.
 
@@ -175,6 +177,7 @@ def scatter_figure(
         sentences: the two of each pair.
         kinds: a name of each pair's kind; drawn in one colour where there are none or too many.
         title: of the figure.
+        axis: what the cosines are called.
     """
     hover = np.array(
         [f"{_quoted(first)}<br>{_quoted(second)}" for first, second in sentences],
@@ -200,12 +203,12 @@ def scatter_figure(
             },
             customdata=hover[chosen],
             hovertemplate=(
-                "%{customdata}<br>score %{y:.3~g}, cosine similarity %{x:.3f}<extra></extra>"
+                f"%{{customdata}}<br>score %{{y:.3~g}}, {axis} %{{x:.3f}}<extra></extra>"
             ),
         )
     figure.update_layout(
         title=title,
-        xaxis={"title": "cosine similarity", "nticks": 8},
+        xaxis={"title": axis, "nticks": 8},
         yaxis={"title": "human score"},
         showlegend=len(groups) > 1,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.experiments import swept
 from neuralviz.evaluation.in_words import NAMES
 from neuralviz.evaluation.paraphrases import ratio
+from neuralviz.evaluation.probed import Probed
+from neuralviz.evaluation.sweeps import swept
 from neuralviz.evaluation.verdict import leads, written_lead
 from neuralviz.plots.evaluation import (
     WITH_BASELINE,
@@ -22,7 +23,7 @@ from neuralviz.plots.evaluation import (
     product_histogram,
     quality_figure,
 )
-from neuralviz.plots.sweeps import grid_figure, line_figure
+from neuralviz.plots.sweeps import NO_BASELINES, grid_figure, line_figure
 from neuralviz.plots.theme import escape
 
 if TYPE_CHECKING:
@@ -94,20 +95,26 @@ def broken_figure(results: Results, data: int, name: str) -> tuple[go.Figure, in
     )  # fmt: skip
 
 
-def neighbours_figure(results: Results, data: int) -> tuple[go.Figure, int] | None:
-    """The accuracy of the nearest texts' labels, and how many rows."""
-    counted = [(at, label, one.neighbours) for at, label, one in results.finished(data)]
-    measured = [(at, label, one) for at, label, one in counted if one is not None]
+def shares_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Figure, int] | None:
+    """How often labels are told, by the nearest texts or by a probe, and how many rows."""
+    told = [(at, label, one.accuracy_of(by.measure)) for at, label, one in results.finished(data)]
+    measured = [(at, label, one) for at, label, one in told if one is not None]
     if not measured:
         return None
     accuracies = [one.accuracy for _, _, one in measured]
     intervals = [one.interval for _, _, one in measured]
-    k, baseline = measured[0][2].k, measured[0][2].baseline
+    first = measured[0][2]
+    baselines = {"majority baseline": first.baseline}
+    if isinstance(first, Probed) and first.tfidf is not None:
+        baselines["TF-IDF baseline"] = first.tfidf
+    title = by.title[:1].upper() + by.title[1:]
     return _swept_figure(
-        results, [at for at, _, _ in measured], accuracies, intervals,
-        f"{k}-NN accuracy", "accuracy ↑",
+        results, [at for at, _, _ in measured], accuracies, intervals, title, "accuracy ↑",
+        baselines=baselines,
     ) or (
-        accuracy_figure([label for _, label, _ in measured], accuracies, intervals, baseline, k),
+        accuracy_figure(
+            [label for _, label, _ in measured], accuracies, intervals, baselines, title
+        ),
         len(measured),
     )  # fmt: skip
 
@@ -116,8 +123,8 @@ def yardstick_figure(results: Results, data: int, by: Yardstick) -> tuple[go.Fig
     """The figure of a yardstick for all rows, and how many rows it is high."""
     if by.measure == "correlations":
         return correlation_figure(results, data, by.name)
-    if by.measure == "neighbours":
-        return neighbours_figure(results, data)
+    if by.measure in ("neighbours", "probe"):
+        return shares_figure(results, data, by)
     if by.measure in ("pairs", "triplets"):
         return broken_figure(results, data, by.measure)
     return None
@@ -144,8 +151,8 @@ def lead_of_best(results: Results, data: int, by: Yardstick) -> tuple[go.Figure,
         for one in of_best
     ]
     figure = lead_figure(found[0].first, [one.second for one in of_best], written)
-    if by.measure == "neighbours":  # as high as the title of the figure beside it
-        figure.update_layout(margin={"t": WITH_BASELINE})
+    if by.measure in ("neighbours", "probe"):  # as high as the title of the figure beside it
+        figure.update_layout(margin={"t": WITH_BASELINE + 18 * (by.measure == "probe")})
     return figure, len(of_best)
 
 
@@ -157,6 +164,7 @@ def _swept_figure(
     title: str,
     axis: str,
     published: Sequence[tuple[float, str] | None] = (),
+    baselines: Mapping[str, float] = NO_BASELINES,
 ) -> tuple[go.Figure, int] | None:
     """A measure over the options by which all rows differ, and how many rows it is high.
 
@@ -168,7 +176,10 @@ def _swept_figure(
         (of_all,) = options.values()
         of_option = [of_all[at] for at in rows]
         theirs = published or [None] * len(rows)
-        return line_figure(names[0], of_option, values, intervals, title, axis, theirs), LINE_ROWS
+        figure = line_figure(names[0], of_option, values, intervals, title, axis, theirs, baselines)
+        if baselines:
+            figure.update_yaxes(tickformat=".0%")
+        return figure, LINE_ROWS
     if len(names) == 2:
         down, across = options.values()
         found = dict(zip(rows, values, strict=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +13,7 @@ from neuralviz.plots.theme import BLUE, SMALL_FONT_SIZE, escape
 from neuralviz.words import number
 
 WIDE_RANGE = 20  # times the smallest value: beyond, an axis of settings is logarithmic
+NO_BASELINES: Mapping[str, float] = MappingProxyType({})
 _BAND = "rgba(0, 114, 178, 0.16)"
 
 
@@ -23,6 +25,7 @@ def line_figure(
     title: str,
     axis: str,
     published: Sequence[tuple[float, str] | None],
+    baselines: Mapping[str, float] = NO_BASELINES,
 ) -> go.Figure:
     """A measure over one setting, with its intervals as a band.
 
@@ -34,6 +37,7 @@ def line_figure(
         title: of the figure.
         axis: what the measure is.
         published: what a paper has for a value, and the model there; None where it has nothing.
+        baselines: what is reached without embeddings, by name: a line each.
     """
     order = [at for at in np.argsort(values) if np.isfinite(found[at])]
     x = [values[at] for at in order]
@@ -72,6 +76,16 @@ def line_figure(
                 value="y",
             )
         )
+    for place, (name, value) in enumerate(baselines.items()):
+        figure.add_hline(
+            y=value, line={"dash": "dot" if place else "dash", "color": "#8A9096", "width": 2},
+            annotation={"text": name, "xanchor": "right", "x": 1, "yanchor": "bottom"},
+        )  # fmt: skip
+    if baselines and x:
+        bounded = [end for one in bounds for end in one or ()]
+        ends = [*baselines.values(), *(found[at] for at in order), *bounded]
+        room = 0.08 * (max(ends) - min(ends) or 1)
+        figure.update_yaxes(range=[min(ends) - room, max(ends) + room])
     is_wide = min(values) > 0 and max(values) > WIDE_RANGE * min(values)
     figure.update_layout(
         title=title,

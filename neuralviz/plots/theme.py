@@ -31,6 +31,9 @@ _METHOD_COLOURS |= dict.fromkeys(("mean", "cls", "sep", "last", "avg"), BLUE)
 LAYER_COLOURS = ("#A34AA0", "#8C7A2B", "#5F7F95", "#C2607A", "#8B6F5C", "#6E8B3D")
 SIMILAR, DISSIMILAR = "#A34AA0", "#8A9096"  # kinds of pairs
 BEFORE, AFTER = "#8A9096", "#7267D8"
+RUNG_COLOURS = {  # of the ladder
+    "cosines": "#8C7A2B", "siamese": "#5F7F95", "autoencoder": "#A34AA0", "log-variance": "#C2607A",
+}  # fmt: skip
 PAIR_COLOURS = {"crops": "#B0563F", "dropout": "#4C7A9E", "masking": "#8F8F2E"}  # ways to train
 
 _END_OF_NAME = re.compile(r"[\s,(:]")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuralviz.errors import TextError
+from neuralviz.reading.cells import finite_number
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.rows import usable_rows
 from neuralviz.reading.source import Source
@@ -107,6 +108,44 @@ def read_pairs(
     )
 
 
+def read_text_pairs(source: Source, *, max_rows: int | None = None) -> ScoredPairs:
+    """Read pairs of sentences from a table; a column of scores may be there or not.
+
+    Args:
+        source: as of `read_pairs`; ``score`` may be missing, as a column and in any row.
+        max_rows: of the table; those behind are left out, with a note.
+
+    Returns:
+        The pairs; scores are NaN where there is none, or none that is a number.
+
+    Raises:
+        TextError: it is no such table, a column of sentences is missing, or no pair can be used.
+    """
+    table = read_table(source, max_rows=max_rows)
+    by_name = _by_name(table.columns)
+    pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
+    if pair is None:
+        raise TextError(
+            f"{source.name} needs the columns “sentence1” and “sentence2” in its header line. It "
+            f"has: {_found(table.columns)}."
+        )
+    rows = usable_rows(table, texts=tuple(table.columns[by_name[name]] for name in pair))
+    if not rows.places:
+        raise TextError(f"{source.name} has no pair of two sentences. " + " ".join(rows.notes))
+    scores = np.full(len(rows.places), np.nan)
+    column = next((by_name[name] for name in SCORE_COLUMNS if name in by_name), None)
+    if column is not None:
+        read = [finite_number(table.values[column][place]) for place in rows.places]
+        scores = np.array([np.nan if value is None else value for value in read])
+    return ScoredPairs(rows.texts[0], rows.texts[1], scores, rows.notes)
+
+
+def _found(columns: Sequence[str]) -> str:
+    """The first few names of columns."""
+    found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
+    return found + " …" * (len(columns) > 12)
+
+
 def _by_name(columns: Sequence[str]) -> dict[str, int]:
     """Where each column stands."""
     return {column.strip().lower(): place for place, column in enumerate(columns)}
@@ -118,9 +157,8 @@ def _places(name: str, columns: Sequence[str]) -> tuple[int, int, int]:
     pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
     score = next((column for column in SCORE_COLUMNS if column in by_name), None)
     if pair is None or score is None:
-        found = ", ".join(f"“{column[:40]}”" for column in columns[:12]) or "none"
         raise TextError(
             f"{name} needs the columns “sentence1”, “sentence2” and “score” in its header "
-            f"line. It has: {found}{' …' * (len(columns) > 12)}."
+            f"line. It has: {_found(columns)}."
         )
     return by_name[pair[0]], by_name[pair[1]], by_name[score]

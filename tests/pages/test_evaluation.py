@@ -1175,3 +1175,72 @@ def test_no_more_is_on_a_slide_than_fits(page: AppTest) -> None:
     assert slides["verdict"] == ["table"]  # there are no figures
     (one,) = slides["view"]
     assert one.startswith("tau-c by ")
+
+
+# --- probes ------------------------------------------------------------------------------------
+
+TASK_TEXTS = "text,label\n" + "".join(
+    f"The {'dog' if i % 2 else 'cat'} number {'n' * (i + 1)}{' ran' * (i % 3 + 1)} home.,{i % 2}\n"
+    for i in range(60)
+)
+
+
+def test_labels_are_probed_beside_their_neighbours(opened) -> None:
+    page = upload(opened(methods=["mean"], evaluation_model="bundled"), TASK_TEXTS)
+    assert page.selectbox(key="probe-of-labels").value == "none"
+    page.selectbox(key="probe-of-labels").set_value("labels").run()
+    evaluate(page)
+    assert not page.exception
+    row = table(page).loc["mean"]
+    assert row["probe accuracy"] == "100.0%"
+    assert row["probe majority baseline"] == "50.0%"
+    assert row["probe TF-IDF baseline"] == "100.0%"
+    assert title(proof(page, "Probe")) == "Probe accuracy"
+    assert point(page).startswith("With **mean**, a probe tells which label a text has for 100.0%")
+    assert "learns to tell the labels of texts" in said(page)
+
+
+def test_a_task_is_probed_layer_by_layer(opened) -> None:
+    page = upload(opened(experiment="layer-by-layer"), TASK_TEXTS)
+    page.selectbox(key="probe-of-labels").set_value("length").run()
+    assert "Which of up to 6 ranges is the number of words in?" in said(page)
+    assert "own.csv, length: 60 texts, 20 of each of 3 labels" in said(page)
+    assert "60 different texts, 7 methods" in said(page)
+    evaluate(page)
+    assert not page.exception
+    assert list(table(page).index) == [f"layer {n}" for n in range(7)]
+    assert set(table(page)["probe majority baseline"]) == {"33.3%"}
+    figure = proof(page)
+    line = next(one for one in figure["data"] if one.get("mode") == "lines+markers")
+    measured = [results(page).measured(0, at).probe for at in range(7)]
+    assert line["x"] == list(range(7))
+    assert line["y"] == [one.accuracy for one in measured]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "layer"
+    named = [one["text"] for one in figure["layout"]["annotations"]]
+    assert named == ["majority baseline", "TF-IDF baseline"]
+    assert [one["y0"] for one in figure["layout"]["shapes"]] == [20 / 60, measured[0].tfidf]
+    assert "tells a probe best how long a text is" in point(page)
+    assert "Always guessing the most frequent label reaches 33.3%" in point(page)
+
+
+def test_a_task_that_cannot_be_made_is_said_and_nothing_is_measured(opened) -> None:
+    page = upload(opened(methods=["mean"], probe="Word content"), SCORED)
+    assert page.selectbox(key="probe").value == "word-content"
+    assert "cannot be probed for word content" in said(page)
+    assert refuses(page)
+    page.selectbox(key="probe").set_value("none").run()
+    assert not page.error
+    assert is_ready(page)
+
+
+def test_a_corpus_is_probed_and_rewritten_texts_are_not_kept_beside_it(opened, home) -> None:
+    store = CorpusStore()
+    texts = [line.partition(",")[0] for line in TASK_TEXTS.split("\n")[1:-1]]
+    store.add("own", ReadTexts(tuple(texts), labels={"kind": ("a", "b") * 30}))
+    page = opened(methods=["mean"], evaluation_source="Saved corpus")
+    page.selectbox(key="probe-of-labels").set_value("bigram-shift").run()
+    assert "own, kind, bigram shift: 60 texts" in said(page)
+    evaluate(page)
+    assert not page.exception
+    assert table(page)["probe majority baseline"]["mean"] == "50.0%"
+    assert not CorpusStore().vectors.embedders()

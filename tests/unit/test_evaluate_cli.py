@@ -308,11 +308,74 @@ def test_methods_are_checked_before_data_is_read(run, words, said, monkeypatch) 
         raise AssertionError("data was read")
 
     for name in ("read_data", "load_hub_data"):
-        monkeypatch.setattr(f"neuralviz.cli.evaluate.{name}", never)
+        monkeypatch.setattr(f"neuralviz.cli.data_sets.{name}", never)
     for data in ("pairs.csv", "hf:some/data"):
         result = run("--data", data, *words)
         assert result.exit_code == 2, result.output
         assert said in result.stderr.replace("\n", " ")
+
+
+def test_tasks_are_made_from_the_texts_of_any_file(run) -> None:
+    lines = [f"The {'dog' if i % 2 else 'cat'} of house {'n' * (i + 1)}{' ran' * (i % 3 + 1)} home."
+             for i in range(60)]  # fmt: skip
+    Path("plain.txt").write_text("\n".join(lines), "utf-8")
+    words = ["--data", "plain.txt", "--method", "mean", "--model", "bundled"]
+    result = run(*words, "--task", "length", "--task", "bigram-shift", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "plain.txt, length: 60 texts, 20 of each of 3 labels (7 words, 8 words" in (
+        result.stderr.replace("\n", " ")
+    )
+    assert "TF-IDF baseline" in result.stdout
+    assert "tells how long a text is for" in " ".join(result.stdout.split())
+    record = json.loads(Path("out/results.json").read_text("utf-8"))
+    assert [one["name"] for one in record["data"]] == [
+        "plain.txt, length",
+        "plain.txt, bigram shift",
+    ]
+    of_length = record["data"][0]["results"]["mean"]["probe"]
+    assert (of_length["n"], of_length["n_labels"], of_length["folds"]) == (60, 3, 5)
+    assert of_length["baseline"] == 20 / 60
+    assert 0 <= of_length["tfidf"] <= 1
+    assert len(of_length["interval"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--data", "groups.csv", "--task", "depth"], 2, "Unknown task “depth”. Choose from"),
+        (["--data", "groups.csv", "--task", "length"], 2, "cannot be probed for length"),
+        (["--data", "groups.csv", "--measure", "probe"], 2, "cannot be used for probe"),
+        (["--data", "groups.csv", "--task", "length", "--role", "group=group"], 2,
+         "made from the texts alone. Remove the role group."),
+        (["--data", "none.csv", "--task", "length"], 2, "No such file: none.csv"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_probed_is_refused(run, words, code, said) -> None:
+    result = run(*words, "--method", "mean")
+    assert said in " ".join(result.stderr.split())
+    assert result.exit_code == code
+
+
+def test_a_task_says_which_column_it_is_made_from_and_takes_another(run) -> None:
+    rows = [f"{'n' * (i + 1)} ran{' on' * (i % 2)},{'n' * (i + 1)} sat" for i in range(40)]
+    Path("two.csv").write_text("\n".join(["sentence1,other", *rows]), "utf-8")
+    words = ["--data", "two.csv", "--task", "length", "--method", "mean", "--model", "bundled"]
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert "two.csv: the texts are those of the column “sentence1”." in result.stderr
+    assert "20 of each of 2 labels (2 words, 3 words)" in " ".join(result.stderr.split())
+    other = run(*words, "--role", "text=other")
+    assert other.exit_code == 2
+    assert "two.csv cannot be probed for length" in " ".join(other.stderr.split())
+
+
+def test_labels_are_probed_when_asked(run) -> None:
+    rows = [f"{'A dog barked' if i % 2 else 'Rates rose'} {i} times.,{i % 2}" for i in range(24)]
+    Path("labels.csv").write_text("\n".join(["text,label", *rows]), "utf-8")
+    words = ["--data", "labels.csv", "--method", "mean", "--model", "bundled", "--json"]
+    assert "probe" not in found(run(*words))["mean"]
+    assert found(run(*words, "--measure", "probe"))["mean"]["probe"]["accuracy"] == 1
+    assert set(found(run(*words, "--measure", "all"))["mean"]) >= {"neighbours", "probe"}
 
 
 def test_experiments_are_listed_and_run(run) -> None:
@@ -331,12 +394,15 @@ def test_experiments_are_listed_and_run(run) -> None:
 def test_rows_of_several_experiments_are_all_there() -> None:
     from neuralviz.evaluation.experiments import EXPERIMENTS, experiment_rows
 
-    tables = {name: experiment_rows(name, {}, None, lambda _: ("a", "b")) for name in EXPERIMENTS}
+    tables = {
+        name: experiment_rows(name, {}, None, lambda _: ("a", "b"), lambda _: 6)
+        for name in EXPERIMENTS
+    }
     for name, rows in tables.items():
         assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows), name
     specs = {row.spec for rows in tables.values() for row in rows}
     for order in (list(tables), list(reversed(tables))):
-        rows = experiment_rows(order, {}, None, lambda _: ("a", "b"))
+        rows = experiment_rows(order, {}, None, lambda _: ("a", "b"), lambda _: 6)
         assert {row.spec for row in rows} == specs
         assert len({row.label for row in rows}) == len({row.key for row in rows}) == len(rows)
 
@@ -346,7 +412,7 @@ def test_options_of_experiments(run) -> None:
 
     def rows(name: str, **typed: str):
         options = {key.replace("__", "."): value for key, value in typed.items()}
-        return experiment_rows(name, options, None, lambda _: ("a", "b"))
+        return experiment_rows(name, options, None, lambda _: ("a", "b"), lambda _: 6)
 
     joined = rows("concatenated", neural__epochs="1")
     assert dict(joined[0].spec.options) == {"epochs": 1}

@@ -192,7 +192,7 @@ def test_an_interval_holds_what_it_says() -> None:
 def test_equal_scores_have_no_correlation_and_say_so() -> None:
     data = read("sentence1,sentence2,score\na,b,3\nc,d,3\ne,f,3\n")
     with pytest.raises(NeuralvizError, match="All scores are equal"):
-        check_measures(data, ["correlations"])
+        check_measures(data, MeasureSettings(("correlations",)))
     found = measure(data, drawn(data), MeasureSettings(("correlations",)))
     assert "All scores are equal" in found.failed["correlations"]
     same = read(PAIRS)
@@ -204,7 +204,7 @@ def test_equal_scores_have_no_correlation_and_say_so() -> None:
 
 def test_a_measure_that_fails_leaves_the_others() -> None:
     data = read("sentence1,sentence2,score\na,b,3\nc,d,2.5\ne,f,1\ng,h,3.5\n")
-    assert check_measures(data, []) == data.measures
+    assert check_measures(data, MeasureSettings()) == data.measures
     found = measure(data, drawn(data), MeasureSettings(resamples=0))
     assert found.correlations is not None
     assert set(found.failed) == {"pairs", "triplets"}
@@ -213,7 +213,7 @@ def test_a_measure_that_fails_leaves_the_others() -> None:
 
 def test_measures_that_the_data_are_not_made_for() -> None:
     with pytest.raises(SettingsError, match="cannot be used for correlations"):
-        check_measures(read(GROUPS), ["correlations"])
+        check_measures(read(GROUPS), MeasureSettings(("correlations",)))
     with pytest.raises(SettingsError, match="does not support: neighbours"):
         measure(read(GROUPS), np.eye(5), MeasureSettings(("neighbours",)))
     for content, said in (
@@ -222,7 +222,7 @@ def test_measures_that_the_data_are_not_made_for() -> None:
         ("text,label\na,1\nb,1\nc,1\n", "All texts have the same label"),
     ):
         with pytest.raises(NeuralvizError, match=said):
-            check_measures(read(content), [])
+            check_measures(read(content), MeasureSettings())
 
 
 def test_vectors_that_do_not_fit() -> None:
@@ -299,7 +299,7 @@ def test_the_same_text_with_the_same_label_counts_once() -> None:
 def test_paraphrases_in_which_nothing_varies() -> None:
     data = read("original,generated,varies,value,fixed1,fixed2\no,g,q,1,1,1\no,h,q,1,1,1\n")
     with pytest.raises(NeuralvizError, match="The values never vary"):
-        check_measures(data, [])
+        check_measures(data, MeasureSettings())
     data = read(PHRASES)
     found = measure(data, np.ones((len(data.texts), 2)))
     assert "No correlation is defined" in found.failed["paraphrases"]

@@ -140,7 +140,9 @@ def test_intervals_and_errors_of_one_row_or_none(labels: list[str]) -> None:
 
 
 def test_axes_say_which_direction_is_good() -> None:
-    accuracy = plots.accuracy_figure(["mean"], [0.5], [(0.4, 0.6)], 0.2, 10)
+    accuracy = plots.accuracy_figure(
+        ["mean"], [0.5], [(0.4, 0.6)], {"majority baseline": 0.2}, "10-NN accuracy"
+    )
     errors = plots.error_figure(["mean"], [0.5], [0.25], "")
     lead = plots.lead_figure("mean", ["cls"], [plots.WrittenLead(0.1, None, "", "0.1")])
     axes = [one.layout.xaxis.title.text for one in (accuracy, errors, lead)]

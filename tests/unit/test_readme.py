@@ -21,9 +21,12 @@ README = (ROOT / "README.md").read_text("utf-8")
 @pytest.fixture(autouse=True)
 def _a_small_model(tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands in for the two models that the commands name, which take long with many texts."""
-    monkeypatch.setattr("neuralviz.models.load_model", lambda _: tiny)
+    for name in ("load_model", "load_text_model"):
+        monkeypatch.setattr(f"neuralviz.models.{name}", lambda _: tiny)
     for kind in ("masked", "text"):
         monkeypatch.setitem(LOADERS, kind, lambda _: tiny)
+    # it could be micro-tuned, which the sentence encoder that it stands in for cannot
+    monkeypatch.setattr("neuralviz.evaluation.own_embedding.MOST_TUNED_ON", 0)
 
 
 def blocks(language: str) -> list[str]:

@@ -48,7 +48,11 @@ def trained(
     rung: Rung, train: PairFeatures, dev: PairFeatures, **options: int
 ) -> tuple[list[SimilarityEvent], SimilarityEnded]:
     settings = SimilaritySettings(
-        rung, batch_size=16, autoencoder_epochs=3, **{"max_epochs": 8, "hidden": 8, **options}
+        rung,
+        batch_size=16,
+        autoencoder_epochs=3,
+        autoencoder_steps=0,
+        **{"max_epochs": 8, "hidden": 8, **options},
     )
     events = list(fit(train, dev, settings))
     ended = events[-1]
@@ -255,3 +259,13 @@ def test_a_training_that_diverges_says_so() -> None:
 def test_settings_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         SimilaritySettings(**options)  # type: ignore[arg-type]
+
+
+def test_few_texts_are_rebuilt_more_often() -> None:
+    few, dev = made_pairs(32), made_pairs(10, 1)
+    settings = SimilaritySettings(
+        "autoencoder", batch_size=16, autoencoder_epochs=2, autoencoder_steps=9, max_epochs=1
+    )
+    passes = [event for event in fit(few, dev, settings) if isinstance(event, AutoencoderEpoch)]
+    assert [event.epoch for event in passes] == [1, 2, 3, 4, 5]  # 64 texts, 2 steps an epoch
+    assert {event.epochs for event in passes} == {5}

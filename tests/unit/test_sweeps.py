@@ -10,17 +10,19 @@ import pytest
 
 from neuralviz.evaluation.data import ScoredData, labelled_data, scored_data
 from neuralviz.evaluation.events import Cell
-from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows, swept
+from neuralviz.evaluation.experiments import Row, experiment_rows, method_rows
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
 from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.sweeps import swept
+from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.plots.report import report_html
-from neuralviz.plots.results import broken_figure, correlation_figure, neighbours_figure
+from neuralviz.plots.results import broken_figure, correlation_figure, yardstick_figure
 from neuralviz.plots.sweeps import grid_figure, line_figure
 
 
 def rows_of(experiment: str) -> tuple[Row, ...]:
-    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"])
+    return experiment_rows(experiment, {}, None, lambda _model: ["one", "two"], lambda _model: 6)
 
 
 def some_pairs() -> ScoredData:
@@ -42,6 +44,15 @@ def filled(rows: Sequence[Row], data, resamples: int = 50) -> Results:
 def test_epochs_are_a_sweep_of_one_option() -> None:
     assert swept(rows_of("epochs")) == {"epochs": tuple(range(1, 21))}
     assert list(swept(rows_of("learning-rate"))) == ["learning_rate"]
+
+
+def test_layers_one_by_one_are_a_sweep() -> None:
+    rows = rows_of("layer-by-layer")
+    assert [row.label for row in rows] == [f"layer {n}" for n in range(7)]
+    assert {(row.spec.method, row.spec.model_id) for row in rows} == {("mean", "bundled")}
+    assert [dict(row.spec.options) for row in rows] == [{"layer": (n,)} for n in range(7)]
+    assert swept(rows) == {"layer": tuple(range(7))}
+    assert swept(method_rows(["mean", "cls", "last"], {"layer": "1,2"})) == {}
 
 
 def test_layers_and_windows_are_a_sweep_of_two() -> None:
@@ -179,8 +190,21 @@ def test_a_grid_has_a_gap_where_a_row_failed() -> None:
 def test_labels_have_a_line_too() -> None:
     data = labelled_data("l.csv", [f"text {i}" for i in range(12)], ["a", "b"] * 6)
     results = filled(rows_of("learning-rate"), data)
-    figure, _ = neighbours_figure(results, 0)
+    figure, _ = yardstick_figure(results, 0, yardsticks_of(results, 0)[0])
     assert figure.layout.xaxis.type == "log"
     assert list(figure.data[-1].y) == [
         results.measured(0, at).neighbours.accuracy for at in range(6)
     ]
+
+
+def test_baselines_are_lines_with_room_below_the_lowest() -> None:
+    figure = line_figure(
+        "layer", [0, 1, 2], [0.5, 0.7, 0.6], [(0.4, 0.6), (0.6, 0.8), (0.5, 0.7)], "", "",
+        [None] * 3, {"majority baseline": 0.2, "TF-IDF baseline": 0.3},
+    )  # fmt: skip
+    assert [one.y0 for one in figure.layout.shapes] == [0.2, 0.3]
+    assert [one.text for one in figure.layout.annotations] == [
+        "majority baseline",
+        "TF-IDF baseline",
+    ]
+    assert figure.layout.yaxis.range == pytest.approx((0.2 - 0.048, 0.8 + 0.048))

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import ModelError, SettingsError
 from neuralviz.paths import home
+from neuralviz.training.similarity.settings import SimilaritySettings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from neuralviz.training.similarity.settings import Rung
 
 FORMAT = 1  # of a file
 SUFFIX = ".safetensors"
@@ -32,7 +35,7 @@ class KeptSimilarityModel:
 
     name: str
     model: str
-    rung: str
+    rung: Rung
 
 
 def models_folder() -> Path:
@@ -56,11 +59,11 @@ def similarity_models() -> list[KeptSimilarityModel]:
     found = []
     for path in sorted(models_folder().glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
-        with suppress(OSError, ValueError, LookupError, TypeError):
+        with suppress(OSError, ValueError, LookupError, TypeError, SettingsError):
             about = _about(path)
             if _NAME.fullmatch(name):
-                rung = str(about["settings"]["rung"])
-                found.append(KeptSimilarityModel(name, str(about["model"]), rung))
+                settings = SimilaritySettings(**about["settings"])
+                found.append(KeptSimilarityModel(name, str(about["model"]), settings.rung))
     return found
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 
+import neuralviz.models
 from neuralviz.embedders.layerwise import LayerwiseEmbedder
-from neuralviz.errors import ModelError, StoreError, never
-from neuralviz.models import load_text_model
+from neuralviz.errors import ModelError, SettingsError, StoreError, never
 from neuralviz.store.memory import MemoryVectors
 from neuralviz.training.similarity.data import Scale
 from neuralviz.training.similarity.events import SimilarityEnded
@@ -76,7 +76,7 @@ class SimilarityModel:
             TextError, StoreError, Stopped: as of `look_up`.
         """
         if model is None:
-            model = load_text_model(self.model)
+            model = neuralviz.models.load_text_model(self.model)
         if model.fingerprint != self.fingerprint:
             raise ModelError(
                 f"The weights of “{self.model}” have changed since this similarity model was "
@@ -169,5 +169,7 @@ def load_similarity_model(name: str) -> SimilarityModel:
             str(about["model"]),
             str(about["fingerprint"]),
         )
-    except (OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError) as error:
+    except (
+        OSError, SafetensorError, ValueError, LookupError, TypeError, RuntimeError, SettingsError
+    ) as error:  # fmt: skip
         raise damaged from error

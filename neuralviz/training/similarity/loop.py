@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -148,14 +149,15 @@ def _learn_to_rebuild(
     optimizer = torch.optim.Adam(
         [*encoders.parameters(), *decoders.parameters()], lr=settings.encoder_rate
     )
-    for epoch in range(1, settings.autoencoder_epochs + 1):
-        for batch in _batches(len(texts), 2 * settings.batch_size, shuffle, should_stop):
+    size = 2 * settings.batch_size
+    steps = math.ceil(len(texts) / size)  # of an epoch
+    epochs = max(settings.autoencoder_epochs, math.ceil(settings.autoencoder_steps / steps))
+    for epoch in range(1, epochs + 1):
+        for batch in _batches(len(texts), size, shuffle, should_stop):
             vectors = torch.from_numpy(train.vectors[texts[batch]]) * scale
             loss = decoders.losses(encoders(vectors), vectors).sum()
             _step(optimizer, loss)
-        yield AutoencoderEpoch(
-            epoch, settings.autoencoder_epochs, _lost(network, decoders, dev, others, scale)
-        )
+        yield AutoencoderEpoch(epoch, epochs, _lost(network, decoders, dev, others, scale))
 
 
 def _learn_to_score(

@@ -38,6 +38,7 @@ class SimilaritySettings:
         max_epochs: passes over the pairs at most.
         patience: epochs without a better Spearman on the dev pairs after which training ends.
         autoencoder_epochs: passes over the texts before, where encoders are autoencoders first.
+        autoencoder_steps: of few texts there are more passes, until so many steps are made.
         learning_rate: of Adam, for the MLP.
         encoder_rate: of Adam, for the encoders and autoencoders.
         hidden: units of the MLP.
@@ -50,6 +51,7 @@ class SimilaritySettings:
     max_epochs: int = 60
     patience: int = 6
     autoencoder_epochs: int = 10
+    autoencoder_steps: int = 600
     learning_rate: float = 3e-3
     encoder_rate: float = 3e-4
     hidden: int = 64
@@ -65,6 +67,7 @@ class SimilaritySettings:
             ("The number of epochs", self.max_epochs, 1, 1000),
             ("The patience", self.patience, 1, 1000),
             ("The number of autoencoder epochs", self.autoencoder_epochs, 1, 1000),
+            ("The number of autoencoder steps", self.autoencoder_steps, 0, 10**6),
             ("The number of hidden units", self.hidden, 1, 4096),
         ):
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:

@@ -11,7 +11,7 @@ from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, SettingsError
-from neuralviz.evaluation.data import SIMILAR, LabelledData, ScoredData
+from neuralviz.evaluation.data import SIMILAR, ScoredData
 from neuralviz.evaluation.examples import METHODS as FIRST_METHODS
 from neuralviz.evaluation.experiments import (
     EXPERIMENTS,
@@ -27,6 +27,7 @@ from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
 from neuralviz.ui.evaluation.data import Given, choose_data
+from neuralviz.ui.evaluation.probe import choose_probe
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
 from neuralviz.ui.model_choice import offline_models
 from neuralviz.ui.page import plain, show_error, wide_columns
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.evaluation.data import DataSet
+    from neuralviz.evaluation.data import DataSet, Measure
 
 MAX_K = 1000
 OWN_METHODS = "Methods"
 KEPT = "Saved embeddings"
-LEAVING_LAYERS = ("layers", "ablations")  # tables whose rows are made from the layers of a model
+OF_LAYERS = ("layers", "ablations", "layer-by-layer")  # their rows are made from a model's layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +93,13 @@ def choose() -> tuple[Chosen | None, bool]:
     There is no choice where something is missing or not valid, which is shown.
     """
     left, right = wide_columns(2, "evaluation-given")
-    given = None
+    given: Given | None = None
+    measures: tuple[Measure, ...] = ()
     with left:
         try:
-            given = choose_data()
+            found = choose_data()
+            if found is not None:
+                given, measures = choose_probe(found)
         except NeuralvizError as error:
             show_error(error)
     with right:
@@ -111,11 +115,12 @@ def choose() -> tuple[Chosen | None, bool]:
             return None, pressed
         try:
             data = _with_thresholds(given.data, settings.thresholds)
-            check_measures(data, ())
+            measuring = MeasureSettings(measures, k=settings.k)
+            check_measures(data, measuring)
         except NeuralvizError as error:
             show_error(error)
             return None, pressed
-    plan = EvaluationPlan((data,), rows, MeasureSettings(k=settings.k))
+    plan = EvaluationPlan((data,), rows, measuring)
     return Chosen(plan, given.corpus), pressed
 
 
@@ -166,7 +171,7 @@ def _choose_methods(table: str, kept: Sequence[EmbedderSpec]) -> Sequence[str]:
 def _choose_settings(table: str, given: Given | None) -> _Settings:
     precision, options, k = "exact", "", K
     model: str | None = None
-    if given is not None and isinstance(given.data, LabelledData):
+    if _has_voters(given):
         k = st.number_input(
             "Neighbours", min_value=1, max_value=MAX_K, value=K, key="neighbours",
             bind="query-params", help="Number of neighbours that vote on a text's label.",
@@ -193,9 +198,14 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
             placeholder="each method's default",
             help=MODEL_HELP,
         )
-    elif given is None or not isinstance(given.data, LabelledData):
+    elif not _has_voters(given):
         st.caption("Saved embeddings have their settings already.")
     return _Settings(precision, options or "", (model or "").strip(), k, thresholds, st.container())
+
+
+def _has_voters(given: Given | None) -> bool:
+    """Whether neighbours vote on labels of the data."""
+    return given is not None and "neighbours" in given.data.by_default
 
 
 def _thresholds(data: DataSet | None) -> tuple[float, float] | None:
@@ -240,15 +250,15 @@ def _rows_with(table: str, methods: Sequence[str], settings: _Settings) -> tuple
     typed = _pairs(settings.options)
     model_id = settings.model or None
     masked = model_id or BUNDLED
-    if table in LEAVING_LAYERS and masked != BUNDLED and not is_loaded(masked):
-        st.caption("This experiment needs the model's layer names.")
+    if table in OF_LAYERS and masked != BUNDLED and not is_loaded(masked):
+        st.caption("This experiment needs the model's layers.")
         if not st.button(plain(f"Load {masked[:60]}")):
             return None
 
     def rows_with(options: dict[str, str]) -> tuple[Row, ...]:
         if table == OWN_METHODS:
             return method_rows(methods, options, model_id)
-        return experiment_rows(table, options, model_id, _head_layers)
+        return experiment_rows(table, options, model_id, _head_layers, _n_blocks)
 
     rows = rows_with(typed)
     if settings.precision != "exact" and any(row.spec.learns for row in rows):
@@ -262,6 +272,14 @@ def _head_layers(model_id: str) -> Sequence[str]:
         shapes = bundled.shapes()
         return head_layers(layers_of(shapes, "bert"), shapes["cls.predictions.bias"][0])
     return LOADERS["masked"](model_id).head_layers
+
+
+def _n_blocks(model_id: str) -> int:
+    """Of the bundled model without loading it."""
+    if model_id == BUNDLED:
+        blocks = {layer.block for layer in layers_of(bundled.shapes(), "bert")}
+        return len(blocks - {None})
+    return LOADERS["text"](model_id).n_blocks
 
 
 def _pairs(typed: str | None) -> dict[str, str]:

@@ -215,7 +215,7 @@ def _numbers(results: Results) -> None:
         st.html(table_html(theirs))
     found = [one for _, _, one in results.finished(0)]
     notes = explained(results, 0, in_full=in_full)
-    if any(one.intervals or one.neighbours for one in found):
+    if any(one.intervals or one.neighbours or one.probe for one in found):
         notes.append(INTERVALS)
     if any(one.pairs or one.triplets for one in found):
         notes.append(

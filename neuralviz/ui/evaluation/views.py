@@ -85,7 +85,12 @@ def yardstick_numbers(results: Results, by: Yardstick) -> pd.DataFrame:
 def _counted(measured: Sequence[Measured], by: Yardstick) -> dict[str, list[Any]]:
     """Columns of what was counted."""
     counts = ("wrong", "wrong_strict", "total", "same", "diff")
-    columns = {"neighbours": ("k", "n", "baseline"), "pairs": counts, "triplets": counts}
+    columns = {
+        "neighbours": ("k", "n", "baseline"),
+        "probe": ("n", "n_labels", "folds", "baseline", "tfidf"),
+        "pairs": counts,
+        "triplets": counts,
+    }
     names: tuple[str, ...] = columns.get(by.measure, ())
     return {name: [getattr(getattr(one, by.measure), name) for one in measured] for name in names}
 

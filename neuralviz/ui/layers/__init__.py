@@ -26,19 +26,27 @@ EXAMPLES = {
 }
 
 
-def followed_model_id() -> str:
-    """Offer encoders and the sidebar's model; the id of the one that is chosen."""
+_WHICH = (
+    "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The model in "
+    "the sidebar is the one used for micro-tuning."
+)
+
+
+def followed_model_id(key: str = "layers-model", which: str = _WHICH) -> str:
+    """Offer encoders and the sidebar's model; the id of the one that is chosen.
+
+    Args:
+        key: of the widget, and in the address.
+        which: help on what to choose.
+    """
     choice = st.selectbox(
         "Model",
         [MINILM, *trained_names("text"), OF_SIDEBAR],
-        key="layers-model",
+        key=key,
         bind="query-params",
         accept_new_options=True,
         persist_state="session",
-        help=(
-            "SBERT-WK was designed for sentence encoders, which are trained to compare "
-            "texts. The model in the sidebar is the one used for micro-tuning."
-        ),
+        help=which,
     )
     return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
 

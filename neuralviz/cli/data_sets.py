@@ -1,0 +1,125 @@
+"""Data sets of the command line: files, the sample data, the Hub, and tasks made from texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neuralviz.cli.common import say, status
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.evaluation.hub_data import PREFIX, load_hub_data
+from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.tables import MAX_ROWS, read_data
+from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import read_texts
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.data import DataSet, Thresholds
+
+
+def read_sets(
+    names: Sequence[str],
+    roles: Mapping[str, str],
+    thresholds: Thresholds,
+    limit: int | None,
+    tasks: Sequence[str] = (),
+) -> list[DataSet]:
+    """Data sets, no two of one name; what was left out of them is said.
+
+    Args:
+        names: of files, of the sample data, or of data sets on the Hub.
+        roles: role to column.
+        thresholds: of scores.
+        limit: rows that are read.
+        tasks: of `TASKS`, each to be made from the texts of each; none for the data as they are.
+
+    Raises:
+        NeuralvizError: one cannot be read, or a task cannot be made.
+    """
+    for bound in (thresholds.similar, thresholds.dissimilar):
+        if bound is not None and not math.isfinite(bound):
+            raise SettingsError("--similar and --dissimilar must be numbers.")
+    for task in tasks:
+        if task not in TASKS:
+            raise SettingsError(f"Unknown task “{task[:40]}”. Choose from: {', '.join(TASKS)}.")
+    once = list(dict.fromkeys(names))
+    max_rows = MAX_ROWS if limit is None else limit
+    if tasks:
+        read = [_texts(name, roles, max_rows) for name in once]
+        called = _apart([name for name, _ in read], once)
+        made: list[DataSet] = [
+            probing_task(task, name, texts)
+            for name, (_, texts) in zip(called, read, strict=True)
+            for task in dict.fromkeys(tasks)
+        ]
+        for one in made:
+            _say_notes(one.notes)
+        return made
+    sets = [_read(name, roles, thresholds, max_rows) for name in once]
+    called = _apart([one.name for one in sets], once)
+    return [replace(one, name=name) for one, name in zip(sets, called, strict=True)]
+
+
+def _apart(names: Sequence[str], in_full: Sequence[str]) -> Sequence[str]:
+    """Names, or where two are of one name in several folders, names in full."""
+    return names if len(set(names)) == len(names) else in_full
+
+
+def _read(name: str, roles: Mapping[str, str], thresholds: Thresholds, max_rows: int) -> DataSet:
+    """A data set, from a file, the sample data or the Hub."""
+    if name.startswith(PREFIX):
+        with status(f"Loading {name} …"):
+            data = load_hub_data(name, roles, thresholds=thresholds, max_rows=max_rows)
+    else:
+        path = _path(name)
+        try:
+            data = read_data(Source.at(path), roles, thresholds=thresholds, max_rows=max_rows)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+    _say_notes(data.notes)
+    return data
+
+
+def _texts(name: str, roles: Mapping[str, str], max_rows: int) -> tuple[str, Sequence[str]]:
+    """The name and the texts of a file, with labels or without, or of a data set on the Hub.
+
+    Raises:
+        SettingsError: a role other than that of the text is given.
+    """
+    if others := set(roles) - {"text"}:
+        raise SettingsError(
+            f"A task is made from the texts alone. Remove the role {', '.join(sorted(others))}."
+        )
+    if name.startswith(PREFIX):
+        with status(f"Loading {name} …"):
+            data = load_hub_data(name, roles, max_rows=max_rows)
+        return data.name, data.texts
+    path = _path(name)
+    try:
+        read = read_texts(Source.at(path), roles.get("text"), max_texts=max_rows)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    _say_notes(read.notes)
+    if read.column is not None and len(read.columns) > 1 and "text" not in roles:
+        say(f"{path.name}: the texts are those of the column “{read.column[:40]}”.")
+    return path.name, read.texts
+
+
+def _path(name: str) -> Path:
+    """The file of a name, of the sample data where there is no other."""
+    path = Path(name)
+    sample = sample_data() / path.name
+    return sample if not path.exists() and path.name == name and sample.is_file() else path
+
+
+def _unreadable(path: Path, error: OSError) -> NeuralvizError:
+    return NeuralvizError(f"Could not read {path}: {error.strerror or error}.")
+
+
+def _say_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        say(note)

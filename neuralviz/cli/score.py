@@ -1,0 +1,94 @@
+"""The command that scores pairs of sentences with a similarity model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from neuralviz.cli.common import INTERRUPTED, say, stop_on_interrupt
+from neuralviz.cli.vectors import progress_bars
+from neuralviz.errors import Stopped
+from neuralviz.evaluation.correlation import correlate
+from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.reading.pairs import read_text_pairs
+from neuralviz.reading.source import Source
+from neuralviz.store.writing import check_destination, table_bytes, write_table
+from neuralviz.training import similarity
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.store.embedding import EmbeddingEvent
+
+DIGITS = 4  # of a score
+
+commands = typer.Typer(add_completion=False)
+
+
+@commands.command()
+def score(
+    pairs: Annotated[
+        Path,
+        typer.Argument(
+            help="Table (.csv, .tsv, .jsonl, .json, .parquet, .xlsx) with the columns sentence1 "
+            "and sentence2. A column score is compared with."
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Similarity model: see `neuralviz models list`.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output file: .csv, .jsonl or .parquet. Default: CSV on standard output.",
+        ),
+    ] = None,
+) -> None:
+    """Score how similar the two sentences of each pair are, as people would.
+
+    Writes the columns `sentence1`, `sentence2`, `predicted` and, if the table has it, `score`.
+    """
+    if output is not None:
+        check_destination(output)
+    found = similarity.load_similarity_model(model)
+    read = read_text_pairs(Source.at(pairs))
+    for note in read.notes:
+        say(note)
+    with stop_on_interrupt() as should_stop, progress_bars() as bars:
+        task = bars.add_task("features", total=None)
+
+        def show(event: EmbeddingEvent) -> None:
+            bars.update(task, completed=event.done, total=event.total)
+
+        try:
+            predicted = found.score(read, kept_vectors(), on_progress=show, should_stop=should_stop)
+        except Stopped as stop:
+            say("Stopped. Nothing was written; features are saved.")
+            raise typer.Exit(INTERRUPTED) from stop
+    known = np.isfinite(read.scores)
+    table = _table(read, predicted, has_scores=bool(known.any()))
+    if output is None:
+        typer.echo(table_bytes(".csv", table).decode(), nl=False)
+    else:
+        write_table(output, table)
+        say(f"Wrote the scores of {many(len(read), 'pair')} to {output}.")
+    agreement = correlate(predicted[known], read.scores[known]).spearman
+    if np.isfinite(agreement):
+        say(f"Spearman with the scores of the table: {number(agreement, '.3f')}.")
+
+
+def _table(pairs: ScoredPairs, predicted: np.ndarray, *, has_scores: bool) -> pa.Table:
+    columns = {
+        "sentence1": pa.array(pairs.sentences1, pa.string()),
+        "sentence2": pa.array(pairs.sentences2, pa.string()),
+        "predicted": pa.array(np.round(predicted, DIGITS)),
+    }
+    if has_scores:
+        columns["score"] = pa.array(pairs.scores, from_pandas=True)
+    return pa.table(columns)

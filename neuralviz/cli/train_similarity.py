@@ -1,0 +1,199 @@
+"""The command that trains similarity models on scored pairs, and keeps the best."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import neuralviz.models
+from neuralviz import evaluation
+from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
+from neuralviz.cli.terminal import printable
+from neuralviz.cli.vectors import progress_bars
+from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.evaluation.in_words import NONE
+from neuralviz.evaluation.lab import kept_vectors
+from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
+from neuralviz.evaluation.ladder_settings import LadderSettings
+from neuralviz.evaluation.ladder_table import best_rung, ladder_lines
+from neuralviz.models.names import MINILM
+from neuralviz.reading.pairs import read_pairs
+from neuralviz.reading.source import Source
+from neuralviz.training import similarity
+from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.events import AutoencoderEpoch, SimilarityEpoch
+from neuralviz.training.similarity.folder import check_free_name
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNGS
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.progress import Progress, TaskID
+
+    from neuralviz.evaluation.ladder_events import LadderEvent
+    from neuralviz.reading.pairs import ScoredPairs
+
+PairsArgument = Annotated[
+    Path,
+    typer.Argument(
+        help="Table (.csv, .tsv, .jsonl, .json, .parquet, .xlsx) with the columns sentence1, "
+        "sentence2 and score."
+    ),
+]
+
+
+def train_similarity(
+    pairs: PairsArgument,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="NAME", help="Save the best rung under this name."),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Frozen model: a name, a Hugging Face Hub ID, or a folder, of any encoder or "
+            "next-token model."
+        ),
+    ] = MINILM,
+    dev: Annotated[
+        Path | None, typer.Option(help="Pairs to choose by. Default: a fifth of the pairs.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Pairs to test on. Default: a fifth of the pairs.")
+    ] = None,
+    pooling: Annotated[str, typer.Option(help="mean, cls, sep or last.")] = "mean",
+    rung: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the pairs at most. Default: 60.")
+    ] = None,
+) -> None:
+    """Learn human scores of pairs of sentences from the layers of a frozen model.
+
+    Features are saved: the same command begins with the training the next time.
+    """
+    name = None if output is None else check_free_name(output)
+    given: dict[str, Any] = {"pooling": pooling, "rungs": tuple(dict.fromkeys(rung or RUNGS))}
+    settings = LadderSettings(seeds=tuple(range(1, seeds + 1)), max_epochs=epochs, **given)
+    split = similarity.split_pairs(
+        _read(pairs), None if dev is None else _read(dev), None if test is None else _read(test)
+    )
+    Scale.of(split.train.scores)  # looked at before a model is loaded
+    for note in split.notes:
+        say(note)
+    say(
+        f"{many(len(split.train), 'pair')} to learn from, {len(split.dev):,} to choose by, "
+        f"{len(split.test):,} to test on."
+    )
+    with status(f"Loading “{model}” …"):
+        frozen = neuralviz.models.load_text_model(model)
+    own = evaluation.own_embeddings(frozen, 2 * (len(split.dev) + len(split.test)))
+    ladder = Ladder()
+    stopped = False
+    with stop_on_interrupt() as should_stop:
+        events = evaluation.climb(
+            frozen, split, settings, kept_vectors(), own=own, should_stop=should_stop
+        )
+        try:
+            with closing(events), progress_bars() as bars:
+                for event in _drawn(events, bars):
+                    ladder = ladder.having([event])
+        except Stopped:
+            stopped = True
+    if ladder.baselines:
+        _show(ladder)
+    if name is not None:
+        _save(ladder, model, name)
+    if stopped:
+        say("Stopped. Features are saved; run the same command again to resume.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _read(path: Path) -> ScoredPairs:
+    return read_pairs(Source.at(path))
+
+
+def _save(ladder: Ladder, model: str, name: str) -> None:
+    """Keep the rung that the dev pairs choose, of several seeds the one that is best on them.
+
+    Raises:
+        NeuralvizError: the dev pairs choose none, or it cannot be written.
+    """
+    best = best_rung(ladder)
+    if best is None or ladder.test is None:
+        if ladder.results:
+            raise NeuralvizError(
+                "Nothing saved: the dev pairs do not say which rung is best. Use more pairs to "
+                "choose by."
+            )
+        return
+    result = max(ladder.of_rung(best), key=lambda one: one.trained.dev)
+    found = similarity.SimilarityModel(
+        result.trained, ladder.test.scale, model, ladder.test.fingerprint
+    )
+    similarity.save_similarity_model(found, name)
+    say(
+        f"Saved “{RUNG_NAMES[best]}” as “{name}”. Score pairs with: neuralviz score PAIRS "
+        f"--model {name}"
+    )
+
+
+def _drawn(events: Iterator[LadderEvent], bars: Progress) -> Iterator[LadderEvent]:
+    """The same events; a bar for the features and for every rung and seed."""
+    tasks: dict[object, TaskID] = {}
+    for event in events:
+        yield event
+        if isinstance(event, FeatureProgress):
+            if event.what not in tasks:
+                tasks[event.what] = bars.add_task(f"features ({event.what})", total=event.total)
+            bars.update(tasks[event.what], completed=event.done)
+        elif isinstance(event, RungEvent):
+            place = event.rung, event.seed
+            if place not in tasks:
+                tasks[place] = bars.add_task(f"{RUNG_NAMES[event.rung]}, seed {event.seed}")
+            now = event.event
+            if isinstance(now, AutoencoderEpoch | SimilarityEpoch):
+                bars.update(tasks[place], completed=now.epoch, total=now.epochs)
+        elif isinstance(event, RungResult):
+            done = event.trained.epochs
+            bars.update(tasks[event.rung, event.seed], completed=done, total=done)
+
+
+def _show(ladder: Ladder) -> None:
+    """The ladder as a table."""
+    lines = ladder_lines(ladder)
+    best = best_rung(ladder)
+    table = Table(box=None, pad_edge=False)
+    for head in ("", "dev ↑", "test ↑", "test, Pearson ↑"):
+        table.add_column(head, justify="right" if head else "left")
+    has_seeds = any(line.spread for line in lines)
+    if has_seeds:
+        table.add_column("test, by seed", justify="right")
+    for line in lines:
+        mark = " *" if line.rung is not None and line.rung == best else ""
+        cells = [f"{line.name}{mark}", *map(_digits, (line.dev, line.spearman, line.pearson))]
+        if has_seeds:
+            low_high = line.spread
+            cells.append(" … ".join(map(_digits, low_high)) if low_high else "")
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    console = Console(highlight=False)
+    console.print(table)
+    said = "Spearman with the human scores."
+    if best is not None:
+        said += " * best on the dev pairs."
+    console.print(said)
+
+
+def _digits(value: float) -> str:
+    return NONE if value != value else number(value, ".3f")

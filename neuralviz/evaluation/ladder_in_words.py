@@ -1,0 +1,267 @@
+"""What a ladder of similarity models shows, as the sentences above its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.best_layer import FEWEST_PAIRS, best_layer, best_layer_in_words
+from neuralviz.evaluation.bootstrap import bootstrap_spearman, paired_interval
+from neuralviz.evaluation.correlation import Correlation
+from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, NEURAL, SENTENCE
+from neuralviz.evaluation.ladder_table import best_rung, ladder_lines, lead_interval
+from neuralviz.evaluation.normal_plot import least_straight, normal_plot
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.words import joined, many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from neuralviz.evaluation.best_layer import BestLayer
+    from neuralviz.evaluation.ladder_events import Ladder, LayerCosines
+    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.training.similarity.settings import Rung
+
+    Quote = Callable[[str], str]
+
+FEWEST_TESTED = 8  # errors
+PAPERS_SCORE = 0.4735  # of its example, on a scale from 0 to 1 (FREEZE, section 10)
+PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
+ALIKE = 1.25  # times its fair share: a layer that has less is like the others
+LEVEL = 0.005  # values that differ by less are written alike
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """A layer as `best_layer` takes it."""
+
+    cosines: np.ndarray
+    scores: np.ndarray
+    correlation: Correlation
+
+    @classmethod
+    def of(cls, layers: LayerCosines, layer: int) -> _Layer:
+        spearman, pearson = float(layers.spearman[layer]), float(layers.pearson[layer])
+        found = Correlation(spearman, np.nan, np.nan, pearson, len(layers.scores))
+        return cls(layers.cosines[:, layer], layers.scores, found)
+
+
+@lru_cache(maxsize=8)  # the page draws it again and again
+def _difference(layers: LayerCosines, layer: int, rival: int) -> tuple[float, float] | None:
+    """The 95% interval of how much better one layer is than another, on the same pairs."""
+    if len(layers.scores) < FEWEST_PAIRS:
+        return None
+    first, second = (
+        bootstrap_spearman(layers.cosines[:, at], layers.scores) for at in (layer, rival)
+    )
+    return paired_interval(first, second) if len(first) and len(second) else None
+
+
+def layers_point(
+    layers: Mapping[str, LayerCosines], *, is_whole: bool = True
+) -> tuple[str, BestLayer | None]:
+    """Which layer's cosine follows people's scores best, in markdown, and that layer.
+
+    Args:
+        layers: by pooling.
+        is_whole: whether they are all there, so that it can be told whether the pairs decide it.
+    """
+    if not layers:
+        return "", None
+    by_layer = {
+        pooling: [_Layer.of(one, layer) for layer in range(len(one.spearman))]
+        for pooling, one in layers.items()
+    }
+    n_pairs = len(next(iter(layers.values())).scores)
+    best = best_layer(by_layer, "spearman")
+    bounds = None
+    if is_whole and best is not None and best.rival is not None:
+        bounds = _difference(layers[best.pooling], best.layer, best.rival)
+    return best_layer_in_words(best, "Spearman", n_pairs, bounds), best
+
+
+def ladder_point(ladder: Ladder, *, is_whole: bool = True) -> str:
+    """Which rung the dev pairs choose, and how far it is above mean pooling, in markdown.
+
+    Args:
+        ladder: as far as it is.
+        is_whole: whether no rung is missing.
+
+    Returns:
+        Empty before the test pairs and mean pooling are known.
+    """
+    floor = ladder.baselines.get(FLOOR)
+    if ladder.test is None or floor is None:
+        return ""
+    n = len(ladder.test.scores)
+    pairs = many(n, "test pair")
+    if np.ptp(ladder.test.scores) == 0:
+        return f"All {pairs} have the same score, so the correlation is undefined."
+    rung = best_rung(ladder)
+    if rung is None:
+        if ladder.results:
+            return "No rung can be chosen: Spearman is undefined on the dev pairs."
+        return (
+            f"Mean pooling reaches a Spearman of **{number(floor.spearman, '.2f')}** on {pairs}. "
+            "The rungs have to beat that."
+        )
+    line = next(one for one in ladder_lines(ladder) if one.rung == rung)
+    if not np.isfinite([line.spearman, floor.spearman]).all():
+        return f"**{line.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
+    lead = line.spearman - floor.spearman
+    than = "as that of"
+    if abs(lead) >= LEVEL:
+        than = f"{number(abs(lead), '.2f')} {'above' if lead > 0 else 'below'}"
+    said = (
+        f"{'' if is_whole else 'So far, '}**{line.name}** is the best rung on the dev pairs. On "
+        f"{pairs} its Spearman is **{number(line.spearman, '.2f')}**, {than} mean pooling"
+    )
+    bounds = lead_interval(ladder, rung, FLOOR)
+    if bounds is None:
+        return f"{said}.{_others(ladder)}"
+    is_decided = not bounds[0] <= 0 <= bounds[1]
+    low, high = (number(bound, "+.2f") for bound in bounds)
+    said += (
+        f", and these {n:,} pairs decide it." if is_decided else f". But {n:,} do not decide it."
+    )
+    return f"{said}\n\nThe 95% interval of the difference is {low} to {high}.{_others(ladder)}"
+
+
+def _others(ladder: Ladder) -> str:
+    """What the other baselines reach, as a sentence after others; empty without any."""
+    names = {
+        LINEAR: "a linear regression on the cosines",
+        SENTENCE: "the model's own sentence embedding",
+        NEURAL: "its neural embedding",
+    }
+    found = [
+        f"{said} {number(one.spearman, '.2f')}"
+        for name, said in names.items()
+        if (one := ladder.baselines.get(name)) is not None and np.isfinite(one.spearman)
+    ]
+    return f" For comparison: {joined(found)}." if found else ""
+
+
+def heard_point(rung: Rung, heard: np.ndarray) -> str:
+    """Which layers a rung listens to, in markdown.
+
+    Args:
+        rung: that was trained.
+        heard: [layer] shares, together 1.
+    """
+    name, n = RUNG_NAMES[rung], len(heard)
+    if float(heard.max()) < ALIKE / n:
+        return f"**{name}** listens to all {many(n, 'layer')} about alike."
+    order = np.argsort(-heard, kind="stable")
+    most = int(np.searchsorted(np.cumsum(heard[order]), 0.5 - 1e-9)) + 1
+    named = sorted(int(at) for at in order[:most])
+    share = f"{float(heard[order[:most]].sum()):.0%}"
+    if most == 1:
+        return f"**{name}** listens to **layer {named[0]}** most: {share} of its score's changes."
+    return (
+        f"**{name}** listens to **layers {joined([str(at) for at in named])}** most: together "
+        f"{share} of its score's changes."
+    )
+
+
+def rebuilt_point(losses: np.ndarray) -> str:
+    """Which layer the autoencoders rebuild worst, in markdown.
+
+    Args:
+        losses: [layer] share of the variance that is lost.
+    """
+    worst, best = int(losses.argmax()), int(losses.argmin())
+    said = (
+        f"The autoencoders lose most of **layer {worst}**, {losses[worst]:.0%} of its variance, "
+        f"and least of layer {best}, {losses[best]:.0%}."
+    )
+    if losses[worst] > 1:
+        said += " Above 100%, the mean of all vectors would be closer."
+    return said
+
+
+def residuals_point(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
+    """How far predictions are off, and whether their errors are normal, in markdown.
+
+    Args:
+        rung: whose predictions.
+        predicted, scores: [pair] on people's scale.
+    """
+    errors = predicted - scores
+    mean, middle = float(errors.mean()), float(np.median(np.abs(errors)))
+    shift = (
+        "neither too high nor too low on average"
+        if not float(f"{mean:.2f}")
+        else f"on average {number(abs(mean), '.2f')} too {'high' if mean > 0 else 'low'}"
+    )
+    said = (
+        f"Half of the predictions of **{RUNG_NAMES[rung]}** are within "
+        f"**{number(middle, '.2f')}** of people's score; they are {shift}."
+    )
+    if len(errors) < FEWEST_TESTED or np.ptp(errors) == 0:
+        return said
+    straight, least = normal_plot(errors).straight, least_straight(len(errors))
+    normal = "could be normal" if straight >= least else "are not normal"
+    return (
+        f"{said}\n\nThe errors {normal}: the correlation of the Q–Q plot is {straight:.3f}, and "
+        f"normal errors have at least {least:.3f} in 95 of 100 cases."
+    )
+
+
+def worst_point(rung: Rung, worst: Prediction, quote: Quote) -> str:
+    """The prediction that is furthest off, in markdown.
+
+    Args:
+        rung: whose it is.
+        worst: the first of `worst_predictions`.
+        quote: shortens and escapes a text.
+    """
+    one, other = map(quote, worst.sentences)
+    return (
+        f"**{RUNG_NAMES[rung]}** is furthest off on {one} and {other}: people give "
+        f"**{worst.score:.3g}**, it says **{number(worst.predicted, '.2f')}**."
+    )
+
+
+def identical_point(
+    pair: tuple[str, str], scores: Mapping[Rung, float], equal: Mapping[Rung, float], quote: Quote
+) -> str:
+    """What the rungs say of two texts, against the highest that they can say, in markdown.
+
+    Args:
+        pair: the two texts.
+        scores: of the pair, by rung.
+        equal: of two identical texts, likewise: no pair scores higher.
+        quote: shortens and escapes a text.
+    """
+    if not scores:
+        return ""
+    lowest, highest = _range([number(one, ".2f") for one in scores.values()], scores)
+    said = lowest if lowest == highest else f"{lowest} to {highest}"
+    top = [number(one, ".2f") for one in equal.values()]
+    low_top, high_top = _range(top, equal)
+    best = low_top if low_top == high_top else f"{low_top} to {high_top}"
+    if pair[0] == pair[1]:
+        return (
+            f"Identical texts get **{best}**, the highest score that there is: all their cosines "
+            "are 1."
+        )
+    if pair == PAPERS_PAIR:
+        return (
+            f"A sentence and itself without the full stop get **{said}**; two identical texts get "
+            f"{best}, and no pair scores higher.\n\nThe paper's model gives this pair "
+            f"{PAPERS_SCORE:.2f} of 1: it has not learnt that identical texts are the most similar."
+        )
+    return (
+        f"{quote(pair[0])} and {quote(pair[1])} get **{said}**. Two identical texts get {best}, "
+        "and no pair scores higher."
+    )
+
+
+def _range(written: list[str], values: Mapping[Rung, float]) -> tuple[str, str]:
+    """The lowest and the highest of some values, as they are written."""
+    found = list(values.values())
+    return written[int(np.argmin(found))], written[int(np.argmax(found))]

@@ -1,0 +1,181 @@
+"""The ladder of similarity models as lines of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.evaluation.bootstrap import (
+    FEWEST_DRAWN,
+    bootstrap_spearman,
+    interval,
+    paired_interval,
+)
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.training.similarity.settings import PUBLISHED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.evaluation.ladder_events import Baseline, Ladder, RungResult, TestPairs
+    from neuralviz.training.similarity.settings import Rung
+
+PUBLISHED_OF = "gpt2-medium"
+WORST = 20  # predictions
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class LadderLine:
+    """A baseline or a rung on the test pairs; of several seeds, the mean.
+
+    Attributes:
+        name: of it.
+        rung: None for a baseline.
+        dev: Spearman on the dev pairs.
+        spearman, pearson: on the test pairs; NaN where they are undefined.
+        seeds: [seed] Spearman on the test pairs of each; none for a baseline.
+        interval: of ``spearman``, 95%, over samples of such test pairs; None where there are too
+            few of them.
+        published: Spearman of gpt2-medium on the test pairs of STS-B; None for a baseline.
+    """
+
+    name: str
+    rung: Rung | None
+    dev: float
+    spearman: float
+    pearson: float
+    seeds: tuple[float, ...]
+    interval: Bounds | None
+    published: float | None
+
+    @property
+    def spread(self) -> Bounds | None:
+        """The lowest and the highest Spearman of several seeds."""
+        return (min(self.seeds), max(self.seeds)) if len(self.seeds) > 1 else None
+
+
+def ladder_lines(ladder: Ladder) -> list[LadderLine]:
+    """Baselines, then rungs, in the order they came."""
+    test = ladder.test
+    if test is None:
+        return []
+    lines = [
+        LadderLine(
+            one.name, None, one.dev, one.spearman, one.pearson, (),
+            _bounds(_resampled([one], test)), None,
+        )
+        for one in ladder.baselines.values()
+    ]  # fmt: skip
+    for rung in dict.fromkeys(rung for rung, _ in ladder.results):
+        results = ladder.of_rung(rung)
+        lines.append(
+            LadderLine(
+                RUNG_NAMES[rung],
+                rung,
+                _mean([one.trained.dev for one in results]),
+                _mean([one.spearman for one in results]),
+                _mean([one.pearson for one in results]),
+                tuple(one.spearman for one in results),
+                _bounds(_resampled(results, test)),
+                PUBLISHED[rung][1],
+            )
+        )
+    return lines
+
+
+def best_rung(ladder: Ladder) -> Rung | None:
+    """The rung that the dev pairs choose, the first of equals; None where they choose none.
+
+    The test pairs have no say in it, so that they can tell how good it is.
+    """
+    dev: dict[Rung, float] = {
+        rung: _mean([one.trained.dev for one in ladder.of_rung(rung)])
+        for rung in dict.fromkeys(rung for rung, _ in ladder.results)
+    }
+    known = {rung: value for rung, value in dev.items() if np.isfinite(value)}
+    if not known:
+        return None
+    return max(known, key=known.__getitem__)
+
+
+def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
+    """The 95% interval of how far a rung is above a baseline, in the same resamples of the pairs.
+
+    Args:
+        ladder: with results of the rung.
+        rung: of several seeds, their mean counts.
+        baseline: one of `BASELINES` that the ladder has.
+
+    Returns:
+        Of the difference of Spearman; None where it is undefined or there are too few test pairs.
+    """
+    test = ladder.test
+    assert test is not None
+    first = _resampled(ladder.of_rung(rung), test)
+    second = _resampled([ladder.baselines[baseline]], test)
+    return paired_interval(first, second) if len(first) and len(second) else None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A test pair, and what a rung makes of it.
+
+    Attributes:
+        sentences: the two.
+        score: by people.
+        predicted: by the rung, on people's scale.
+    """
+
+    sentences: tuple[str, str]
+    score: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """How much too high it is, or with a minus too low."""
+        return self.predicted - self.score
+
+
+def worst_predictions(test: TestPairs, predicted: np.ndarray, n: int = WORST) -> list[Prediction]:
+    """The predictions that are furthest from people's scores, the worst first.
+
+    Args:
+        test: pairs.
+        predicted: [pair] of them.
+        n: at most so many.
+    """
+    order = np.argsort(-np.abs(predicted - test.scores), kind="stable")[:n]
+    return [
+        Prediction(
+            (test.sentences1[at], test.sentences2[at]), float(test.scores[at]), float(predicted[at])
+        )
+        for at in order
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean of what is defined; NaN of nothing."""
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _bounds(resampled: np.ndarray) -> Bounds | None:
+    return interval(resampled) if np.isfinite(resampled).any() else None
+
+
+def _resampled(found: Sequence[Baseline | RungResult], test: TestPairs) -> np.ndarray:
+    """[resample] mean Spearman of some predictions; empty where it is undefined."""
+    drawn = [of for one in found if len(of := _resampled_once(one, test))]
+    return np.mean(drawn, axis=0) if drawn else np.zeros(0)
+
+
+@lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
+def _resampled_once(one: Baseline | RungResult, test: TestPairs) -> np.ndarray:
+    if len(test.scores) < FEWEST_DRAWN:
+        return np.zeros(0)
+    return bootstrap_spearman(one.predicted, test.scores)

@@ -1,0 +1,144 @@
+"""Probing: what a small network can tell from frozen embeddings.
+
+As in SentEval (Conneau and Kiela 2018) and SBERT-WK's Tables V and VI, the probe is scikit-learn's
+`MLPClassifier` with one hidden layer of 50 units, Adam and batches of 64. Embeddings are
+standardised by the texts that it learns from. Every text is asked for once, by a probe that has not
+seen it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.evaluation.probed import FOLDS, Probed, why_not_probed
+from neuralviz.maps.shares import wilson_interval
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
+    from neuralviz.errors import ShouldStop
+
+UNITS = 50  # of the hidden layer
+BATCH = 64
+EPOCHS = 200  # at most; it ends sooner when its loss no longer falls
+
+
+def probe(
+    vectors: ArrayLike,
+    labels: Sequence[str],
+    texts: Sequence[str],
+    *,
+    seed: int = 0,
+    should_stop: ShouldStop = never,
+) -> tuple[Probed, np.ndarray]:
+    """How often a probe tells the label of a text from its embedding.
+
+    Args:
+        vectors: [text, dim] finite.
+        labels: one a text.
+        texts: what is embedded, for the baseline.
+        seed: of the folds, of the probe's first weights and of its batches.
+        should_stop: asked before every fold.
+
+    Returns:
+        What it reaches, and [text] whether it is right.
+
+    Raises:
+        NeuralvizError: there is not one vector, label and text of each, a vector is not finite,
+            all labels are the same, or a label has fewer than `FOLDS` texts.
+        Stopped: ``should_stop`` said so.
+    """
+    x = np.asarray(vectors, dtype=np.float32)
+    if not len(x) == len(labels) == len(texts) or x.ndim != 2:
+        raise NeuralvizError(
+            f"Got {len(x):,} vectors and {len(labels):,} labels for {len(texts):,} texts; "
+            "expected one per text."
+        )
+    if not np.isfinite(x).all():
+        raise NeuralvizError("A vector contains NaN or infinity, so nothing can be told from it.")
+    if problem := why_not_probed(labels):
+        raise NeuralvizError(problem)
+    right = _right(x, labels, lambda n: make_probe(n, seed), seed, should_stop)
+    n, n_right = len(right), int(right.sum())
+    counts = np.unique(np.asarray(labels, dtype=object), return_counts=True)[1]
+    found = Probed(
+        accuracy=n_right / n,
+        n=n,
+        n_labels=len(counts),
+        folds=FOLDS,
+        baseline=float(counts.max() / n),
+        tfidf=_tfidf_accuracy(tuple(texts), tuple(labels), seed),
+        interval=wilson_interval(n_right, n),
+    )
+    return found, right
+
+
+def make_probe(n: int, seed: int = 0) -> Pipeline:
+    """A probe that has learnt nothing yet.
+
+    Args:
+        n: texts that it will learn from.
+        seed: of its first weights and of its batches.
+    """
+    network = MLPClassifier(
+        hidden_layer_sizes=(UNITS,), batch_size=min(BATCH, n), max_iter=EPOCHS, random_state=seed
+    )
+    return make_pipeline(StandardScaler(), network)
+
+
+def folds(labels: Sequence[str], seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Places of the texts to learn from and of those to be asked for, `FOLDS` times.
+
+    Every text is asked for once, and all folds have as much of each label as the others.
+    """
+    split = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    yield from split.split(np.zeros(len(labels)), np.array(labels))
+
+
+def _right(
+    x: Any, labels: Sequence[str], make: Any, seed: int, should_stop: ShouldStop
+) -> np.ndarray:
+    """[text] whether what is made for the number of texts to learn from tells its label."""
+    y = np.array(labels)
+    right = np.zeros(len(y), dtype=bool)
+    for learnt, asked in folds(labels, seed):
+        if should_stop():
+            raise Stopped
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = make(len(learnt)).fit(x[learnt], y[learnt])
+        right[asked] = model.predict(x[asked]) == y[asked]
+    return right
+
+
+@lru_cache(maxsize=8)
+def _tfidf_accuracy(texts: tuple[str, ...], labels: tuple[str, ...], seed: int) -> float | None:
+    """What the words of the texts reach without any embedding, in the same folds.
+
+    It is the same for all methods, and found once.
+    """
+
+    def make(_n: int) -> Pipeline:
+        words = TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True)
+        return make_pipeline(words, LogisticRegression(max_iter=1000))
+
+    try:
+        x = np.array(texts, dtype=object)
+        return float(_right(x, labels, make, seed, never).mean())
+    except ValueError:  # no words
+        return None

@@ -1,0 +1,279 @@
+"""Probing tasks that are made from texts alone: their length, a word in them, two words exchanged.
+
+They are those of Conneau et al. (2018) that SBERT-WK's Table VI calls SentLen, WC and BShift, made
+for as few texts as there are: with fewer words to tell apart, and all labels equally frequent, so
+that guessing reaches one over their number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from neuralviz.errors import SettingsError, TextError
+from neuralviz.evaluation.data import LabelledData, Measure
+from neuralviz.evaluation.probed import FOLDS
+from neuralviz.words import many
+
+Task = Literal["length", "word-content", "bigram-shift"]
+
+LENGTHS = 6  # ranges of lengths, as in SBERT-WK
+MOST_WORDS = 30  # that are told apart; 1000 in the paper, of 100,000 texts
+FEWEST_TEXTS = 2 * FOLDS  # with each label
+COMMONEST = 0.2  # a word in a larger share of the texts says nothing of any of them
+SHORTEST_WORD = 3  # letters
+FEWEST_EXCHANGED = 5  # words of a text of which two can be exchanged
+MOST_TEXTS = 5000
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_SENTENCE_ENDS = frozenset('.!?:;…"“”„«»()[]\n')
+
+
+@dataclass(frozen=True, eq=False)
+class ProbingTask(LabelledData):
+    """Texts whose labels were made from them.
+
+    Attributes:
+        task: its name.
+    """
+
+    task: Task
+
+    @property
+    def by_default(self) -> tuple[Measure, ...]:
+        return ("probe",)
+
+    @property
+    def asked(self) -> str:
+        return TASKS[self.task].asked
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether some texts are not as they were given."""
+        return self.task == "bigram-shift"
+
+    def describe(self) -> str:
+        counts = Counter(self.labels)
+        names = ", ".join(list(counts)[:6]) + ", …" * (len(counts) > 6)
+        return (
+            f"{many(len(self.rows), 'text')}, {min(counts.values())} of each of "
+            f"{len(counts)} labels ({names})"
+        )
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """A way to make a task.
+
+    Attributes:
+        title: on a button.
+        line: what is asked, in a line.
+        asked: the same, to end a sentence with.
+        make: from different texts and a generator, pairs of text and label.
+    """
+
+    title: str
+    line: str
+    asked: str
+    make: Callable[[str, Sequence[str], np.random.Generator], list[tuple[str, str]]]
+
+
+def probing_task(
+    task: str, name: str, texts: Iterable[str], seed: int = 0, *, most: int = MOST_TEXTS
+) -> ProbingTask:
+    """A task made from texts; the same texts and seed make the same task.
+
+    Args:
+        task: one of `TASKS`.
+        name: of the texts, for people.
+        texts: any; those that occur twice count once.
+        seed: decides which texts are taken, and which words of them are exchanged.
+        most: texts that are used; of more, these are drawn.
+
+    Raises:
+        SettingsError: there is no such task.
+        TextError: it cannot be made from these texts; the message says why.
+    """
+    if task not in TASKS:
+        raise SettingsError(f"Unknown task “{task[:40]}”. Choose from: {', '.join(TASKS)}.")
+    draw = np.random.default_rng(seed)
+    different = list(dict.fromkeys(texts))
+    notes: tuple[str, ...] = ()
+    if len(different) > most:
+        notes = (f"Using {most:,} of {len(different):,} different texts, drawn at random.",)
+        kept = np.sort(draw.choice(len(different), most, replace=False))
+        different = [different[at] for at in kept]
+    pairs = TASKS[task].make(name, different, draw)
+    chosen, labels = zip(*pairs, strict=True)
+    return ProbingTask(
+        f"{name}, {TASKS[task].title.lower()}",
+        chosen,
+        np.arange(len(chosen)),
+        labels,
+        task=task,  # type: ignore[arg-type]
+        notes=notes,
+    )
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text as they come, in small letters; numbers are none."""
+    return [found.group().lower() for found in _WORD.finditer(text)]
+
+
+def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list[tuple[str, str]]:
+    """As many texts of each label as the rarest has, label by label."""
+    n = min(map(len, by_label.values()))
+    pairs = []
+    for label, texts in by_label.items():
+        for at in np.sort(draw.choice(len(texts), n, replace=False)):
+            pairs.append((texts[at], label))
+    return pairs
+
+
+def _lengths(name: str, texts: Sequence[str], draw: np.random.Generator) -> list[tuple[str, str]]:
+    """Texts with the range that their number of words is in; ranges of about as many texts."""
+    counts = np.array([len(text.split()) for text in texts])
+    in_order = np.sort(counts)
+    longer = np.flatnonzero(np.diff(in_order)) + 1  # places where a range can begin
+    for n_ranges in range(min(LENGTHS, len(longer) + 1), 1, -1):
+        even = np.arange(1, n_ranges) * len(texts) / n_ranges
+        cuts = in_order[longer[np.abs(longer - even[:, None]).argmin(axis=1)]]
+        number = np.searchsorted(cuts, counts, "right")  # of a text's range
+        sizes = np.bincount(number, minlength=n_ranges)
+        if sizes.min() >= FEWEST_TEXTS:
+            by_range = [np.flatnonzero(number == at).tolist() for at in range(n_ranges)]
+            return _balanced(
+                {_range(counts[these]): [texts[at] for at in these] for these in by_range}, draw
+            )
+    raise TextError(
+        f"{name} cannot be probed for length: it needs at least {FEWEST_TEXTS} short and "
+        f"{FEWEST_TEXTS} long texts, and has {many(len(texts), 'different text')} of "
+        f"{many(len(set(counts.tolist())), 'different length')}."
+    )
+
+
+def _range(counts: np.ndarray) -> str:
+    low, high = int(counts.min()), int(counts.max())
+    return f"{many(low, 'word')}" if low == high else f"{low} to {high} words"
+
+
+def _word_content(
+    name: str, texts: Sequence[str], draw: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Texts with the one word that they contain of those that are to be told apart.
+
+    The words are the most frequent ones that are not in more than `COMMONEST` of the texts. A text
+    with two of them is left out, and so is a word that is left with too few texts.
+    """
+    words = [set(words_of(text)) for text in texts]
+    n_texts = Counter(word for of_text in words for word in of_text)
+    frequent = sorted(
+        (
+            word
+            for word, n in n_texts.items()
+            if FEWEST_TEXTS <= n <= COMMONEST * len(texts) and len(word) >= SHORTEST_WORD
+        ),
+        key=lambda word: (-n_texts[word], word),
+    )
+    chosen = set(frequent[:MOST_WORDS])
+    while chosen:
+        by_word: dict[str, list[str]] = {word: [] for word in sorted(chosen)}
+        for text, of_text in zip(texts, words, strict=True):
+            there = of_text & chosen
+            if len(there) == 1:
+                by_word[next(iter(there))].append(text)
+        rarest = min(by_word, key=lambda word: (len(by_word[word]), word))
+        if len(by_word[rarest]) >= FEWEST_TEXTS:
+            break
+        chosen.remove(rarest)
+    if len(chosen) < 2:
+        raise TextError(
+            f"{name} cannot be probed for word content: it needs at least two words that are each "
+            f"in {FEWEST_TEXTS} texts or more, in at most {COMMONEST:.0%} of all texts, and not in "
+            "the same ones. Use more texts."
+        )
+    return _balanced(by_word, draw)
+
+
+def _bigram_shift(
+    name: str, texts: Sequence[str], draw: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Texts as they are, and as many others with two neighbouring words exchanged.
+
+    A text is there in one of the two ways only: nothing is learnt from its other form.
+    """
+    usable = [(text, places) for text in texts if (places := _exchangeable(text))]
+    if len(usable) < 2 * FEWEST_TEXTS:
+        raise TextError(
+            f"{name} cannot be probed for exchanged words: it needs at least "
+            f"{2 * FEWEST_TEXTS} texts of {FEWEST_EXCHANGED} words or more, and has "
+            f"{len(usable):,}."
+        )
+    order = draw.permutation(len(usable))
+    half = len(usable) // 2
+    known = set(texts)
+    pairs = {}
+    for at in order[:half]:
+        text, places = usable[at]
+        shifted = _exchanged(text, places[draw.integers(len(places))])
+        if shifted not in known:
+            known.add(shifted)
+            pairs[int(at)] = (shifted, "exchanged")
+    for at in order[half:][: len(pairs)]:
+        pairs[int(at)] = (usable[at][0], "as written")
+    return [pairs[at] for at in sorted(pairs)]
+
+
+_Span = tuple[int, int]
+
+
+def _exchangeable(text: str) -> list[tuple[_Span, _Span]]:
+    """Where two different words stand side by side that can change places without being seen.
+
+    Not where a sentence begins, whose capital would show it, nor across punctuation.
+    """
+    spans = [found.span() for found in _WORD.finditer(text)]
+    if len(spans) < FEWEST_EXCHANGED:
+        return []
+    found = []
+    for first, second in pairwise(spans):
+        before = text[: first[0]].rstrip(" \t")
+        begins = not before or before[-1] in _SENTENCE_ENDS
+        between = text[first[1] : second[0]]
+        differ = text[slice(*first)].lower() != text[slice(*second)].lower()
+        if not begins and between and not between.strip() and differ:
+            found.append((first, second))
+    return found
+
+
+def _exchanged(text: str, places: tuple[_Span, _Span]) -> str:
+    (a, b), (c, d) = places
+    return text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:]
+
+
+TASKS: dict[str, TaskKind] = {
+    "length": TaskKind(
+        "Length",
+        f"Which of up to {LENGTHS} ranges is the number of words in?",
+        "how long a text is",
+        _lengths,
+    ),
+    "word-content": TaskKind(
+        "Word content",
+        f"Which one of up to {MOST_WORDS} words does the text contain?",
+        "which word a text contains",
+        _word_content,
+    ),
+    "bigram-shift": TaskKind(
+        "Bigram shift",
+        "Were two neighbouring words exchanged?",
+        "whether two words of a text were exchanged",
+        _bigram_shift,
+    ),
+}

@@ -1,0 +1,190 @@
+"""A rung of the ladder looked at closer: its layers, its predictions and their errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from neuralviz.evaluation.ladder_in_words import (
+    heard_point,
+    rebuilt_point,
+    residuals_point,
+    worst_point,
+)
+from neuralviz.evaluation.ladder_table import best_rung, worst_predictions
+from neuralviz.plots.ladder import (
+    autoencoder_figure,
+    heard_figure,
+    predictions_figure,
+    qq_figure,
+    residual_figure,
+)
+from neuralviz.plots.theme import shorten
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.ui.choices import choose_one
+from neuralviz.ui.figures import download_table, show_figure
+from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
+from neuralviz.ui.page import plain, wide_columns
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import off_stage, slide
+from neuralviz.words import number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from neuralviz.evaluation.ladder_events import Ladder, RungResult
+    from neuralviz.evaluation.ladder_table import Prediction
+    from neuralviz.jobs import Run
+    from neuralviz.plots.standalone import About
+
+SHOWN = 3  # of the worst predictions; the others are a click away
+QUOTED = 90  # characters of a text in a sentence
+CUT_AT = 300  # characters of a text in the table
+
+
+def show_closer(run: Run[Ladder]) -> None:
+    """What one rung has learnt, and where it is wrong."""
+    ladder = run.result
+    rungs = list(dict.fromkeys(rung for rung, _ in ladder.results))
+    st.subheader("A rung looked at closer", anchor=False)
+    with off_stage("frozen-rung"):
+        rung = choose_one(
+            st.pills,
+            "Rung",
+            rungs,
+            default=best_rung(ladder) or rungs[0],
+            format_func=RUNG_NAMES.__getitem__,
+            key="frozen-rung",
+            label_visibility="collapsed",
+        )
+    result = next((one for one in ladder.of_rung(rung)), None) or next(
+        iter(ladder.results.values())
+    )
+    settings = {"rung": RUNG_NAMES[result.rung], "seed": str(result.seed)}
+    about = about_ladder(run.task.model.id, settings)
+    _show_layers(ladder, result, about)
+    _show_predictions(ladder, result, about)
+    _show_errors(ladder, result, about)
+
+
+def quote(text: str) -> str:
+    """A user's text in a sentence of markdown."""
+    return f"“{plain(shorten(text, QUOTED))}”"
+
+
+def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
+    """Which layers the rung listens to, and what the autoencoders lose at each."""
+    heard = result.trained.heard
+    rebuilt = next(
+        (
+            (ladder.curves[place].rebuilt if place in ladder.curves else (), one.trained.losses)
+            for place, one in ladder.results.items()
+            if one.trained.losses is not None
+        ),
+        None,
+    )
+    with slide("frozen-heard"):
+        show_point(heard_point(result.rung, heard), key="frozen-heard")
+        left, right = wide_columns(2, "frozen-heard") if rebuilt else (st.container(), None)
+        with left:
+            show_figure(
+                heard_figure(result.rung, heard),
+                key="frozen-heard",
+                numbers=lambda: pd.DataFrame({"layer": range(len(heard)), "share": heard}),
+                name="layers heard",
+                height=HEIGHT,
+                about=about,
+            )
+        if right is None or rebuilt is None:
+            return
+        epochs, losses = rebuilt
+        assert losses is not None
+        with right:
+            show_figure(
+                autoencoder_figure(epochs, losses),
+                key="frozen-rebuilt",
+                numbers=lambda: pd.DataFrame({"layer": range(len(losses)), "lost": losses}),
+                name="autoencoder loss by layer",
+                height=HEIGHT,
+                about=about,
+            )
+    st.caption(
+        f"How far the score moves while a layer's cosine moves as it does among the dev pairs. "
+        f"{rebuilt_point(losses)}"
+    )
+
+
+def _show_predictions(ladder: Ladder, result: RungResult, about: About) -> None:
+    """Predictions against people's scores, and the worst of them in words."""
+    test = ladder.test
+    assert test is not None
+    pairs = worst_predictions(test, result.predicted, len(test.scores))
+    with slide("frozen-predictions"):
+        show_point(worst_point(result.rung, pairs[0], quote), key="frozen-predictions")
+        left, right = wide_columns(2, "frozen-predictions")
+        with left:
+            show_figure(
+                predictions_figure(result.rung, pairs),
+                key="frozen-predictions",
+                numbers=lambda: _table(pairs),
+                name="predictions",
+                height=HEIGHT + 100,
+                about=about,
+            )
+        with right:
+            _show_worst(pairs, about)
+
+
+def _show_worst(pairs: Sequence[Prediction], about: About) -> None:
+    st.markdown("**The worst predictions**")
+    table = _table(pairs[:20])
+    for name in ("text 1", "text 2"):
+        table[name] = [shorten(text, CUT_AT) for text in table[name]]
+    table["human score"] = [f"{value:.3g}" for value in table["human score"]]
+    table["prediction"] = [number(value, ".2f") for value in table["prediction"]]
+    st.table(table[:SHOWN].map(plain), hide_index=True)
+    if len(table) > SHOWN:
+        with off_stage("frozen-worst"), st.expander(f"The worst {len(table)}"):
+            st.dataframe(table, hide_index=True, key="frozen-worst-all")
+            download_table(
+                "Predictions", lambda: _table(pairs), "predictions", key="frozen-all", about=about
+            )
+
+
+def _show_errors(ladder: Ladder, result: RungResult, about: About) -> None:
+    """How far predictions are off, as a histogram and a Q–Q plot."""
+    test = ladder.test
+    assert test is not None
+    errors = result.predicted - test.scores
+    with slide("frozen-errors"):
+        show_point(residuals_point(result.rung, result.predicted, test.scores), key="frozen-errors")
+        left, right = wide_columns(2, "frozen-errors")
+        for place, name, make in (
+            (left, "errors", residual_figure),
+            (right, "q-q", qq_figure),
+        ):
+            with place:
+                show_figure(
+                    make(result.rung, errors),
+                    key=f"frozen-{name}",
+                    numbers=lambda: pd.DataFrame({"error": errors}),
+                    name=name,
+                    height=HEIGHT,
+                    about=about,
+                )
+    st.caption(
+        "If the errors were normally distributed, the dots of the Q–Q plot would lie on its line."
+    )
+
+
+def _table(pairs: Sequence[Prediction]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "text 1": [one.sentences[0] for one in pairs],
+            "text 2": [one.sentences[1] for one in pairs],
+            "human score": [one.score for one in pairs],
+            "prediction": [one.predicted for one in pairs],
+        }
+    )

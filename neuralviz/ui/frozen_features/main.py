@@ -1,0 +1,194 @@
+"""The page on frozen features below its title."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.jobs import Run
+from neuralviz.jobs.example_ladder import example_ladder, recorded_ladder
+from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers
+from neuralviz.models.shared import ModelRef
+from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
+from neuralviz.ui.frozen_features.closer import show_closer
+from neuralviz.ui.frozen_features.pairs import KEY, choose_pairs, put_pairs_in_address
+from neuralviz.ui.frozen_features.save import offer_to_save
+from neuralviz.ui.frozen_features.show import show_ladder, show_layers, show_numbers
+from neuralviz.ui.frozen_features.two import show_two
+from neuralviz.ui.layers import followed_model_id
+from neuralviz.ui.links import kept_under
+from neuralviz.ui.model_choice import may_load
+from neuralviz.ui.page import dimmed, show_error, wide_columns
+from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.stage import off_stage
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.ladder_events import Ladder
+
+RUNS = SessionRuns(KEY, at_once=1, kept=3)
+LOOKS = SessionRuns(f"{KEY}-layers", at_once=1, kept=3)
+LIVE_SECONDS = 0.5
+LOOKED_AT = 1000  # pairs, for the starting picture: every pooling reads all their texts
+RECORDED = "Recorded run. Press “Train” to see it live."
+# What stands above the figures takes little room, so that the first screen has them.
+_LAYOUT = f"""<style>
+[class*="st-key-{KEY}-state-"], [class*="st-key-{KEY}-layers-state-"] {{ margin-top: -0.8rem; }}
+</style>"""
+
+
+def show() -> None:
+    """Pairs, model, *Train*, the ladder, and the layers as they are; first, what was recorded."""
+    st.html(_LAYOUT)
+    task, looked, pressed = _choose()
+    run, is_asked_for = _run_of(task, pressed=pressed)
+    if run is not None:
+        _show_run(run, is_asked_for=is_asked_for)
+    if looked is not None:
+        _show_layers(looked)
+    if run is None or not run.is_over or not run.result.results:
+        return
+    with dimmed(f"{KEY}-closer", not is_asked_for):
+        show_numbers(run)
+        show_closer(run)
+        show_two(run)
+        with off_stage(f"{KEY}-save"):
+            offer_to_save(run)
+
+
+def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
+    """What is asked for, the layers of its pairs, and whether *Train* was pressed.
+
+    None where something is missing, which is said.
+    """
+    left, right = wide_columns(2, f"{KEY}-given")
+    with left:
+        given = choose_pairs()
+    with right:
+        of_model, of_pooling = st.columns(2)
+    with of_model:
+        model_id = followed_model_id(
+            "frozen-model",
+            "It stays as it is. You can choose a sentence encoder, a masked language model or a "
+            "model that predicts the next token, by its Hub ID or its folder.",
+        )
+    if given is None:
+        return None, None, False
+    with right:
+        if not may_load(model_id):
+            return None, None, False
+    model = ModelRef.now(model_id)
+    looked = _recorded_run()
+    if looked is None or (looked.task.model, looked.task.pairs) != (model, given.rows):
+        looked = LOOKS.start(LookAtLayers(model, given.rows[:LOOKED_AT]))
+    with of_pooling:
+        pooling = choose_pooling(list(looked.result.layers))
+    with right:
+        row = st.container(horizontal=True, vertical_alignment="center")
+    pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
+    with row.popover("Settings", icon=":material/tune:", key=f"{KEY}-settings"):
+        try:
+            task = ClimbLadder(model, given.rows, choose_settings(pooling))
+        except SettingsError:
+            task = None
+    if task is None:
+        st.info("Choose at least one rung, under Settings.")
+    return task, looked, pressed
+
+
+def _show_layers(looked: Run[Ladder]) -> None:
+    """The starting picture: how the cosine at each layer follows people's scores."""
+    key, model_id = f"{KEY}-layers", looked.task.model.id
+    if looked is _recorded_run():
+        show_layers(model_id, looked.result.layers, live=False, key=key)
+        return
+    run_panel(
+        LOOKS,
+        looked,
+        lambda result, live: show_layers(model_id, result.layers, live=live, key=key),
+        words=Words(begins="Loading the model …", done=lambda _: ""),
+        every=LIVE_SECONDS,
+    )
+    if len(looked.task.pairs) == LOOKED_AT:
+        st.caption(f"Of the first {many(LOOKED_AT, 'pair')}.")
+
+
+def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | None, bool]:
+    """The run that is shown, and whether it is the one that is asked for.
+
+    In its place, one of other settings on the same pairs; the last one where no pairs are given.
+    """
+    recorded = _recorded_run()
+    if task is None:
+        return RUNS.last() or recorded, False
+    view = kept_under(KEY)
+    run: Run[Ladder] | None = RUNS.recall(task, view)
+    if pressed:
+        put_pairs_in_address()
+        try:
+            again = run is not None and run.status != "done"
+            run = RUNS.start(task, again=again, view=kept_under(KEY))
+        except SettingsError as error:
+            show_error(error)
+    if run is not None:
+        return run, True
+    if recorded is not None and recorded.task == task:
+        return recorded, True
+    others = [*reversed(RUNS.all()), *([recorded] if recorded else [])]
+    of = task.model, task.pairs
+    return next((one for one in others if (one.task.model, one.task.pairs) == of), None), False
+
+
+def _show_run(run: Run[Ladder], *, is_asked_for: bool) -> None:
+    if not is_asked_for:
+        st.caption("The results below are of other settings. Press **Train** to see yours.")
+    settings = run.task.settings
+    with dimmed(KEY, not is_asked_for):
+        run_panel(
+            RUNS,
+            run,
+            lambda result, live: show_ladder(
+                f"{KEY}-{run.id}", settings.rungs, run.task.model.id, result, live=live
+            ),
+            words=Words(
+                begins="Loading the model …",
+                stopped=partial(_stopped, len(settings.each())),
+                done=partial(_done, run, is_asked_for=is_asked_for),
+            ),
+            bar_stays=True,
+            every=LIVE_SECONDS,
+        )
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _recorded_run() -> Run[Ladder] | None:
+    """The recorded ladder as a run that is over, the same one for all sessions.
+
+    None where it cannot be read, or is of another example.
+    """
+    ladder = recorded_ladder()
+    if ladder is None or ladder.test is None:
+        return None
+    try:
+        task = example_ladder()
+    except NeuralvizError:
+        return None
+    known = {one for first, second, _ in task.pairs for one in (first, second)}
+    if not known.issuperset(ladder.test.sentences1):
+        return None
+    return Run.over(task, ladder, status="done", finished=0.0, seconds=0.0)
+
+
+def _done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:
+    if run is not _recorded_run():
+        return done_in(run)
+    return RECORDED if is_asked_for else "Recorded run."
+
+
+def _stopped(n_rungs: int, ladder: Ladder) -> str:
+    if not ladder.curves:
+        return "Stopped before the first rung. The features so far are kept."
+    return f"Stopped after {len(ladder.results)} of {many(n_rungs, 'training')}."

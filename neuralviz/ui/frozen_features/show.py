@@ -1,0 +1,169 @@
+"""The layers as they are, and the ladder, live."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from neuralviz.evaluation.in_words import NONE, in_digits
+from neuralviz.evaluation.ladder_in_words import ladder_point, layers_point
+from neuralviz.evaluation.ladder_table import PUBLISHED_OF, ladder_lines
+from neuralviz.plots.ladder import curves_figure, ladder_figure, ladder_height
+from neuralviz.plots.pairs import layer_figure
+from neuralviz.plots.standalone import About
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.page import plain, wide_columns
+from neuralviz.ui.point import show_point
+from neuralviz.ui.stage import off_stage, slide
+from neuralviz.words import many, number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.evaluation.ladder_events import Curve, Ladder, LayerCosines
+    from neuralviz.evaluation.ladder_table import LadderLine
+    from neuralviz.jobs import Run
+    from neuralviz.training.similarity.settings import Rung
+
+HEIGHT = 300  # px
+N_BASELINES = 3  # lines that a ladder has room for from the start
+_READING = "Every text is read once, for its vectors at all layers."
+_BEFORE = "Small models learn people's scores from all layers, rung by rung."
+
+
+def about_ladder(model_id: str, settings: Mapping[str, str] | None = None) -> About:
+    """What figures of the page say of themselves."""
+    return About("Frozen features", {"model": model_id, **(settings or {})}, files=(model_id,))
+
+
+def show_layers(model_id: str, layers: Mapping[str, LayerCosines], *, live: bool, key: str) -> None:
+    """How the cosine at each layer follows people's scores, for each pooling."""
+    said, best = layers_point(layers, is_whole=not live)
+    values = {pooling: list(one.spearman) for pooling, one in layers.items()}
+    figure = layer_figure(values, "Spearman", (best.pooling, best.layer) if best else None)
+    figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
+    if not layers:
+        figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
+    with slide(key):
+        show_point(said or _READING, key=key)
+        show_figure(
+            figure,
+            key=f"{key}-figure",
+            numbers=lambda: pd.DataFrame(
+                {"pooling": pooling, "layer": layer, "Spearman": spearman, "Pearson": pearson}
+                for pooling, one in layers.items()
+                for layer, (spearman, pearson) in enumerate(
+                    zip(one.spearman.tolist(), one.pearson.tolist(), strict=True)
+                )
+            ),
+            name="correlation-by-layer",
+            height=HEIGHT + 40,
+            about=about_ladder(model_id),
+        )
+
+
+def show_ladder(
+    key: str, rungs: Sequence[Rung], model_id: str, ladder: Ladder, *, live: bool
+) -> None:
+    """The point, the ladder, and how its rungs learn.
+
+    Args:
+        key: names the figures on the page.
+        rungs: that are climbed.
+        model_id: of the frozen model.
+        ladder: as far as it is.
+        live: whether it goes on.
+    """
+    lines, about = ladder_lines(ladder), about_ladder(model_id)
+    with slide("frozen-ladder"):
+        show_point(ladder_point(ladder, is_whole=not live) or _BEFORE, key="frozen-ladder")
+        left, right = wide_columns([7, 5], "frozen-ladder")
+        height = ladder_height(len(rungs) + N_BASELINES)
+        with left:
+            show_figure(
+                ladder_figure(lines, rungs),
+                key=f"{key}-ladder",
+                numbers=lambda: ladder_numbers(lines),
+                name="ladder",
+                height=height,
+                alt="The ladder: Spearman on the test pairs",
+                about=about,
+            )
+        with right:
+            show_figure(
+                curves_figure(ladder.curves),
+                key=f"{key}-curves",
+                numbers=lambda: curve_numbers(ladder.curves),
+                name="loss and dev Spearman by epoch",
+                height=height,
+                alt="How the rungs learn: Spearman on the dev pairs, and the loss, by epoch",
+                about=about,
+            )
+
+
+def show_numbers(run: Run[Ladder]) -> None:
+    """All numbers of the ladder as a table, and what it was measured on."""
+    ladder = run.result
+    test = ladder.test
+    assert test is not None
+    with off_stage("frozen-numbers"):
+        said = (
+            f"{many(test.n_train, 'pair')} to learn from, {test.n_dev:,} dev pairs, "
+            f"{len(test.scores):,} test pairs."
+        )
+        st.caption(plain(" ".join([said, *test.notes])))
+        with st.expander("All numbers"):
+            st.dataframe(_in_words(ladder_lines(ladder)), hide_index=True, key="frozen-table")
+            st.caption(
+                f"*Published*: {PUBLISHED_OF} on the test pairs of STS-B. All others are measured "
+                "here, on the test pairs above."
+            )
+
+
+def ladder_numbers(lines: Sequence[LadderLine]) -> pd.DataFrame:
+    """A row a baseline or rung."""
+    nowhere = (np.nan, np.nan)
+    return pd.DataFrame(
+        {
+            "name": [one.name for one in lines],
+            "dev Spearman": [one.dev for one in lines],
+            "Spearman": [one.spearman for one in lines],
+            "low": [(one.interval or nowhere)[0] for one in lines],
+            "high": [(one.interval or nowhere)[1] for one in lines],
+            "Pearson": [one.pearson for one in lines],
+            "seeds": [max(1, len(one.seeds)) for one in lines],
+            "published Spearman": [one.published for one in lines],
+        }
+    )
+
+
+def curve_numbers(curves: Mapping[tuple[Rung, int], Curve]) -> pd.DataFrame:
+    """A row an epoch of a rung."""
+    return pd.DataFrame(
+        {"rung": rung, "seed": seed, "epoch": epoch, "loss": loss, "dev Spearman": dev}
+        for (rung, seed), curve in curves.items()
+        for epoch, (loss, dev) in enumerate(zip(curve.losses, curve.dev, strict=True), 1)
+    )
+
+
+def _in_words(lines: Sequence[LadderLine]) -> pd.DataFrame:
+    def between(bounds: tuple[float, float] | None) -> str:
+        return f"{number(bounds[0], '.3f')} to {number(bounds[1], '.3f')}" if bounds else NONE
+
+    table = pd.DataFrame(
+        {
+            "": [one.name for one in lines],
+            "dev Spearman ↑": [in_digits(one.dev, 3) for one in lines],
+            "Spearman ↑": [in_digits(one.spearman, 3) for one in lines],
+            "95% interval": [between(one.interval) for one in lines],
+            "seeds": [between(one.spread) for one in lines],
+            "Pearson ↑": [in_digits(one.pearson, 3) for one in lines],
+            "published Spearman": [
+                NONE if one.published is None else in_digits(one.published, 3) for one in lines
+            ],
+        }
+    )
+    return table if any(one.spread for one in lines) else table.drop(columns="seeds")

@@ -1,0 +1,86 @@
+"""Two texts of one's own, scored by every rung."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+
+from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
+from neuralviz.jobs.ladder import ScoreTwo
+from neuralviz.plots.ladder import two_figure
+from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.ui.figures import show_figure
+from neuralviz.ui.frozen_features.closer import quote
+from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
+from neuralviz.ui.page import dimmed
+from neuralviz.ui.point import show_point
+from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.stage import on_stage, slide
+
+if TYPE_CHECKING:
+    from neuralviz.evaluation.ladder_events import Ladder
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.ladder import TwoScores
+
+KEY = "frozen-two"
+RUNS = SessionRuns(KEY, at_once=1, kept=8)
+PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loaded
+
+
+def show_two(run: Run[Ladder]) -> None:
+    """A field for each text, and what every rung scores them; the paper's example first."""
+    st.subheader("Two texts of your own", anchor=False)
+    with on_stage(KEY), st.container(horizontal=True):
+        texts = []
+        for label, text in zip(("Text 1", "Text 2"), PAPERS_PAIR, strict=True):
+            key = f"{KEY}-{label[-1]}"
+            st.session_state.setdefault(key, text)
+            texts.append(st.text_input(label, key=key, persist_state="session"))
+    task = ScoreTwo(run.task.model, run.result, *texts)
+    scored = RUNS.start(task)
+    last = next(
+        (
+            one
+            for one in reversed(RUNS.all())
+            if one.result is not None and one.task.ladder is task.ladder
+        ),
+        None,
+    )
+    run_panel(
+        RUNS,
+        scored,
+        partial(_show, task, last),
+        words=Words(begins="Loading the model …", done=lambda _: ""),
+        patience=PATIENCE,
+    )
+
+
+def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None, _: bool) -> None:
+    """The scores; while they are not there, those of the texts before, faded."""
+    of = task if result is not None else last.task if last is not None else None
+    found = result or (last.result if last is not None else None)
+    if of is None or found is None:
+        return
+    test = task.ladder.test
+    assert test is not None
+    with dimmed(KEY, result is None), slide(KEY):
+        pair = of.first, of.second
+        show_point(identical_point(pair, found.pair, found.equal, quote), key=KEY)
+        show_figure(
+            two_figure(found.pair, found.equal, test.scale.low, test.scale.high),
+            key=f"{KEY}-scores",
+            numbers=lambda: pd.DataFrame(
+                {
+                    "rung": [RUNG_NAMES[rung] for rung in found.pair],
+                    "score": list(found.pair.values()),
+                    "identical texts": list(found.equal.values()),
+                }
+            ),
+            name="two texts",
+            height=HEIGHT,
+            alt="What every rung scores the two texts",
+            about=about_ladder(task.model.id),
+        )

@@ -1,0 +1,34 @@
+"""Frozen features: how well small models learn people's scores from a model that stays frozen."""
+
+from __future__ import annotations
+
+from neuralviz.ui.frozen_features.main import show
+from neuralviz.ui.page import page_header
+
+page_header(
+    "Frozen features",
+    "How much does a model that was **never trained for it** know of similarity? Small models "
+    "learn it from its layers.",
+    (
+        "$$\\hat s=\\sigma\\big(t-|f(1,\\dots,1)-f(c_0,\\dots,c_L)|\\big),\\quad "
+        "c_\\ell=\\cos\\big(E_\\ell h_\\ell(a),\\,E_\\ell h_\\ell(b)\\big)$$\n\n"
+        "$h_\\ell$ is a text's vector at layer $\\ell$ of the frozen model, $E_\\ell$ the layer's "
+        "encoder (none on the first rung), $f$ a small network. Two identical texts have cosines "
+        "of 1 at all layers, so that no pair can score higher."
+    ),
+    (
+        "**At the left**: how well the cosine at each layer follows people's scores, before "
+        "anything is learnt. **The ladder**: each rung adds one idea of the paper to the rung "
+        "before it. *MLP over cosines*: a small network reads the cosines at all layers. *Siamese "
+        "encoders*: each layer has an encoder, and the network reads the cosines of what they "
+        "give. *Autoencoders first*: the encoders learn to rebuild each layer's vectors before. "
+        "*Log-variance loss*: the logarithm of the errors' variance, in place of the mean squared "
+        "error. Rungs are trained on train pairs, chosen on **dev** pairs, and measured once on "
+        "**test** pairs. **Squares** are baselines; **diamonds** are what the paper reaches with "
+        "gpt2-medium on other pairs, those of STS-B."
+    ),
+    "FREEZE!: Pretrained Language Models as Frozen Feature Extractors for Semantic Tasks, "
+    "sections 4 and 5",
+)
+
+show()

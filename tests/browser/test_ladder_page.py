@@ -1,0 +1,65 @@
+"""The page on frozen features as a person meets it: train, stop, go on, come back, save."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.support.app import looks, problems
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+MINUTE = 60_000
+CURVES = "[aria-label^='How the rungs learn']"
+
+pytestmark = pytest.mark.browser
+
+
+def n_points(page: Page) -> int:
+    """Epochs that are drawn, of all rungs."""
+    return page.locator(CURVES).evaluate(
+        "figure => (figure._fullData ?? []).reduce((n, one) => n + (one.x?.length ?? 0), 0)"
+    )
+
+
+def test_a_ladder_is_watched_stopped_started_again_brought_back_and_saved(
+    page: Page, address: str
+) -> None:
+    page.goto(f"{address}/frozen_features")
+    page.get_by_text("Recorded run.").wait_for()
+    page.get_by_role("button", name="Train", exact=True).dblclick()
+    stop = page.locator("[class*='st-key-frozen-state-']").get_by_role("button", name="Stop")
+    stop.wait_for()  # in place of the recorded run
+    page.wait_for_function(
+        f"() => (document.querySelector(`{CURVES}`)?._fullData ?? []).length > 0",
+        timeout=2 * MINUTE,
+    )
+    stop.click()
+    stopped = page.get_by_text(re.compile(r"Stopped after \d of 4 trainings|Done in"))
+    stopped.wait_for()
+    if "Stopped" in stopped.inner_text():  # it is quick on a quick machine
+        assert n_points(page)
+        page.get_by_role("button", name="Run again").click()
+    page.get_by_text("Done in").wait_for(timeout=3 * MINUTE)
+    expect(page.get_by_text("is the best rung on the dev pairs")).to_be_visible()
+    page.get_by_text("The paper's model gives this pair 0.47 of 1").wait_for(timeout=MINUTE)
+    for seen in looks(page):
+        assert problems(page) == [], seen
+    point = page.locator("[class*='st-key-point-frozen-ladder'] p").first.inner_text()
+    page.reload()
+    expect(page.locator("[class*='st-key-point-frozen-ladder'] p").first).to_have_text(point)
+    page.get_by_text("Result of").wait_for()
+
+    field = page.get_by_role("textbox", name="Text 2")
+    field.fill("A brown dog is jumping.")
+    field.press("Enter")
+    page.get_by_text("the highest score that there is").wait_for(timeout=MINUTE)
+    name = f"rung-{secrets.token_hex(2)}"  # another one where the test is tried again
+    page.get_by_role("textbox", name="Name").fill(name)
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)

@@ -1,0 +1,219 @@
+"""The page on frozen features without a browser: what opens, what is refused, what is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.reading.source import Source
+from neuralviz.training.similarity.folder import similarity_models
+from neuralviz.ui.frozen_features import main
+from tests.support.models import save_causal
+from tests.support.pages import page_at
+from tests.support.waiting import wait_until
+
+NOUNS = "harbour gull baker bread square market letter brother ship north child boat".split()
+RUNGS = ["MLP over cosines", "Siamese encoders"]
+
+
+def table(n: int = 40, score: str | None = None) -> bytes:
+    """So many scored pairs of different texts, as CSV."""
+    lines = ["sentence1,sentence2,score"]
+    for at in range(n):
+        noun, other = NOUNS[at % 12], NOUNS[(at * 5 + at // 12) % 12]
+        lines.append(f"The {noun} is old {at}.,The {other} is new {at}.,{score or at % 6}")
+    return "\n".join(lines).encode()
+
+
+def page_of(content: bytes | None = None, name: str = "own.csv", **address) -> AppTest:
+    """The page with the bundled model, and a file at once."""
+    page = page_at("frozen_features", 120, frozen_model="Model in the sidebar", **address)
+    if content is not None:
+        page.session_state["frozen-source"] = "Upload"
+        page.session_state["frozen-kept"] = Source(name, content)
+    return page
+
+
+def look(page: AppTest) -> AppTest:
+    """Run the page until its layers are there."""
+    page.run()
+    wait_until(lambda: page.session_state["frozen-layers-runs"][-1].is_over)
+    return page.run()
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    return next(button for button in page.button if button.label == label).click().run()
+
+
+def train(page: AppTest) -> AppTest:
+    """Press *Train*, wait for the end, and show the page after it."""
+    press(page, "Train")
+    wait_until(lambda: runs(page)[-1].is_over)
+    return page.run()
+
+
+def runs(page: AppTest) -> list:
+    return page.session_state["frozen-runs"]
+
+
+def said(page: AppTest) -> str:
+    assert not page.exception
+    kinds = (page.error, page.warning, page.info, page.success, page.caption, page.markdown)
+    return " ".join(element.value for kind in kinds for element in kind)
+
+
+def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> None:
+    page = page_at("frozen_features", 120).run()
+    assert "Recorded run. Press “Train” to see it live." in said(page)
+    assert "is the best rung on the dev pairs" in said(page)
+    assert "agrees best with the human scores" in said(page)
+    assert "is furthest off on" in said(page)
+    assert "frozen-runs" not in page.session_state
+    assert "frozen-layers-runs" not in page.session_state
+    (two,) = page.session_state["frozen-two-runs"]
+    wait_until(lambda: two.is_over)
+    assert "The paper's model gives this pair 0.47 of 1" in said(page.run())
+    page.segmented_control(key="frozen-seeds").set_value("Three").run()
+    assert "The results below are of other settings" in said(page)
+    page.pills(key="frozen-rung").set_value("siamese").run()
+    assert "**Siamese encoders** is furthest off on" in said(page)
+
+
+def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> None:
+    page = look(page_of(table(), frozen_rungs=RUNGS))
+    assert "40 pairs from own.csv." in said(page)
+    assert "agrees best with the human scores" in said(page)
+    assert "is the best rung" not in said(page)
+    page = train(page)
+    run = runs(page)[-1]
+    assert run.status == "done", run.error
+    assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
+    assert "24 pairs to learn from, 8 dev pairs, 8 test pairs." in said(page)
+    wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
+    page.run()
+    page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()
+    wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
+    page.run()
+    scores = page.session_state["frozen-two-runs"][-1].result
+    assert all(scores.pair[rung] <= scores.equal[rung] for rung in scores.pair)
+    assert "and no pair scores higher" in said(page)
+    assert "<b>" not in said(page)
+
+    page.text_input(key="frozen-name").set_value("a b").run()
+    assert "Name the similarity model with" in said(press(page, "Save"))
+    page.text_input(key="frozen-name").set_value("mine").run()
+    assert "Saved as “mine”" in said(press(page, "Save"))
+    assert [one.name for one in similarity_models()] == ["mine"]
+    assert "Saved as “mine”" in said(press(page, "Save"))  # the second click of two
+    (other,) = {*page.pills(key="frozen-save-of").options} - {
+        page.pills(key="frozen-save-of").format_func(page.pills(key="frozen-save-of").value)
+    }
+    page.pills(key="frozen-save-of").set_value(
+        "siamese" if other == "Siamese encoders" else "cosines"
+    ).run()
+    assert "already a similarity model" in said(press(page, "Save"))
+
+    link = page.query_params["view"]
+    view = link[0] if isinstance(link, list) else link
+    again = look(page_at("frozen_features", 120, frozen_model="Model in the sidebar", view=view,
+                         frozen_rungs=RUNGS))  # fmt: skip
+    assert runs(again)[-1].is_reopened
+    np.testing.assert_array_equal(
+        runs(again)[-1].result.results["cosines", 42].predicted,
+        run.result.results["cosines", 42].predicted,
+    )
+
+
+def test_two_clicks_train_once_and_stop_keeps_what_there_is(bundled) -> None:
+    page = look(page_of(table(60)))
+    press(page, "Train")
+    first = runs(page)[-1]
+    press(page, "Train")
+    assert runs(page) == [first]
+    wait_until(lambda: first.result.curves or first.is_over)
+    first.stop()
+    wait_until(lambda: first.is_over)
+    page.run()
+    assert not page.exception
+    assert first.status == "stopped"
+    assert "Run again" in [button.label for button in page.button]
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (table(30, "3"), "All scores to learn from are 3."),
+        (table(3), "There are 3 pairs. To learn from some and test on others, at least 20"),
+        (("sentence1,sentence2,score\n" + "a,b,1\n" * 30).encode(), "too many pairs share"),
+        (
+            b"sentence1,sentence2,score\n" + "".join(f"a,b{n},{n}\n" for n in range(30)).encode(),
+            "too many pairs share a text",
+        ),
+    ],
+    ids=["constant", "three", "one text twice", "one text in all"],
+)  # fmt: skip
+def test_what_cannot_be_learnt_from_is_told_in_a_sentence(bundled, content, answer) -> None:
+    page = train(look(page_of(content)))
+    assert answer in said(page)
+    assert not page.exception
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        (b"", "own.csv"),
+        (b"sentence1,sentence2,score\na,b,high\nc,d,\n,e,NaN\n", "has 0 pairs"),
+        (b"text,label\na,b\n", "needs the columns"),
+    ],
+    ids=["empty", "words for scores", "other columns"],
+)
+def test_what_is_no_table_of_pairs_is_told_in_a_sentence(bundled, content, answer) -> None:
+    page = page_of(content).run()
+    assert answer in said(page).replace("\\", "")
+    assert "Recorded run." in said(page)  # what was seen before stays
+
+
+def test_empty_texts_and_no_rung_are_told_in_a_sentence() -> None:
+    page = page_at("frozen_features", 120).run()
+    page.text_input(key="frozen-two-1").set_value(" ").run()
+    wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
+    assert "The text is empty" in said(page.run())
+    page.pills(key="frozen-rungs").set_value([]).run()
+    assert "Choose at least one rung" in said(page)
+    assert not page.error or "rung" not in page.error[0].value
+
+
+def test_of_many_pairs_the_layers_are_shown_on_the_first(bundled, monkeypatch) -> None:
+    monkeypatch.setattr(main, "LOOKED_AT", 12)
+    page = look(page_of(table(40)))
+    assert len(page.session_state["frozen-layers-runs"][-1].task.pairs) == 12
+    assert "Of the first 12 pairs." in said(page)
+
+
+def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:
+    folder = save_causal(tmp_path / "small")
+    page = page_of(table(), frozen_rungs=RUNGS[:1])
+    page.query_params["frozen-model"] = "bundled"
+    page.run()
+    page.selectbox(key="frozen-model").set_value(str(folder)).run()
+    assert "is not loaded yet" in said(page)
+    press(page, "Load")
+    page = train(look(page))
+    run = runs(page)[-1]
+    assert run.status == "done", run.error
+    assert "neural embedding" not in run.result.baselines
+
+
+def test_where_the_last_token_comes_first_the_pooling_begins_with_it() -> None:
+    def script() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.frozen_features.choose import choose_pooling
+
+        st.write(choose_pooling(["last", "mean"]))
+        st.write(choose_pooling([]))
+
+    page = AppTest.from_function(script).run()
+    assert [one.value for one in page.markdown] == ["last", "mean"]
+    assert page.selectbox(key="frozen-pooling-last").options == ["mean of all tokens", "last token"]

@@ -1,0 +1,262 @@
+"""What is said of a ladder, and its lines, from values that can be worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.bootstrap import bootstrap, bootstrap_spearman
+from neuralviz.evaluation.ladder_events import (
+    FLOOR,
+    LINEAR,
+    SENTENCE,
+    Baseline,
+    Ladder,
+    LayerCosines,
+    RungResult,
+    TestPairs,
+)
+from neuralviz.evaluation.ladder_in_words import (
+    PAPERS_PAIR,
+    heard_point,
+    identical_point,
+    ladder_point,
+    layers_point,
+    rebuilt_point,
+    residuals_point,
+    worst_point,
+)
+from neuralviz.evaluation.ladder_table import (
+    best_rung,
+    ladder_lines,
+    lead_interval,
+    worst_predictions,
+)
+from neuralviz.evaluation.normal_plot import expected, least_straight, normal_plot
+from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.events import SimilarityEnded
+from neuralviz.training.similarity.settings import Rung, SimilaritySettings
+
+N = 40
+SCORES = np.arange(N) / (N - 1) * 5
+SWAPPED = SCORES.reshape(-1, 2)[:, ::-1].ravel()  # neighbours change places
+NOISE = np.random.default_rng(0).permutation(SCORES)
+TEST = TestPairs(
+    tuple(f"first {n}" for n in range(N)), tuple(f"second {n}" for n in range(N)), SCORES,
+    Scale(0.0, 5.0), 120, 40, (), "abc",
+)  # fmt: skip
+
+
+def spearman(predicted: np.ndarray) -> float:
+    """Of values without ties."""
+    ranks = np.argsort(np.argsort(predicted))
+    return float(1 - 6 * ((ranks - np.arange(N)) ** 2).sum() / (N * (N**2 - 1)))
+
+
+def result(rung: Rung, predicted: np.ndarray, dev: float, seed: int = 42) -> RungResult:
+    ended = SimilarityEnded(
+        SimilaritySettings(rung=rung, seed=seed), 2, 4, b"", None, 3, 5, dev, np.array([0.5, 0.5])
+    )
+    return RungResult(rung, seed, ended, predicted, spearman(predicted), 0.5, 1.0)
+
+
+def baseline(name: str, predicted: np.ndarray) -> Baseline:
+    return Baseline(name, 0.3, predicted, spearman(predicted), 0.4)
+
+
+def ladder(*results: RungResult, floor: np.ndarray = NOISE) -> Ladder:
+    first = Ladder(test=TEST, baselines={FLOOR: baseline(FLOOR, floor)})
+    return first.having(results)
+
+
+GOOD, SAME = result("siamese", SWAPPED, 0.8), result("cosines", SCORES, 0.6)
+
+
+def test_spearman_alone_is_resampled_as_with_the_others() -> None:
+    products, scores = NOISE[:20].round(), SCORES[:20].round()
+    all_four = bootstrap(products, scores, resamples=300)["spearman"]
+    np.testing.assert_allclose(bootstrap_spearman(products, scores, resamples=300), all_four)
+    assert not len(bootstrap_spearman(np.ones(9), np.arange(9)))
+    assert not len(bootstrap_spearman([1.0], [1.0]))
+
+
+def test_lines_are_baselines_then_rungs_with_intervals_and_what_was_published() -> None:
+    first, second = ladder_lines(ladder(GOOD))
+    assert (first.name, first.rung, first.published, first.seeds) == (FLOOR, None, None, ())
+    assert (second.name, second.rung, second.published) == ("Siamese encoders", "siamese", 0.697)
+    assert second.spearman == pytest.approx(1 - 6 * N / (N * (N**2 - 1)))
+    assert (second.dev, second.pearson, second.spread) == (0.8, 0.5, None)
+    for line in (first, second):
+        assert line.interval is not None
+        low, high = line.interval
+        assert low < line.spearman < high
+    assert ladder_lines(Ladder()) == []
+
+
+def test_of_several_seeds_a_line_has_the_mean_and_the_range() -> None:
+    (_, line) = ladder_lines(ladder(GOOD, result("siamese", SCORES, 0.6, seed=43)))
+    assert line.dev == pytest.approx(0.7)
+    assert line.spearman == pytest.approx((GOOD.spearman + 1) / 2)
+    assert line.spread == (GOOD.spearman, 1.0)
+
+
+def test_too_few_test_pairs_have_no_interval() -> None:
+    few = replace(TEST, scores=SCORES[:5])
+    one = Baseline(FLOOR, 0.3, SCORES[:5], 1.0, 1.0)
+    (line,) = ladder_lines(Ladder(test=few, baselines={FLOOR: one}))
+    assert line.interval is None
+
+
+def test_the_dev_pairs_choose_the_rung_whatever_the_test_pairs_say() -> None:
+    assert SAME.spearman > GOOD.spearman
+    assert best_rung(ladder(SAME, GOOD)) == "siamese"
+    undefined = result("cosines", SCORES, float("nan"))
+    assert best_rung(ladder(undefined, GOOD)) == "siamese"
+    assert best_rung(ladder(undefined)) is None
+    assert best_rung(ladder()) is None
+
+
+def test_a_clear_lead_is_decided_and_has_its_interval() -> None:
+    found = ladder(GOOD)
+    bounds = lead_interval(found, "siamese", FLOOR)
+    assert bounds is not None
+    assert bounds[0] > 0
+    floor = found.baselines[FLOOR].spearman
+    low, high = (f"{one:+.2f}" for one in bounds)
+    assert ladder_point(found) == (
+        "**Siamese encoders** is the best rung on the dev pairs. On 40 test pairs its Spearman is "
+        f"**1.00**, {GOOD.spearman - floor:.2f} above mean pooling, and these 40 pairs decide it."
+        f"\n\nThe 95% interval of the difference is {low} to {high}."
+    )
+
+
+def test_what_is_alike_is_not_decided() -> None:
+    said = ladder_point(ladder(GOOD, floor=SWAPPED))
+    assert said == (
+        "**Siamese encoders** is the best rung on the dev pairs. On 40 test pairs its Spearman is "
+        "**1.00**, as that of mean pooling. But 40 do not decide it.\n\nThe 95% interval of the "
+        "difference is 0.00 to 0.00."
+    )
+
+
+def test_what_is_not_whole_and_what_else_there_is_to_compare() -> None:
+    found = ladder(GOOD)
+    more = {LINEAR: baseline(LINEAR, SCORES), SENTENCE: baseline(SENTENCE, SCORES)}
+    said = ladder_point(replace(found, baselines={**found.baselines, **more}), is_whole=False)
+    assert said.startswith("So far, **Siamese encoders** is")
+    assert said.endswith(
+        " For comparison: a linear regression on the cosines 1.00 and the model's own sentence "
+        "embedding 1.00."
+    )
+
+
+def test_before_the_first_rung_mean_pooling_is_what_is_to_be_beaten() -> None:
+    assert ladder_point(Ladder()) == ""
+    assert ladder_point(ladder(floor=SCORES)) == (
+        "Mean pooling reaches a Spearman of **1.00** on 40 test pairs. The rungs have to beat that."
+    )
+    flat = replace(TEST, scores=np.ones(N))
+    assert ladder_point(replace(ladder(GOOD), test=flat)) == (
+        "All 40 test pairs have the same score, so the correlation is undefined."
+    )
+
+
+def of_layers(*columns: np.ndarray) -> LayerCosines:
+    values = np.array([spearman(column) for column in columns])
+    return LayerCosines("mean", np.stack(columns, axis=1), SCORES, values, values)
+
+
+def test_the_best_layer_is_told_against_the_last_one() -> None:
+    said, best = layers_point({"mean": of_layers(NOISE, SCORES, NOISE[::-1])})
+    assert best is not None
+    assert (best.pooling, best.layer) == ("mean", 1)
+    last = f"{spearman(NOISE[::-1]):.2f}".replace("-", "−")
+    assert said.startswith(
+        f"Layer 1 agrees best with the human scores: Spearman 1.00, against {last} for the last "
+        "layer. These 40 pairs decide it."
+    )
+    assert "decide" not in layers_point({"mean": of_layers(NOISE, SCORES)}, is_whole=False)[0]
+    assert layers_point({}) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("heard", "said"),
+    [
+        ([0.1, 0.7, 0.2], "listens to **layer 1** most: 70% of its score's changes."),
+        (
+            [0.45, 0.1, 0.45],
+            "listens to **layers 0 and 2** most: together 90% of its score's changes.",
+        ),
+        ([0.34, 0.33, 0.33], "listens to all 3 layers about alike."),
+    ],
+)
+def test_the_layers_that_are_heard_make_up_half(heard: list[float], said: str) -> None:
+    assert heard_point("cosines", np.array(heard)) == f"**MLP over cosines** {said}"
+
+
+def test_what_the_autoencoders_lose() -> None:
+    said = (
+        "The autoencoders lose most of **layer 1**, 50% of its variance, and least of layer 0, 20%."
+    )
+    assert rebuilt_point(np.array([0.2, 0.5, 0.3])) == said
+    assert rebuilt_point(np.array([0.2, 1.5])).endswith(
+        "150% of its variance, and least of layer 0, 20%. Above 100%, the mean of all vectors "
+        "would be closer."
+    )
+
+
+def test_errors_are_told_by_their_middle_their_mean_and_their_shape() -> None:
+    said = residuals_point("siamese", SCORES + expected(N) + 1, SCORES)
+    assert said.startswith("Half of the predictions of **Siamese encoders** are within **1.0")
+    assert "they are on average 1.00 too high." in said
+    assert "The errors could be normal: the correlation of the Q–Q plot is 1.000" in said
+    one_far = np.where(np.arange(N) == 3, 9.0, 0.01 * np.arange(N))
+    assert "The errors are not normal" in residuals_point("siamese", SCORES + one_far, SCORES)
+    assert residuals_point("siamese", SCORES, SCORES) == (
+        "Half of the predictions of **Siamese encoders** are within **0.00** of people's score; "
+        "they are neither too high nor too low on average."
+    )
+
+
+def test_five_of_a_hundred_normal_samples_are_called_something_else() -> None:
+    draw = np.random.default_rng(5)
+    for n in (20, 300):
+        is_bent = [
+            normal_plot(draw.normal(3, 2, size=n)).straight < least_straight(n) for _ in range(400)
+        ]
+        assert 0.02 < np.mean(is_bent) < 0.09
+    assert np.isnan(normal_plot(np.ones(9)).straight)
+    assert expected(9)[4] == 0
+
+
+def test_the_worst_predictions_come_first_and_are_quoted() -> None:
+    predicted = SCORES.copy()
+    predicted[7], predicted[30] = 5.0, 0.5
+    first, second = worst_predictions(TEST, predicted, 2)
+    assert first.sentences == ("first 7", "second 7")
+    assert first.error == pytest.approx(5 - SCORES[7])
+    assert second.error == pytest.approx(0.5 - SCORES[30])
+    assert worst_point("cosines", first, lambda text: f"‹{text}›") == (
+        "**MLP over cosines** is furthest off on ‹first 7› and ‹second 7›: people give "
+        "**0.897**, it says **5.00**."
+    )
+
+
+def test_identical_texts_get_the_highest_score() -> None:
+    pair: dict[Rung, float] = {"cosines": 4.5, "siamese": 4.8}
+    equal: dict[Rung, float] = {"cosines": 4.7, "siamese": 4.9}
+    papers = identical_point(PAPERS_PAIR, pair, equal, str)
+    assert papers.startswith(
+        "A sentence and itself without the full stop get **4.50 to 4.80**; two identical texts "
+        "get 4.70 to 4.90, and no pair scores higher.\n\nThe paper's model gives this pair 0.47 of"
+    )
+    assert identical_point(("a", "a"), equal, equal, str) == (
+        "Identical texts get **4.70 to 4.90**, the highest score that there is: all their cosines "
+        "are 1."
+    )
+    assert identical_point(("a", "b"), {"cosines": 1.0}, {"cosines": 4.0}, repr) == (
+        "'a' and 'b' get **1.00**. Two identical texts get 4.00, and no pair scores higher."
+    )
+    assert identical_point(("a", "b"), {}, {}, str) == ""

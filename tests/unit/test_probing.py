@@ -1,0 +1,315 @@
+"""Probes: what they reach is scikit-learn's own, and their tasks are made from texts alone."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
+from neuralviz.evaluation.data import labelled_data
+from neuralviz.evaluation.events import Cell
+from neuralviz.evaluation.experiments import method_rows
+from neuralviz.evaluation.measures import check_measures, measure
+from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.probed import FOLDS, why_not_probed
+from neuralviz.evaluation.probing import folds, probe
+from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
+from neuralviz.evaluation.results import Results
+from neuralviz.evaluation.results_file import read_results, results_bytes
+from neuralviz.evaluation.verdict import verdict
+from neuralviz.evaluation.yardsticks import explained, yardsticks_of
+from neuralviz.maps.shares import wilson_interval
+from neuralviz.plots.report import report_html
+from neuralviz.plots.results import lead_of_best, yardstick_figure
+
+LABELS = [f"label {i % 3}" for i in range(90)]
+TEXTS = [f"text {'abc'[i % 3] * 3} {i}" for i in range(90)]
+
+
+def random_vectors(n: int = 90, dim: int = 12, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
+
+
+# --- the probe -----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [0, 3])
+def test_it_is_scikit_learns_classifier_under_the_same_split_and_seed(seed: int) -> None:
+    vectors = random_vectors() + np.array([[i % 3 == j for j in range(12)] for i in range(90)])
+    vectors = vectors.astype(np.float32)
+    network = MLPClassifier(
+        hidden_layer_sizes=(50,), batch_size=64, max_iter=200, random_state=seed
+    )
+    split = StratifiedKFold(5, shuffle=True, random_state=seed)
+    theirs = cross_val_predict(
+        make_pipeline(StandardScaler(), network), vectors, np.array(LABELS), cv=split
+    )
+    found, right = probe(vectors, LABELS, TEXTS, seed=seed)
+    np.testing.assert_array_equal(right, theirs == np.array(LABELS))
+    assert found.accuracy == right.mean()
+    assert 0.4 < found.accuracy < 1
+    assert found.interval == wilson_interval(int(right.sum()), 90)
+    assert (found.n, found.n_labels, found.folds, found.baseline) == (90, 3, 5, 30 / 90)
+    words = make_pipeline(
+        TfidfVectorizer(token_pattern=r"(?u)\b\w+\b", sublinear_tf=True),
+        LogisticRegression(max_iter=1000),
+    )
+    told = cross_val_predict(words, TEXTS, np.array(LABELS), cv=split)
+    assert found.tfidf == (told == np.array(LABELS)).mean() == 1
+
+
+def test_the_same_seed_is_the_same_to_the_bit_and_another_one_is_not() -> None:
+    vectors = random_vectors()
+    first, again, other = (probe(vectors, LABELS, TEXTS, seed=seed)[1] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_labels_that_are_in_the_vectors_are_told_and_chance_is_chance() -> None:
+    one_hot = np.eye(3)[[i % 3 for i in range(90)]]
+    found, right = probe(one_hot, LABELS, TEXTS)
+    assert found.accuracy == 1
+    assert right.all()
+    assert found.interval[1] == 1
+    n = 600
+    labels = [f"label {i % 3}" for i in range(n)]
+    guessed, _ = probe(random_vectors(n), labels, ["…"] * n)
+    low, high = wilson_interval(round(n / 3), n)
+    assert low - 0.03 < guessed.accuracy < high + 0.03
+    assert guessed.tfidf is None  # the texts have no words
+
+
+def test_every_text_is_asked_for_once_and_folds_have_all_labels() -> None:
+    labels = ["a"] * 40 + ["b"] * 10
+    asked = []
+    for learnt, places in folds(labels, 0):
+        assert not set(learnt) & set(places)
+        assert Counter(labels[at] for at in places) == {"a": 8, "b": 2}
+        asked += places.tolist()
+    assert sorted(asked) == list(range(50))
+
+
+def test_the_majority_baseline_is_the_largest_label() -> None:
+    labels = ["rare"] * 20 + ["often"] * 60 + ["some"] * 10
+    found, _ = probe(random_vectors(), labels, TEXTS)
+    assert found.baseline == 60 / 90
+
+
+def test_what_cannot_be_probed_is_said() -> None:
+    vectors = random_vectors()
+    with pytest.raises(NeuralvizError, match="same label"):
+        probe(vectors, ["a"] * 90, TEXTS)
+    few = ["a"] * 86 + ["b"] * 4
+    with pytest.raises(NeuralvizError, match=r"Only 4 texts have the label “b”\. A probe needs at"):
+        probe(vectors, few, TEXTS)
+    assert why_not_probed(["a"] * 9 + ["b", *"ccc"]) == (
+        "Only 1 text has the label “b” (1 other label as well). A probe needs at least 5 texts "
+        "with each label: it is cross-validated in 5 folds."
+    )
+    assert why_not_probed(["a"] * FOLDS + ["b"] * FOLDS) == ""
+    vectors[3, 3] = np.nan
+    with pytest.raises(NeuralvizError, match="NaN"):
+        probe(vectors, LABELS, TEXTS)
+    with pytest.raises(NeuralvizError, match="90 vectors and 89 labels"):
+        probe(random_vectors(), LABELS[1:], TEXTS)
+
+
+def test_it_can_be_stopped_between_folds() -> None:
+    asked = iter([False, False, True])
+    with pytest.raises(Stopped):
+        probe(random_vectors(), LABELS, TEXTS, should_stop=lambda: next(asked))
+
+
+def test_it_says_nothing_to_the_terminal() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        probe(random_vectors(30), LABELS[:30], TEXTS[:30])
+
+
+# --- tasks from texts ----------------------------------------------------------------------------
+
+NOUNS = ("apple", "river", "engine", "violin", "lantern", "saddle")
+
+
+def sentences(n: int = 240) -> list[str]:
+    """Different sentences of 6 to 17 words with a noun or none."""
+    draw = np.random.default_rng(5)
+    found = []
+    for i in range(n):
+        fillers = " ".join(f"x{chr(97 + v)}y" for v in draw.integers(26, size=1 + i % 12))
+        found.append(f"The {NOUNS[i % 6]} was seen {fillers}, it seems.")
+    return list(dict.fromkeys(found))
+
+
+def test_the_same_seed_makes_the_same_task() -> None:
+    for task in TASKS:
+        first, again, other = (probing_task(task, "own", sentences(), seed) for seed in (0, 0, 1))
+        assert (first.texts, first.labels) == (again.texts, again.labels), task
+        assert first.digest == again.digest != other.digest or task == "length"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_labels_of_a_task_are_equally_frequent_and_texts_differ(task: str) -> None:
+    made = probing_task(task, "own", [*sentences(), *sentences()[:30]])
+    counts = Counter(made.labels)
+    assert len(set(counts.values())) == 1
+    assert min(counts.values()) >= FEWEST_TEXTS
+    assert len(set(made.texts)) == len(made.texts) == len(made.labels)
+    assert made.by_default == ("probe",)
+    assert made.name == f"own, {TASKS[task].title.lower()}"
+    assert check_measures(made, MeasureSettings()) == ("probe",)
+    assert made.asked == TASKS[task].asked
+
+
+def test_lengths_are_told_by_number_of_words() -> None:
+    made = probing_task("length", "own", sentences())
+    assert len(set(made.labels)) == 6
+    ranges = []
+    for text, label in zip(made.texts, made.labels, strict=True):
+        low, high = map(int, re.fullmatch(r"(\d+) to (\d+) words", label).groups())
+        assert low <= len(text.split()) <= high
+        ranges.append((low, high))
+    in_order = sorted(set(ranges))
+    assert all(a[1] < b[0] for a, b in pairwise(in_order))
+    assert set(made.texts) <= set(sentences())
+
+
+def test_lengths_that_are_few_make_fewer_ranges() -> None:
+    texts = [f"word{i}" for i in range(30)] + [f"two words{i}" for i in range(20)]
+    made = probing_task("length", "own", texts)
+    assert Counter(made.labels) == {"1 word": 20, "2 words": 20}
+
+
+def test_word_content_has_just_one_of_the_words() -> None:
+    made = probing_task("word-content", "own", sentences())
+    chosen = set(made.labels)
+    assert set(NOUNS) & chosen
+    assert not {"the", "was", "seen"} & chosen  # they are everywhere
+    for text, label in zip(made.texts, made.labels, strict=True):
+        assert set(words_of(text)) & chosen == {label}
+
+
+def test_exchanged_words_differ_from_what_was_written_in_one_place() -> None:
+    originals = list({tuple(sorted(words_of(text))): text for text in sentences()}.values())
+    made = probing_task("bigram-shift", "own", originals)
+    assert Counter(made.labels).keys() == {"as written", "exchanged"}
+    by_words = {tuple(sorted(words_of(text))): text for text in originals}
+    sources = []
+    for text, label in zip(made.texts, made.labels, strict=True):
+        source = by_words[tuple(sorted(words_of(text)))]
+        sources.append(source)
+        if label == "as written":
+            assert text == source
+            continue
+        assert text not in originals
+        one, other = words_of(source), words_of(text)
+        (first, second) = [at for at in range(len(one)) if one[at] != other[at]]
+        assert second == first + 1
+        assert (one[first], one[second]) == (other[second], other[first])
+        assert text.startswith("The ")  # a capital would show it
+        assert text.endswith(", it seems.") or text.endswith(", seems it.")
+    assert len(set(sources)) == len(sources)  # never a text in both its forms
+
+
+def test_words_change_places_within_punctuation_only() -> None:
+    texts = [f"Stop{chr(97 + i)}x! No, “wait” here: a (b) c. Go on then" for i in range(26)]
+    made = probing_task("bigram-shift", "own", texts)
+    shifted = [t for t, label in zip(made.texts, made.labels, strict=True) if label == "exchanged"]
+    assert {text.partition("! ")[2] for text in shifted} == {"No, “wait” here: a (b) c. Go then on"}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_too_few_texts_are_refused_in_a_sentence(task: str) -> None:
+    for texts in ([], ["One text."], ["The same length here, always."] * 50, ["日本語"] * 3):
+        with pytest.raises(TextError, match="own cannot be probed for"):
+            probing_task(task, "own", texts)
+
+
+def test_unknown_tasks_are_refused_and_many_texts_are_drawn_from() -> None:
+    with pytest.raises(SettingsError, match="Unknown task “depth”"):
+        probing_task("depth", "own", sentences())
+    made = probing_task("length", "own", sentences(), most=100)
+    (note,) = made.notes
+    assert note == f"Using 100 of {len(sentences())} different texts, drawn at random."
+    assert len(made.texts) <= 100
+
+
+# --- in the lab ----------------------------------------------------------------------------------
+
+
+def results_of(data, settings: MeasureSettings, *vectors: np.ndarray) -> Results:
+    names = ["mean", "cls", "last"][: len(vectors)]
+    results = Results(EvaluationPlan((data,), method_rows(names, {}), settings))
+    for at, one in enumerate(vectors):
+        results = results.having(Cell(0, at, measure(data, one, settings)))
+    return results
+
+
+def test_labels_are_probed_when_asked_and_not_by_default() -> None:
+    data = labelled_data("own.csv", TEXTS, LABELS)
+    vectors = random_vectors()
+    assert measure(data, vectors, MeasureSettings(k=3)).probe is None
+    asked = measure(data, vectors, MeasureSettings(("probe",)))
+    assert asked.neighbours is None
+    assert asked.probe is not None
+    everything = measure(data, vectors, MeasureSettings(("all",), k=3))
+    assert everything.probe == asked.probe
+    assert everything.neighbours is not None
+    units = vectors / np.linalg.norm(vectors.astype(float), axis=1, keepdims=True)
+    assert asked.probe == probe(units, LABELS, TEXTS)[0]
+    one = labelled_data("own.csv", TEXTS[:8], ["a"] * 5 + ["b"] * 3)
+    with pytest.raises(NeuralvizError, match="Only 3 texts have the label “b”"):
+        check_measures(one, MeasureSettings(("probe",)))
+
+
+def test_it_says_first_what_the_best_tells_and_what_the_baselines_reach() -> None:
+    labels = [f"form {i % 3}" for i in range(90)]
+    data = labelled_data("own.csv", ["…" + "." * i for i in range(90)], labels)
+    one_hot = np.eye(3)[[i % 3 for i in range(90)]]
+    results = results_of(data, MeasureSettings(("probe",)), random_vectors(), one_hot)
+    said = verdict(results, 0)
+    assert said.startswith(
+        "cls tells a probe better than mean which label a text has: the probe is right for 100.0% "
+        "of these 90 texts; mean "
+    )
+    assert "Its lead is clear: " in said
+    assert said.endswith("Always guessing the most frequent label reaches 33.3%.")
+    (by,) = yardsticks_of(results, 0)
+    assert (by.name, by.title) == ("probe", "probe accuracy")
+    assert lead_of_best(results, 0, by) is not None
+    figure, n_rows = yardstick_figure(results, 0, by)
+    assert n_rows == 2
+    assert [one.x[0] for one in figure.data] == [results.measured(0, 0).probe.accuracy, 1.0]
+    (sentence,) = explained(results, 0)
+    assert "TF-IDF baseline" in sentence
+    assert "TF-IDF baseline" in results.table(0).heads[-1]
+    assert [line[-2:] for line in results.table(0).lines] == [["33.3%", "–"]] * 2
+
+
+def test_a_task_is_spoken_of_as_what_it_asks() -> None:
+    data = probing_task("length", "own", sentences())
+    results = results_of(data, MeasureSettings(), np.ones((len(data.texts), 4)))
+    said = verdict(results, 0)
+    assert said.startswith("With mean, a probe tells how long a text is for ")
+    assert "It is not clearly better than always guessing the most frequent label" in said
+    assert "logistic regression on the words (TF-IDF)" in said
+    again = read_results(results_bytes(results))
+    assert again.plan == results.plan
+    assert again.measured(0, 0).probe == results.measured(0, 0).probe
+    np.testing.assert_array_equal(again.measured(0, 0).told, results.measured(0, 0).told)
+    assert verdict(again, 0) == said
+    assert "how long a text is" in report_html(results)
+    assert results.as_json()["mean"]["probe"]["n_labels"] == 6
+    assert "probe.tfidf" in results.csv()

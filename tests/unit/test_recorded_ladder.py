@@ -1,0 +1,84 @@
+"""The recorded ladder is what today's program would see: run scripts/record_ladder.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.evaluation.ladder_events import FLOOR, LINEAR, SENTENCE, Ladder
+from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, ladder_point, layers_point
+from neuralviz.jobs.example_ladder import (
+    RECORDED,
+    example_ladder,
+    example_pairs,
+    recorded_ladder,
+)
+from neuralviz.jobs.ladder import score_two
+from neuralviz.layers.settings import POOLINGS
+from neuralviz.paths import sample_data
+from neuralviz.training import similarity
+from neuralviz.training.similarity.settings import RUNGS
+
+CLOSE = 0.02  # weights of half precision, and another processor
+
+
+@pytest.fixture(scope="module")
+def ladder() -> Ladder:
+    found = recorded_ladder()
+    assert found is not None
+    return found
+
+
+def test_it_is_of_the_settings_and_the_pairs_that_the_page_begins_with(ladder: Ladder) -> None:
+    task = example_ladder()
+    assert [one.trained.settings for one in ladder.results.values()] == task.settings.each()
+    assert set(ladder.results) == set(ladder.curves) == {(rung, 42) for rung in RUNGS}
+    assert set(ladder.layers) == set(POOLINGS)
+    assert list(ladder.baselines) == [FLOOR, LINEAR, SENTENCE]
+    pairs, test = example_pairs(), ladder.test
+    for one in ladder.layers.values():
+        np.testing.assert_array_equal(one.scores, pairs.scores)
+    assert test is not None
+    split = similarity.split_pairs(pairs)
+    assert (test.n_train, test.n_dev) == (len(split.train), len(split.dev))
+    assert test.sentences1 == split.test.sentences1
+    assert test.sentences2 == split.test.sentences2
+    assert (sample_data() / RECORDED).stat().st_size < 3_000_000
+
+
+def test_what_it_says_is_worth_seeing(ladder: Ladder) -> None:
+    said, best = layers_point(ladder.layers)
+    assert best is not None
+    assert "agrees best with the human scores" in said
+    assert "is the best rung on the dev pairs" in ladder_point(ladder)
+    for result in ladder.results.values():
+        assert 0 < result.spearman < 1
+
+
+@pytest.mark.slow
+def test_a_ladder_of_today_is_the_same(
+    ladder: Ladder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    task = example_ladder()
+    found = task.start()
+    for event in task.events(lambda: False):
+        found = task.fold(found, [event])
+    for name, one in ladder.baselines.items():
+        assert found.baselines[name].spearman == pytest.approx(one.spearman, abs=CLOSE)
+    for place, one in ladder.results.items():
+        assert found.results[place].spearman == pytest.approx(one.spearman, abs=CLOSE)
+        np.testing.assert_allclose(found.curves[place].losses[:5], ladder.curves[place].losses[:5],
+                                   atol=0.005)  # fmt: skip
+
+
+def test_its_networks_score_two_texts_at_once_and_identical_ones_highest(ladder: Ladder) -> None:
+    model = example_ladder().model
+    pair = score_two(model, ladder, *PAPERS_PAIR)
+    equal = score_two(model, ladder, PAPERS_PAIR[0], PAPERS_PAIR[0])
+    assert set(pair) == set(equal) == set(RUNGS)
+    for rung in RUNGS:
+        assert pair[rung] <= equal[rung]
+        assert pair[rung] > 2.5  # of 5: the paper's model gives it less than half

@@ -1,0 +1,312 @@
+"""`train similarity`, `score`, and what `models` says of similarity models."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner, Result
+
+from neuralviz import cli
+from neuralviz.errors import ModelError, SettingsError
+from neuralviz.models import load_text_model
+from neuralviz.reading.pairs import ScoredPairs
+from neuralviz.training.similarity import features, load_similarity_model, save_similarity_model
+from neuralviz.training.similarity.folder import (
+    FORMAT,
+    models_folder,
+    similarity_models,
+)
+from tests.support.models import save_causal
+
+NOUNS = ("gulls", "harbour", "baker", "bread", "letter", "dog", "boats", "rain", "nets", "lamps")
+NAME = "tone"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(cli.commands.app, [str(word) for word in words])
+
+
+def made_rows() -> list[tuple[str, str, str]]:
+    return [
+        (f"The {one} and the {two} wait.", f"A {two} is not a {one}.", f"{number % 6}")
+        for number, (one, two) in enumerate(combinations(NOUNS, 2))
+    ]
+
+
+def written(path: Path, rows: list[tuple[str, str, str]]) -> Path:
+    out = io.StringIO()
+    csv.writer(out).writerows([("sentence1", "sentence2", "score"), *rows])
+    path.write_text(out.getvalue(), "utf-8")
+    return path
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    return written(tmp_path / "pairs.csv", made_rows())
+
+
+def trained(pairs: Path, folder: Path, *words: object) -> Result:
+    return run(
+        "train", "similarity", pairs, "--model", folder, "--epochs", 1, "--rung", "cosines", *words
+    )
+
+
+def test_the_ladder_is_printed_and_the_best_rung_is_saved(pairs: Path, bert_folder: Path) -> None:
+    words = ["train", "similarity", pairs, "--model", bert_folder, "--epochs", 1, "-o", NAME]
+    result = run(*words, "--seeds", 2)
+    assert result.exit_code == 0, result.output
+    for name in ("mean pooling", "linear regression", "neural embedding", "MLP over cosines",
+                 "Siamese encoders", "Autoencoders first", "Log-variance loss"):  # fmt: skip
+        assert name in result.stdout
+    assert result.stdout.count(" *  ") == 1
+    assert "27 pairs to learn from, 9 to choose by, 9 to test on." in result.stderr
+    assert f"as “{NAME}”. Score pairs with: neuralviz score PAIRS --model {NAME}" in result.stderr
+    (kept,) = similarity_models()
+    assert (kept.name, kept.model) == (NAME, str(bert_folder))
+    listed = run("models", "list").stdout
+    assert f"{NAME}\n  similarity model over" in listed
+
+
+def test_pairs_are_scored(pairs: Path, bert_folder: Path, tmp_path: Path) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    result = run("score", pairs, "--model", NAME)
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert len(rows) == 45
+    assert list(rows[0]) == ["sentence1", "sentence2", "predicted", "score"]
+    model = load_similarity_model(NAME)
+    read = ScoredPairs(
+        tuple(row["sentence1"] for row in rows),
+        tuple(row["sentence2"] for row in rows),
+        np.zeros(45),
+    )
+    assert [float(row["predicted"]) for row in rows] == pytest.approx(model.score(read), abs=6e-5)
+    assert "Spearman with the scores of the table" in result.stderr
+    output = tmp_path / "scores.csv"
+    assert run("score", pairs, "--model", NAME, "-o", output).exit_code == 0
+    assert output.read_text("utf-8") == result.stdout
+
+
+def test_a_table_without_scores_is_scored_too(
+    bert_folder: Path, pairs: Path, tmp_path: Path
+) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    table = tmp_path / "own.csv"
+    table.write_text(
+        "text1,text2\nThe dog barks.,The dog barks.\n=1+1,A boat.\n,A boat.\n", "utf-8"
+    )
+    result = run("score", table, "--model", NAME)
+    assert result.exit_code == 0, result.output
+    head, same, formula = result.stdout.splitlines()
+    assert head == "sentence1,sentence2,predicted"
+    assert formula.startswith("'=1+1,A boat.,")
+    assert float(same.split(",")[2]) > float(formula.split(",")[2])
+    assert "Skipped 1 row" in result.stderr
+    assert "Spearman" not in result.stderr
+
+
+def test_given_parts_are_used_and_shared_texts_are_told(
+    pairs: Path, bert_folder: Path, tmp_path: Path
+) -> None:
+    dev = written(tmp_path / "dev.csv", made_rows()[:9])
+    test = written(tmp_path / "test.csv", [(f"{a} Yes.", b, c) for a, b, c in made_rows()[9:20]])
+    result = trained(pairs, bert_folder, "--dev", dev, "--test", test)
+    assert result.exit_code == 0, result.output
+    assert "45 pairs to learn from, 9 to choose by, 11 to test on." in result.stderr
+    assert "20 pairs to learn from share a text with the pairs to choose by" in result.stderr
+
+
+def test_a_next_token_model_is_learnt_from(pairs: Path, tmp_path: Path) -> None:
+    folder = save_causal(tmp_path / "gpt2")
+    result = trained(pairs, folder, "--pooling", "last", "-o", NAME)
+    assert result.exit_code == 0, result.output
+    assert run("score", pairs, "--model", NAME).exit_code == 0
+
+
+def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    model = load_similarity_model(NAME)
+    save_similarity_model(model, "again")
+    again = load_similarity_model("again")
+    assert (again.scale, again.fingerprint) == (model.scale, model.fingerprint)
+    assert again.trained.settings == model.trained.settings
+    first, second = (load_file(models_folder() / f"{name}.safetensors") for name in (NAME, "again"))
+    assert all((first[name] == second[name]).all() for name in first)
+    assert sorted(path.name for path in models_folder().iterdir()) == [
+        "again.safetensors",
+        f"{NAME}.safetensors",
+    ]
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([(a, b, "3") for a, b, _ in made_rows()], "All scores to learn from are 3."),
+        ([(a, b, "high") for a, b, _ in made_rows()], "has 0 pairs with two sentences and a score"),
+        (made_rows()[:2], "has 2 pairs with two sentences and a score; at least 3"),
+        (made_rows()[:3], "There are 3 pairs. To learn from some and test on others, at least 20"),
+        (made_rows()[:19], "There are 19 pairs."),
+        ([("The dog.", b, c) for _, b, c in made_rows()], "too many pairs share a text"),
+    ],
+)
+def test_pairs_that_cannot_be_learnt_from_are_refused(
+    rows: list[tuple[str, str, str]], said: str, bert_folder: Path, tmp_path: Path
+) -> None:
+    result = trained(written(tmp_path / "bad.csv", rows), bert_folder, "-o", NAME)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+    assert not similarity_models()
+
+
+def test_rows_without_a_score_or_a_text_are_left_out(bert_folder: Path, tmp_path: Path) -> None:
+    rows = made_rows()
+    rows[3] = (rows[3][0], rows[3][1], "")
+    rows[4] = (rows[4][0], " ", "2")
+    rows[5] = (rows[5][0], rows[5][0], "5")  # one text twice
+    result = trained(written(tmp_path / "holes.csv", rows), bert_folder)
+    assert result.exit_code == 0, result.output
+    assert "Skipped 1 row: “score” is not a number (line 5)." in result.stderr
+    assert "Skipped 1 row: “sentence1” or “sentence2” is missing (line 6)." in result.stderr
+
+
+def test_a_hundred_thousand_pairs_are_refused_before_they_are_embedded(
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "MOST_BYTES", 50 << 20)
+    rows = [(f"Text {n}.", f"Other {n}.", f"{n % 6}") for n in range(100_000)]
+    result = trained(written(tmp_path / "large.csv", rows), bert_folder)
+    assert result.exit_code == 2
+    assert "The features of 200,000 texts at 4 layers would take 0.1 GB" in result.stderr
+    assert "Use fewer pairs." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--rung", "stairs"], "The rung must be one of: cosines"),
+        (["--pooling", "max"], "The pooling must be one of"),
+        (["--epochs", "0"], "The number of epochs must be"),
+        (["-o", "../x"], "Name the similarity model with letters"),
+        (["--model", "no/such/folder"], "no/such/folder"),
+        (["--dev", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(
+    words: list[str], said: str, pairs: Path, bert_folder: Path
+) -> None:
+    result = trained(pairs, bert_folder, *words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def test_a_store_without_room_says_so(
+    pairs: Path, bert_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert trained(pairs, bert_folder).exit_code == 0  # features are kept
+    models_folder().parent.mkdir(parents=True, exist_ok=True)
+    models_folder().write_text("a file where the folder should be")
+    result = trained(pairs, bert_folder, "-o", NAME)
+    assert result.exit_code == 2
+    assert "MLP over cosines" in result.stdout  # nothing of the ladder is lost
+    assert "Could not save the similarity model:" in result.stderr
+
+
+def test_a_model_with_broken_weights_says_so(pairs: Path, folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    name = next(name for name in weights if name.endswith("layer.1.output.dense.weight"))
+    weights[name] = weights[name] * float("nan")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    result = trained(pairs, folder)
+    assert result.exit_code == 2
+    assert "infinite or NaN" in result.stderr
+
+
+def test_a_name_that_is_taken_is_refused_before_any_work(pairs: Path, bert_folder: Path) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    result = trained(pairs, bert_folder, "-o", NAME)
+    assert result.exit_code == 2
+    assert "There is already a similarity model called “tone”" in result.stderr
+    assert "features" not in result.stderr
+
+
+def test_models_are_deleted_by_name(pairs: Path, bert_folder: Path) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    result = run("models", "delete", NAME, "--yes")
+    assert (result.exit_code, similarity_models()) == (0, [])
+    assert "Deleted the similarity model “tone”." in result.stderr
+    gone = run("score", pairs, "--model", NAME)
+    assert gone.exit_code == 2
+    assert "No similarity model is called “tone”." in gone.stderr
+
+
+def test_a_frozen_model_that_changed_is_not_asked(pairs: Path, folder: Path) -> None:
+    assert trained(pairs, folder, "-o", NAME).exit_code == 0
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {name: value * 1.01 for name, value in weights.items()},
+        folder / "model.safetensors",
+        {"format": "pt"},
+    )
+    result = run("score", pairs, "--model", NAME)
+    assert result.exit_code == 2
+    assert "have changed since this similarity model was trained. Train it again." in result.stderr
+
+
+@pytest.mark.parametrize("spoilt", ["cut", "foreign", "empty", "newer", "settings", "shapes"])
+def test_a_damaged_file_says_so(spoilt: str, pairs: Path, bert_folder: Path) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    path = models_folder() / f"{NAME}.safetensors"
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    about = json.loads(header["__metadata__"]["neuralviz"])
+    if spoilt == "cut":
+        path.write_bytes(content[:-10])
+    elif spoilt == "foreign":
+        save_file(load_file(path), path)
+    elif spoilt == "empty":
+        path.write_bytes(b"")
+    else:
+        changed = {
+            "newer": {"format": FORMAT + 1},
+            "settings": {"settings": {**about["settings"], "rung": "stairs"}},
+            "shapes": {"n_layers": 99},
+        }[spoilt]
+        save_file(load_file(path), path, {"neuralviz": json.dumps({**about, **changed})})
+    result = run("score", pairs, "--model", NAME)
+    assert result.exit_code == 2
+    said = "Update neuralviz" if spoilt == "newer" else "is damaged. Train it again."
+    assert said in " ".join(result.stderr.split())
+
+
+def test_names_never_lead_out_of_the_folder() -> None:
+    for name in ("../../etc/passwd", "/tmp/x", "", "a" * 65):
+        with pytest.raises(ModelError, match="No similarity model is called"):
+            load_similarity_model(name)
+
+
+def test_python_users_need_no_store(bert_folder: Path, pairs: Path) -> None:
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    model = load_similarity_model(NAME)
+    frozen = load_text_model(bert_folder, device="cpu")
+    same = ScoredPairs(("The dog barks.",), ("The dog barks.",), np.zeros(1))
+    other = ScoredPairs(("The dog barks.",), ("A letter.",), np.zeros(1))
+    assert model.score(same, model=frozen)[0] > model.score(other, model=frozen)[0]
+    with pytest.raises(SettingsError, match="already a similarity model"):
+        save_similarity_model(model, NAME)
