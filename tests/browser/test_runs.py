@@ -35,7 +35,7 @@ def test_a_run_is_started_once_stopped_started_again_and_met_again(
     ).to_be_visible()  # over it
 
     page.get_by_role("link", name="Compare", exact=True).click()
-    expect(page.get_by_text("Waiting: 1 run ahead of this one.")).to_be_visible()
+    expect(page.get_by_text(re.compile("Waiting: 1 run ahead of this one"))).to_be_visible()
     page.get_by_role("link", name="Layer dynamics", exact=True).click()
     # a text is not kept waiting by the run
     expect(page.get_by_text("SBERT-WK gives most weight")).to_be_visible()

@@ -85,7 +85,12 @@ def served(script: Path, folder: Path) -> Iterator[str]:
         server = subprocess.Popen(
             [*command, "--server.headless", "true", "--server.port", str(port)],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "NEURALVIZ_HOME": str(folder)},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "NEURALVIZ_HOME": str(folder),
+                "NEURALVIZ_WORKERS": "1",  # so that a second run waits, on any machine
+            },
             stdout=log,
             stderr=subprocess.STDOUT,
         )
