@@ -4,33 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from neuralviz import micro_tuning
-from neuralviz.errors import SettingsError, Stopped
+from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.task import LatestTask, Progress, SharedWork, SharingTask, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, TextDelta, split_at_blanks
 from neuralviz.micro_tuning.record import RunRecord
 from neuralviz.micro_tuning.record_file import FORMAT, read_record, record_bytes
-from neuralviz.micro_tuning.watching import WatchedEvent, watch
+from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
 from neuralviz.models.shared import ModelRef, is_held, shared_model
+from neuralviz.models.tokens import tokenize
 from neuralviz.words import many
 
+MAX_SHARING = 2000  # characters of a run's texts: longer ones would keep others waiting
+
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Hashable, Iterable
 
     from neuralviz.errors import ShouldStop
+    from neuralviz.jobs.task import Told
     from neuralviz.layers.marks import MarkGrid
     from neuralviz.micro_tuning import TuningEvent, TuningSettings
+    from neuralviz.models.tokens import TokenizedText
 
 
 @dataclass(frozen=True)
-class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
-    """Micro-tune on each of some texts, with all that a watcher wants to see."""
+class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, RunRecord]):
+    """Micro-tune on each of some texts, with all that a watcher wants to see.
+
+    A few short texts go through the network together with those of other runs.
+    """
 
     model: ModelRef
     texts: tuple[str, ...]
@@ -45,6 +54,34 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
 
     def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
         yield from watch(shared_model(self.model.id), self.texts, self.settings, should_stop)
+
+    def sharing_key(self) -> Hashable | None:
+        if len(self.texts) > BATCH or sum(map(len, self.texts)) > MAX_SHARING:
+            return None
+        return self.model, self.settings
+
+    @classmethod
+    def work_together(
+        cls, tasks: Sequence[TuneTexts], should_stop: Sequence[ShouldStop]
+    ) -> list[SharedWork]:
+        settings, model = tasks[0].settings, shared_model(tasks[0].model.id)
+        texts: dict[int, list[TokenizedText]] = {}
+        for place, task in enumerate(tasks):
+            with suppress(TextError):  # which it will meet on its own
+                texts[place] = tokenize(model, task.texts)
+        work = []
+        for group in micro_tuning.go_together(model, list(texts.values()), settings):
+            places = [list(texts)[number] for number in group]
+            stops = [should_stop[place] for place in places]
+            steps = micro_tuning.watch_together(
+                model, [texts[place] for place in places], settings, stops
+            )
+            work.append(SharedWork(places, _of_places(places, steps)))
+        alone = set(range(len(tasks))).difference(*(one.places for one in work))
+        return work + [
+            SharedWork([place], _alone(place, tasks[place].events(should_stop[place])))
+            for place in sorted(alone)
+        ]
 
     def fold(self, result: RunRecord, events: Sequence[WatchedEvent]) -> RunRecord:
         return result.having(events)
@@ -213,6 +250,21 @@ class TuneBlocks(Task["TuningEvent", Marks]):
             return Progress(doing=_before_first_step(self.model))
         doing = f"Step {result.step:,} of {result.steps:,}"
         return Progress(result.step, result.steps, doing=doing)
+
+
+def _of_places(
+    places: Sequence[int], steps: Iterable[Told[WatchedEvent]]
+) -> Generator[Told[WatchedEvent], None, None]:
+    """Steps whose watchers are numbered from 0, for tasks at other places."""
+    for step in steps:
+        yield [(places[number], event) for number, event in step]
+
+
+def _alone(place: int, events: Iterable[WatchedEvent]) -> Generator[Told[WatchedEvent], None, None]:
+    """The events of a task that nothing is shared with."""
+    for event in events:
+        yield [(place, event)]
+    yield [(place, None)]
 
 
 def _before_first_step(model: ModelRef) -> str:

@@ -7,9 +7,10 @@ import heapq
 import threading
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz.jobs.run import Run
+from neuralviz.jobs.task import SharingTask
 from neuralviz.jobs.workers import Here
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from neuralviz.jobs.workers import Executor, Workers
 
 NEWEST_COUNTS = 0.3  # of the mean duration of a kind of task: the share of the last one
+MAX_SHARING = 64  # runs that share their work on workers
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 R = TypeVar("R")
+Lane = Literal["long", "short", "sharing"]
 
 
 class RunQueue:
@@ -28,17 +31,23 @@ class RunQueue:
 
     The next run is that of the owner of whom fewest are under way, and then of the one who has
     waited longest since one was started; an owner's runs are first come, first served. Short tasks
-    have a queue of their own beside that: nobody waits for a corpus to look at a text. The queue
-    forgets a run when it is over; whoever submitted it holds on to it.
+    and those that share their work have queues of their own beside that: nobody waits for a corpus
+    to look at a text. The queue forgets a run when it is over; whoever submitted it holds on to it.
 
     Args:
         max_running: one by default, because one run already uses all cores.
         max_short: so many short tasks at once beside the others.
+        max_sharing: so many tasks that share their work at once beside the others; by default none
+            does, and they wait like the others.
         executor: where runs are carried out; by default in this process.
     """
 
     def __init__(
-        self, max_running: int = 1, max_short: int = 4, executor: Executor | None = None
+        self,
+        max_running: int = 1,
+        max_short: int = 4,
+        max_sharing: int = 0,
+        executor: Executor | None = None,
     ) -> None:
         self._executor = executor or Here()
         self._lock = threading.Lock()
@@ -48,7 +57,11 @@ class RunQueue:
         self._turns: dict[str, int] = {}  # by owner, the number of the last start
         self._n_started = 0
         self._took = _Durations()
-        self._most = {False: max_running, True: max_short}  # by whether for short tasks
+        self._most: dict[Lane, int] = {
+            "long": max_running,
+            "short": max_short,
+            "sharing": max_sharing,
+        }
         self._is_closed = False
 
     def submit(
@@ -81,7 +94,7 @@ class RunQueue:
         """1 for the next run to start, 0 for one that has started."""
         with self._lock:
             self._drop_unwanted()
-            ahead = self._in_order(run.task.is_short)
+            ahead = self._in_order(self._lane(run))
         return ahead.index(run) + 1 if run in ahead else 0
 
     def seconds_until_start(self, run: Run[Any]) -> float | None:
@@ -90,14 +103,14 @@ class RunQueue:
         0 for one that has started.
         """
         with self._lock:
-            is_short = run.task.is_short
-            ahead = self._in_order(is_short)
+            lane = self._lane(run)
+            ahead = self._in_order(lane)
             if run not in ahead:
                 return 0.0
-            running = [one for one in self._running if one.task.is_short == is_short]
+            running = [one for one in self._running if self._lane(one) == lane]
             free_in = [self._seconds_left(one) for one in running]
             expected = [self._took.expected(one.task) for one in ahead[: ahead.index(run)]]
-            places = self._most[is_short]
+            places = self._most[lane]
         if None in free_in or None in expected:
             return None
         return start_of_next(
@@ -111,12 +124,17 @@ class RunQueue:
         expected = self._took.expected(run.task)
         return None if expected is None else max(expected - run.seconds, 0.0)
 
-    def _in_order(self, is_short: bool) -> list[Run[Any]]:
+    def _lane(self, run: Run[Any]) -> Lane:
+        """Beside which others a run waits for its turn."""
+        if run.task.is_short:
+            return "short"
+        shares = isinstance(run.task, SharingTask) and run.task.sharing_key() is not None
+        return "sharing" if shares and self._most["sharing"] else "long"
+
+    def _in_order(self, lane: Lane) -> list[Run[Any]]:
         """The waiting runs in the order in which they will start, if no more come."""
-        waiting = [run for run in self._waiting if run.task.is_short == is_short]
-        n_running = Counter(
-            self._owners[run] for run in self._running if run.task.is_short == is_short
-        )
+        waiting = [run for run in self._waiting if self._lane(run) == lane]
+        n_running = Counter(self._owners[run] for run in self._running if self._lane(run) == lane)
         turns = dict(self._turns)
         ordered = []
         for turn in range(len(waiting)):
@@ -152,8 +170,9 @@ class RunQueue:
 
     def _start_next(self) -> None:
         self._drop_unwanted()
-        for is_short, most in self._most.items():
-            for run in self._in_order(is_short)[: max(0, most - self._n_running(is_short))]:
+        for lane, most in self._most.items():
+            n_running = sum(self._lane(run) == lane for run in self._running)
+            for run in self._in_order(lane)[: max(0, most - n_running)]:
                 self._waiting.remove(run)
                 self._n_started += 1
                 self._turns[self._owners[run]] = self._n_started
@@ -162,9 +181,6 @@ class RunQueue:
                 )
                 self._running[run] = thread
                 thread.start()
-
-    def _n_running(self, is_short: bool) -> int:
-        return sum(run.task.is_short == is_short for run in self._running)
 
     def _work(self, run: Run[Any]) -> None:
         try:
@@ -240,6 +256,6 @@ def serve_runs(workers: Workers | None) -> None:
     with _queue_lock:
         if workers is None or _the_queue is not None:
             return
-        _the_queue = RunQueue(max_running=len(workers), executor=workers)
+        _the_queue = RunQueue(max_running=len(workers), max_sharing=MAX_SHARING, executor=workers)
         atexit.register(_the_queue.close)
     threading.Thread(target=workers.start, name="neuralviz-start", daemon=True).start()

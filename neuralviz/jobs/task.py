@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Hashable
+    from typing import Self
 
     from neuralviz.errors import ShouldStop
 
@@ -81,6 +83,48 @@ class Task(ABC, Generic[E, R]):
     def progress(self, result: R) -> Progress:
         """How far the work is when ``result`` is all that is known."""
         return Progress()
+
+
+Told = Sequence["tuple[int, E | None]"]
+"""What a step of shared work brings to which task, by place; None says that it is over."""
+
+
+class SharedWork(NamedTuple):
+    """Some tasks that are done together, a step at a time.
+
+    Attributes:
+        places: of the tasks, among all that were asked for.
+        steps: what each step brings; an error is one of all these tasks.
+    """
+
+    places: Sequence[int]
+    steps: Generator[Told[Any], None, None]
+
+
+class SharingTask(Task[E, R]):
+    """A task of which several can be done together, each with events of its own."""
+
+    @abstractmethod
+    def sharing_key(self) -> Hashable | None:
+        """What tasks have in common that can be done together; None: it is done alone."""
+
+    @classmethod
+    @abstractmethod
+    def work_together(
+        cls, tasks: Sequence[Self], should_stop: Sequence[ShouldStop]
+    ) -> list[SharedWork]:
+        """Do tasks of one key together, as far as they can be.
+
+        Args:
+            tasks: several.
+            should_stop: of each; whoever stops leaves, and the others go on.
+
+        Returns:
+            Work to be done in turns, in which every task is once.
+
+        Raises:
+            NeuralvizError: none of them can be done.
+        """
 
 
 class LatestTask(Task[R, "R | None"]):

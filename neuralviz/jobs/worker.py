@@ -21,6 +21,8 @@ from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
+from neuralviz.jobs.sharing import Sharer, Sharing
+from neuralviz.jobs.task import SharingTask
 from neuralviz.models.shared import shared_model
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class _Worker:
         self._connection = connection
         self._sending = threading.Lock()
         self._stopped: dict[int, threading.Event] = {}
+        self._sharing = Sharing()
 
     def serve(self) -> None:
         """Take in what is said until nobody says anything more.
@@ -68,10 +71,7 @@ class _Worker:
         while True:
             kind, number, value = self._connection.recv()
             if kind == "run":
-                stopped = self._stopped[number] = threading.Event()
-                threading.Thread(
-                    target=self._carry_out, args=(number, value, stopped), daemon=True
-                ).start()
+                self._start(number, value)
             elif kind == "load":
                 threading.Thread(target=_load, args=(value,), daemon=True).start()
             elif kind == "stop" and number in self._stopped:
@@ -79,10 +79,24 @@ class _Worker:
             elif kind == "close":
                 return
 
+    def _start(self, number: int, task: Task[Any, Any]) -> None:
+        stopped = self._stopped[number] = threading.Event()
+        if isinstance(task, SharingTask) and task.sharing_key() is not None:
+            self._sharing.add(
+                Sharer(
+                    task,
+                    stopped.is_set,
+                    event=lambda event: self._send("event", number, event),
+                    end=lambda error: self._end(number, task, error),
+                )
+            )
+        else:
+            threading.Thread(
+                target=self._carry_out, args=(number, task, stopped), daemon=True
+            ).start()
+
     def _carry_out(self, number: int, task: Task[Any, Any], stopped: threading.Event) -> None:
-        failed: tuple[str, bool] | None = (
-            None  # a sentence, and whether texts or settings are wrong
-        )
+        failed: BaseException | None = None
         try:
             with closing(task.events(stopped.is_set)) as events:
                 for event in events:
@@ -90,15 +104,22 @@ class _Worker:
                     if stopped.is_set():
                         break
         except Stopped:
-            stopped.set()
-        except NeuralvizError as error:
-            failed = str(error), isinstance(error, TextError | SettingsError)
+            pass
         except BaseException as error:  # panics of extensions, too: nobody may wait for ever
-            _log.exception("The run “%s” failed.", task.label)
-            failed = unexpected(error), False
-        self._stopped.pop(number, None)
+            failed = error
         with suppress(OSError):
-            self._send("end", number, failed)
+            self._end(number, task, failed)
+
+    def _end(self, number: int, task: Task[Any, Any], error: BaseException | None) -> None:
+        """Say that a task is over; if it failed, by a sentence, and whether it was the input."""
+        self._stopped.pop(number, None)
+        failed: tuple[str, bool] | None = None
+        if isinstance(error, NeuralvizError):
+            failed = str(error), isinstance(error, TextError | SettingsError)
+        elif error is not None:
+            _log.error("The run “%s” failed.", task.label, exc_info=error)
+            failed = unexpected(error), False
+        self._send("end", number, failed)
 
     def _send(self, kind: str, number: int, value: Any) -> None:
         with self._sending:

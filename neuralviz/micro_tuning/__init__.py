@@ -27,6 +27,7 @@ from neuralviz.micro_tuning.settings import TuningOptions, TuningSettings, check
 if TYPE_CHECKING:
     from neuralviz.micro_tuning.loop import micro_tune
     from neuralviz.micro_tuning.predictions import MaskedPredictions, predict_masked
+    from neuralviz.micro_tuning.together import go_together, watch_together
 
 __all__ = [
     "DEFAULT_BLUEPRINTS",
@@ -40,18 +41,22 @@ __all__ = [
     "check_blueprints",
     "check_settings",
     "finished",
+    "go_together",
     "mask_inputs",
     "micro_tune",
     "neural_embeddings",
     "parse_blueprints",
     "predict_masked",
+    "watch_together",
 ]
 
 __getattr__ = lazy_names(
     __name__,
     {
         "MaskedPredictions": "neuralviz.micro_tuning.predictions",
+        "go_together": "neuralviz.micro_tuning.together",
         "micro_tune": "neuralviz.micro_tuning.loop",
         "predict_masked": "neuralviz.micro_tuning.predictions",
+        "watch_together": "neuralviz.micro_tuning.together",
     },
 )

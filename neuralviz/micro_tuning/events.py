@@ -77,6 +77,18 @@ class MicroTuning:
     diverged: np.ndarray
     shares: tuple[TokenShares, ...] | None = None
 
+    def of_texts(self, texts: slice) -> MicroTuning:
+        """What has come of some of the texts."""
+        return replace(
+            self,
+            texts=self.texts[texts],
+            deltas=tuple(delta[texts] for delta in self.deltas),
+            loss=self.loss[:, texts],
+            delta_norm=self.delta_norm[:, texts],
+            diverged=self.diverged[texts],
+            shares=None if self.shares is None else self.shares[texts],
+        )
+
     @property
     def embeddings(self) -> np.ndarray:
         """[text, dim] neural embeddings, of length 1."""
@@ -116,6 +128,17 @@ class TuningEvent:
     delta_norm: np.ndarray
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None
+
+    def of_texts(self, texts: slice) -> TuningEvent:
+        """The step of some of the texts."""
+        return replace(
+            self,
+            loss=self.loss[texts],
+            epoch_loss=self.epoch_loss[texts],
+            delta_norm=self.delta_norm[texts],
+            deltas=None if self.deltas is None else tuple(one[texts] for one in self.deltas),
+            result=None if self.result is None else self.result.of_texts(texts),
+        )
 
 
 def finished(events: Iterable[TuningEvent]) -> MicroTuning:

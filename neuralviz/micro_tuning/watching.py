@@ -93,7 +93,7 @@ def watch(
     from neuralviz.micro_tuning.loop import tune
 
     first = 0
-    for batch, follow in _batches(model, tokenize(model, texts), settings):
+    for batch, follow in batches(model, tokenize(model, texts), settings):
         result = None
         events = tune(
             model,
@@ -108,46 +108,56 @@ def watch(
             yield WatchedEvent(first, event)
         assert result is not None, "a run's last event carries its result"
         for i in range(len(batch)):
-            report = _report(model, result, i, first + i, should_stop)
+            report = report_on(model, result, i, first + i, should_stop)
             yield WatchedEvent(first, report=report)
         first += len(batch)
 
 
-def _batches(
+def batches(
     model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
 ) -> Iterator[tuple[list[TokenizedText], bool]]:
     """Texts in order, in batches of bounded size, and whether their tokens can be followed."""
-    by_name = {layer.name: layer for layer in model.layers}
-    layers = [by_name[name] for name in settings.layers]
-    head_only = all(layer.part == "head" for layer in layers)
-    over_vocabulary = any(layer.size == model.vocab_size for layer in layers)
 
-    def can_follow(batch: list[TokenizedText]) -> bool:
-        return (
-            not over_vocabulary
-            and followed_values(model, batch, settings) <= MAX_FOLLOWED_VALUES
-            and (head_only or max(map(len, batch), default=0) <= MAX_FOLLOWED_IN_BLOCKS)
-        )
+    def follow(batch: list[TokenizedText]) -> bool:
+        return can_follow(model, batch, settings)
 
     batch: list[TokenizedText] = []  # a long text takes nothing from the short ones around it
     for text in texts:
         grown = [*batch, text]
-        fits = len(grown) <= BATCH and sum(map(len, grown)) <= BATCH_TOKENS
-        followed_alike = can_follow(batch) == can_follow([text]) == can_follow(grown)
-        if batch and not (fits and followed_alike):
-            yield batch, can_follow(batch)
+        followed_alike = follow(batch) == follow([text]) == follow(grown)
+        if batch and not (fits_a_batch(grown) and followed_alike):
+            yield batch, follow(batch)
             grown = [text]
         batch = grown
     if batch:
-        yield batch, can_follow(batch)
+        yield batch, follow(batch)
 
 
-def _report(
+def fits_a_batch(texts: Sequence[TokenizedText]) -> bool:
+    """Whether texts are tuned on together."""
+    return len(texts) <= BATCH and sum(map(len, texts)) <= BATCH_TOKENS
+
+
+def can_follow(
+    model: LanguageModel, texts: Sequence[TokenizedText], settings: TuningSettings
+) -> bool:
+    """Whether the tokens of texts that are tuned on together can be followed."""
+    by_name = {layer.name: layer for layer in model.layers}
+    layers = [by_name[name] for name in settings.layers]
+    head_only = all(layer.part == "head" for layer in layers)
+    return (
+        not any(layer.size == model.vocab_size for layer in layers)
+        and followed_values(model, texts, settings) <= MAX_FOLLOWED_VALUES
+        and (head_only or max(map(len, texts), default=0) <= MAX_FOLLOWED_IN_BLOCKS)
+    )
+
+
+def report_on(
     model: LanguageModel,
     result: MicroTuning,
     i: int,
     index: int,
-    should_stop: ShouldStop,
+    should_stop: ShouldStop = never,
 ) -> TextReport:
     """On the ``i``-th text of a batch, which is the ``index``-th of the run."""
     from neuralviz.micro_tuning.predictions import predict_masked

@@ -1,0 +1,116 @@
+"""Tasks that are done together as they come: whoever arrives joins at the next step."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from neuralviz.errors import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.jobs.task import SharedWork, SharingTask
+
+_log = logging.getLogger(__name__)
+
+
+class Sharer(NamedTuple):
+    """A task that is to be done with others, and who is told of it.
+
+    Attributes:
+        task: with a `sharing_key`.
+        should_stop: whether it should leave.
+        event: is given its events.
+        end: is told that it is over; with the exception, where it failed.
+    """
+
+    task: SharingTask[Any, Any]
+    should_stop: ShouldStop
+    event: Callable[[Any], None]
+    end: Callable[[BaseException | None], None]
+
+
+class Sharing:
+    """A thread that does sharing tasks: those that are there together, in turns with the others.
+
+    Tasks that arrive during a step begin with the next one, those of one key as one piece of work.
+    """
+
+    def __init__(self) -> None:
+        self._arrived = threading.Condition()
+        self._waiting: list[Sharer] = []
+        self._thread: threading.Thread | None = None
+
+    def add(self, sharer: Sharer) -> None:
+        """Have a task done; returns at once."""
+        with self._arrived:
+            self._waiting.append(sharer)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._work, name="neuralviz-sharing", daemon=True
+                )
+                self._thread.start()
+            self._arrived.notify()
+
+    def _work(self) -> None:
+        going_on: list[_Together] = []
+        while True:
+            with self._arrived:
+                while not (self._waiting or going_on):
+                    self._arrived.wait()
+                new, self._waiting = self._waiting, []
+            going_on += _begin(new)
+            going_on = [one for one in going_on if one.step()]
+
+
+def _begin(new: Sequence[Sharer]) -> list[_Together]:
+    """Work on tasks that have just arrived, those of one key together."""
+    by_key: dict[tuple[type, Hashable], list[Sharer]] = {}
+    for one in new:
+        by_key.setdefault((type(one.task), one.task.sharing_key()), []).append(one)
+    begun = []
+    for (kind, _), alike in by_key.items():
+        try:
+            found = kind.work_together(  # type: ignore[attr-defined]
+                [one.task for one in alike], [one.should_stop for one in alike]
+            )
+        except BaseException as error:  # nobody may wait for ever
+            for one in alike:
+                _end(one, error)
+        else:
+            begun += [_Together(work, [alike[place] for place in work.places]) for work in found]
+    return begun
+
+
+class _Together:
+    """Tasks that are done together."""
+
+    def __init__(self, work: SharedWork, sharers: Sequence[Sharer]) -> None:
+        self._steps = work.steps
+        self._there = dict(zip(work.places, sharers, strict=True))
+
+    def step(self) -> bool:
+        """Do the next step; whether there is another."""
+        try:
+            for place, event in next(self._steps):
+                if event is None:
+                    _end(self._there.pop(place), None)
+                elif place in self._there:
+                    self._there[place].event(event)
+        except BaseException as error:
+            failed = None if isinstance(error, StopIteration | Stopped) else error
+            for one in self._there.values():
+                _end(one, failed)
+            self._there.clear()
+        if not self._there:
+            self._steps.close()
+        return bool(self._there)
+
+
+def _end(sharer: Sharer, error: BaseException | None) -> None:
+    with suppress(OSError):  # nobody listens any more
+        sharer.end(error)

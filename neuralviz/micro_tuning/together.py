@@ -1,0 +1,114 @@
+"""Micro-tuning that several people watch: their texts go through the network together."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from neuralviz.errors import Stopped
+from neuralviz.micro_tuning.loop import tune
+from neuralviz.micro_tuning.watching import (
+    WatchedEvent,
+    batches,
+    can_follow,
+    fits_a_batch,
+    report_on,
+)
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
+    from neuralviz.micro_tuning.events import MicroTuning
+    from neuralviz.micro_tuning.settings import TuningSettings
+    from neuralviz.models import LanguageModel
+    from neuralviz.models.tokens import TokenizedText
+
+Told = list[tuple[int, "WatchedEvent | None"]]
+"""What a step brings to whom, by number; None says that it was the last."""
+
+
+def go_together(
+    model: LanguageModel, texts: Sequence[Sequence[TokenizedText]], settings: TuningSettings
+) -> list[list[int]]:
+    """Who can be watched together, of watchers with some texts each.
+
+    They have as many chunks, their tokens are followed alike, and all fit a batch; a watcher whose
+    texts take several batches is left out.
+
+    Returns:
+        Numbers of watchers, in as few groups as their order allows.
+    """
+    groups: list[list[int]] = []
+    latest: dict[tuple[int, bool], list[int]] = {}  # group, by what is alike in it
+    for number, of_one in enumerate(texts):
+        alone = list(batches(model, of_one, settings))
+        if len(alone) != 1:
+            continue
+        like = max(len(text.chunks) for text in of_one), alone[0][1]
+        grown = [text for one in (*latest.get(like, ()), number) for text in texts[one]]
+        if like in latest and fits_a_batch(grown) and can_follow(model, grown, settings) == like[1]:
+            latest[like].append(number)
+        else:
+            latest[like] = [number]
+            groups.append(latest[like])
+    return groups
+
+
+def watch_together(
+    model: LanguageModel,
+    texts: Sequence[Sequence[TokenizedText]],
+    settings: TuningSettings,
+    should_stop: Sequence[ShouldStop],
+) -> Generator[Told, None, None]:
+    """Micro-tune the texts of several watchers as one batch, each with the events of `watch`.
+
+    Every text learns on its own, so that each watcher gets the numbers of a run alone but for the
+    last digits of the sums.
+
+    Args:
+        model: is only read.
+        texts: of each watcher, as of one of the groups that `go_together` makes.
+        settings: of all of them.
+        should_stop: of each watcher; the others go on.
+
+    Yields:
+        After each step what it brings to every watcher, who is numbered by place.
+    """
+    there = list(range(len(texts)))
+    ends = [sum(map(len, texts[: number + 1])) for number in there]
+    together = [text for of_one in texts for text in of_one]
+
+    def leaving() -> Told:
+        gone = [number for number in there if should_stop[number]()]
+        for number in gone:
+            there.remove(number)
+        return [(number, None) for number in gone]
+
+    def of(number: int) -> slice:
+        return slice(ends[number] - len(texts[number]), ends[number])
+
+    result: MicroTuning | None = None
+    with suppress(Stopped):  # all have left
+        for event in tune(
+            model,
+            together,
+            settings,
+            with_deltas=True,
+            with_token_shares=can_follow(model, together, settings),
+            should_stop=lambda: all(should_stop[number]() for number in there),
+        ):
+            result = event.result
+            yield [*leaving(), *((n, WatchedEvent(0, event.of_texts(of(n)))) for n in there)]
+    if result is None:
+        yield [(number, None) for number in there]
+        return
+    for number in range(len(texts)):
+        own = result.of_texts(of(number))
+        for index in range(len(texts[number])):
+            yield leaving()
+            if number in there:
+                report = report_on(model, own, index, index)
+                yield [(number, WatchedEvent(0, report=report))]
+        if number in there:
+            there.remove(number)
+            yield [(number, None)]
