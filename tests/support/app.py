@@ -67,12 +67,13 @@ _SETTLED = """
 
 
 @contextmanager
-def served(script: Path, folder: Path) -> Iterator[str]:
+def served(script: Path, folder: Path, workers: str = "1") -> Iterator[str]:
     """Serve a Streamlit script and give its address.
 
     Args:
         script: what is served.
         folder: an empty one, not the script's own: working folder, log, and where texts are kept.
+        workers: processes that work; one, so that a second run waits, on any machine.
 
     Raises:
         TimeoutError: the server does not answer; the message is its log.
@@ -89,7 +90,7 @@ def served(script: Path, folder: Path) -> Iterator[str]:
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
                 "NEURALVIZ_HOME": str(folder),
-                "NEURALVIZ_WORKERS": "1",  # so that a second run waits, on any machine
+                "NEURALVIZ_WORKERS": workers,
             },
             stdout=log,
             stderr=subprocess.STDOUT,

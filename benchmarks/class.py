@@ -1,0 +1,227 @@
+"""Measure a class: many browser sessions that press *Tune* within two seconds.
+
+    python benchmarks/class.py
+    python benchmarks/class.py --sessions 20
+
+Starts the app on this machine and opens sessions over the websocket that a browser uses, each
+with a text of its own of 10 to 30 tokens. Like a browser, a session asks for a live part of its
+page again as often as the page says. Prints a table in markdown: when the first point of the loss
+was there and when the run was over, for the first, the middle and the last session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import os
+import random
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Origin, Subprotocol
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from neuralviz.words import many
+from tests.support.app import APP, served
+
+POINT, OVER = "first point of the loss", "run over"
+WITHIN = 2.0  # seconds in which all press
+SETTLED = 8.0  # seconds after the first visit: the model is loaded in the background
+PATIENCE = 300.0
+MOST_MESSAGE = 1 << 28
+WORDS = (
+    "river bridge winter letter garden market teacher engine harbour village mountain window "
+    "music doctor ticket summer kitchen station forest painter silver candle journey neighbour"
+).split()
+
+
+@dataclass(eq=False)
+class Session:
+    """A browser session: what the server draws for it, and what it asks for in turn.
+
+    Attributes:
+        widgets: ids of the widgets that were drawn, by kind and label.
+        seen: seconds from the press to the end of the drawing that first held each mark.
+        errors: what the page says that is wrong.
+    """
+
+    socket: ClientConnection
+    widgets: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: dict[str, float] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    _states: dict[str, WidgetState] = field(default_factory=dict)
+    _page: str = ""
+    _pressed: float = 0.0
+    _marks: set[str] = field(default_factory=set)  # of the drawing under way
+    _pings: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _drawn: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def listen(self) -> None:
+        """Take in what the server draws, until the connection ends."""
+        with suppress(ConnectionClosed):
+            async for content in self.socket:
+                message = ForwardMsg()
+                message.ParseFromString(content)
+                self._take(message)
+
+    def _take(self, message: ForwardMsg) -> None:
+        kind = message.WhichOneof("type")
+        if kind == "new_session":
+            self._page = message.new_session.page_script_hash
+            if not message.metadata.run.fragment_ids:  # the whole page is drawn
+                for ping in self._pings.values():
+                    ping.cancel()
+                self._pings.clear()
+        elif kind == "script_finished":
+            for mark in self._marks:
+                self.seen.setdefault(mark, time.perf_counter() - self._pressed)
+            self._drawn.set()
+        elif kind == "auto_rerun":
+            again = message.auto_rerun
+            if again.fragment_id not in self._pings:
+                self._pings[again.fragment_id] = asyncio.create_task(
+                    self._ask_again(again.fragment_id, again.interval)
+                )
+        elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
+            self._take_element(message.delta.new_element)
+
+    def _take_element(self, element: Element) -> None:
+        kind = element.WhichOneof("type")
+        found = getattr(element, kind)
+        if hasattr(found, "id") and hasattr(found, "label"):
+            self.widgets[kind, found.label] = found.id
+        if kind == "alert" and found.format == found.ERROR:
+            self.errors.append(found.body)
+        if not self._pressed:
+            return
+        if kind == "progress" and found.text.startswith("Step "):
+            self._marks.add(POINT)
+        if kind == "markdown" and found.body.startswith("Done in"):
+            self._marks |= {POINT, OVER}
+
+    async def _ask_again(self, fragment: str, interval: float) -> None:
+        while True:
+            await asyncio.sleep(interval)
+            await self._rerun(fragment)
+
+    async def _rerun(self, fragment: str = "") -> None:
+        message = BackMsg()
+        asked = message.rerun_script
+        asked.widget_states.widgets.extend(self._states.values())
+        asked.page_script_hash = self._page
+        asked.fragment_id, asked.is_auto_rerun = fragment, bool(fragment)
+        with suppress(ConnectionClosed):
+            await self.socket.send(message.SerializeToString())
+
+    async def draw(self, *changed: WidgetState) -> None:
+        """Have the page drawn, after widgets have changed, and wait for it."""
+        self._states |= {state.id: state for state in changed}
+        self._drawn.clear()
+        await self._rerun()
+        for state in changed:
+            if state.trigger_value:
+                del self._states[state.id]
+        await asyncio.wait_for(self._drawn.wait(), PATIENCE)
+
+    async def paste(self, text: str) -> None:
+        """Put a text in place of the example."""
+        await self.draw(_chosen(self._id("Texts"), "Paste"))
+        await self.draw(WidgetState(id=self._id("Your texts"), string_value=text))
+
+    async def press(self) -> None:
+        """Press *Tune* and wait until the run is over."""
+        self._pressed = time.perf_counter()
+        self._marks.clear()
+        await self.draw(WidgetState(id=self._id("Tune"), trigger_value=True))
+        until = self._pressed + PATIENCE
+        while OVER not in self.seen and time.perf_counter() < until:
+            await asyncio.sleep(0.05)
+
+    def _id(self, label: str) -> str:
+        return next(found for (_, said), found in self.widgets.items() if said == label)
+
+
+async def opened(address: str) -> Session:
+    """A session on the first page, drawn once."""
+    host = urlsplit(address).netloc
+    socket = await connect(
+        f"ws://{host}/_stcore/stream",
+        subprotocols=[Subprotocol("streamlit")],
+        origin=Origin(f"http://{host}"),
+        max_size=MOST_MESSAGE,
+        open_timeout=PATIENCE,
+    )
+    session = Session(socket)
+    _listening.add(asyncio.create_task(session.listen()))
+    await session.draw()
+    return session
+
+
+def _chosen(widget: str, option: str) -> WidgetState:
+    state = WidgetState(id=widget)
+    state.string_array_value.data.append(option)
+    return state
+
+
+_listening: set[asyncio.Task[None]] = set()
+
+
+def text_of(number: int) -> str:
+    """A text of 10 to 30 tokens that no other session has."""
+    chance = random.Random(number)
+    return f"{number} " + " ".join(chance.choice(WORDS) for _ in range(chance.randint(9, 29)))
+
+
+async def lesson(address: str, n_sessions: int) -> list[Session]:
+    """The sessions, when all have seen the end of their runs."""
+    first = await opened(address)
+    await asyncio.sleep(SETTLED)
+    sessions = [first, *[await opened(address) for _ in range(n_sessions - 1)]]
+    for number, session in enumerate(sessions):
+        await session.paste(text_of(number))
+
+    async def press(number: int, session: Session) -> None:
+        await asyncio.sleep(WITHIN * number / len(sessions))
+        await session.press()
+
+    await asyncio.gather(*(press(*pair) for pair in enumerate(sessions)))
+    return sessions
+
+
+def print_table(sessions: list[Session], began: str) -> None:
+    """How long the first, the middle and the last waited."""
+    print(f"{began}\n\n| seconds after the press | first | middle | last |")
+    print("| --- | --- | --- | --- |")
+    for mark in (POINT, OVER):
+        seconds = sorted(session.seen.get(mark, math.nan) for session in sessions)
+        middle = seconds[len(seconds) // 2]
+        print(f"| {mark} | {seconds[0]:.1f} | {middle:.1f} | {seconds[-1]:.1f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sessions", type=int, nargs="+", default=[1, 20, 50])
+    options = parser.parse_args()
+    for n_sessions in options.sessions:
+        with TemporaryDirectory() as folder, served(APP, Path(folder), workers="") as address:
+            sessions = asyncio.run(lesson(address, n_sessions))
+        print_table(sessions, f"{many(n_sessions, 'session')}, {os.cpu_count()} cores")
+        for error in sorted({error for session in sessions for error in session.errors}):
+            print(f"Said by a page: {error}")
+
+
+if __name__ == "__main__":
+    main()
