@@ -90,6 +90,11 @@ class RunQueue:
             self._start_next()
         return run
 
+    def n_unfinished(self) -> int:
+        """Runs that wait or are under way."""
+        with self._lock:
+            return len(self._owners)
+
     def place_in_queue(self, run: Run[Any]) -> int:
         """1 for the next run to start, 0 for one that has started."""
         with self._lock:

@@ -70,6 +70,7 @@ class Run(Generic[R]):
         self._result = task.start()
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
+        self._has_events = False
         self._pace = _Pace()
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
@@ -121,6 +122,11 @@ class Run(Generic[R]):
         with self._folding:
             self._fold()
             return self._result
+
+    @property
+    def has_events(self) -> bool:
+        """Whether anything has come of it yet."""
+        return self._has_events
 
     @property
     def progress(self) -> Progress:
@@ -183,6 +189,7 @@ class Run(Generic[R]):
         now = time.monotonic()
         with self._lock:
             self._unread.append(event)
+            self._has_events = True
             n_unread = len(self._unread)
             is_first = self._pace.note(now)
         if is_first or n_unread >= FOLD_EVERY:

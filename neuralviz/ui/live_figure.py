@@ -58,8 +58,45 @@ class Handlers:
 NO_HANDLERS = Handlers()
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as it goes to the browser.
+
+    Attributes:
+        content: its data and layout as JSON; megabytes, when there are many points.
+        digest: differs from that of any other content.
+        uirevision, title: of its layout.
+    """
+
+    content: bytes
+    digest: str
+    uirevision: str | None
+    title: str | None
+
+    @classmethod
+    def of(cls, figure: go.Figure) -> Drawn:
+        """The figure, drawn."""
+        content = unstyled_json(figure).encode()
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        return cls(content, digest, figure.layout.uirevision, figure.layout.title.text)
+
+
+def drawn_once(key: str, shown: tuple[object, ...], make: Callable[[], go.Figure]) -> Drawn:
+    """The figure of some things, made anew only when they are not those of the last time.
+
+    Args:
+        key: names the figure in this session.
+        shown: all that the figure depends on.
+        make: makes it.
+    """
+    kept = st.session_state.get(f"{key}-drawn")
+    if kept is None or kept[0] != shown:
+        kept = st.session_state[f"{key}-drawn"] = shown, Drawn.of(make())
+    return kept[1]
+
+
 def live_figure(
-    figure: go.Figure,
+    figure: go.Figure | Drawn,
     *,
     key: str,
     height: int = 360,
@@ -87,17 +124,13 @@ def live_figure(
         The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
         else None. Of a heatmap, ``point`` is ``[row, column]``.
     """
-    layout = {
-        "autosize": True,
-        "height": height,
-        "uirevision": figure.layout.uirevision or key,
-    }
-    drawn = unstyled_json(figure).encode()  # megabytes, when there are many points
+    drawn = figure if isinstance(figure, Drawn) else Drawn.of(figure)
+    layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
     spec = {
         "layout": layout,
-        "digest": f"{hashlib.blake2b(drawn, digest_size=16).hexdigest()} {height}",
+        "digest": f"{drawn.digest} {height}",
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={version('plotly')}",
-        "alt": alt or figure.layout.title.text or key,
+        "alt": alt or drawn.title or key,
         "name": file_name(name or key),
         "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click != "ignore",
@@ -111,7 +144,7 @@ def live_figure(
 
     result = _component(
         key=key,
-        data=json.dumps(spec).encode() + b"\n" + drawn,
+        data=json.dumps(spec).encode() + b"\n" + drawn.content,
         height=height,
         on_click_change=lambda: hand_over("click", handlers.click),
         on_select_change=lambda: hand_over("select", handlers.select),

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 LIVE_SECONDS = 0.5
+DRAWING_SECONDS = 0.05  # of a core, to draw a result
+WAITING_SECONDS = 0.01  # and to draw how far a run is that has none
+DRAWING_SHARE = 0.5  # of a core that may go into drawing, however many look at runs
 LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
 _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
@@ -185,9 +188,15 @@ def run_panel(
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
-    live = not run.wait(patience)
-    panel = st.fragment(_panel, run_every=every if live else None)
-    panel(runs, run, show, words or Words(), bar_stays, live)
+    pace = None if run.wait(patience) else _pace(run, every)
+    panel = st.fragment(_panel, run_every=pace)
+    panel(runs, run, show, words or Words(), bar_stays, every, pace)
+
+
+def _pace(run: Run[Any], every: float) -> float:
+    """Seconds between two drawings of a run: more while many runs are looked at."""
+    seconds = DRAWING_SECONDS if run.has_events else WAITING_SECONDS
+    return max(every, run_queue().n_unfinished() * seconds / DRAWING_SHARE)
 
 
 def _panel(
@@ -196,9 +205,11 @@ def _panel(
     show: Callable[[R, bool], None],
     words: Words,
     bar_stays: bool,
-    live: bool,
+    every: float,
+    pace: float | None,
 ) -> None:
-    if live and run.is_over:
+    live = pace is not None
+    if pace is not None and (run.is_over or not 0.5 <= _pace(run, every) / pace <= 2.0):
         st.rerun()
     with st.container(key=f"{runs.kind}-state-{run.id}"):
         _state(runs, run, words, bar_stays)

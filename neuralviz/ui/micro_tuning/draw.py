@@ -26,7 +26,7 @@ from neuralviz.plots.micro_tuning import (
     short_layer_names,
 )
 from neuralviz.plots.standalone import file_name
-from neuralviz.ui.live_figure import live_figure
+from neuralviz.ui.live_figure import drawn_once, live_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide, stage_only
@@ -81,28 +81,34 @@ def show_record(
         with st.container(key=f"tune-figures-{key}"):
             left, right = st.columns(2)
         with left:
-            figure = loss_figure(
-                _curves(record, text),
-                record.texts,
-                text,
-                None if earlier is None else _curves(earlier.record, text),
-                runs,
-            )
             live_figure(
-                figure,
+                drawn_once(
+                    f"{key}-loss",
+                    (record, text, earlier and earlier.record),
+                    lambda: loss_figure(
+                        _curves(record, text),
+                        record.texts,
+                        text,
+                        None if earlier is None else _curves(earlier.record, text),
+                        runs,
+                    ),
+                ),
                 key=f"{key}-loss",
                 height=HEIGHT,
                 name=file_name("micro-tuning loss", about),
                 footer=about.line,
             )
         with right:
-            figure = delta_norm_figure(
-                _norms(record, text),
-                None if earlier is None else _norms(earlier.record, text),
-                runs,
-            )
             live_figure(
-                figure,
+                drawn_once(
+                    f"{key}-norm",
+                    (record, text, earlier and earlier.record),
+                    lambda: delta_norm_figure(
+                        _norms(record, text),
+                        None if earlier is None else _norms(earlier.record, text),
+                        runs,
+                    ),
+                ),
                 key=f"{key}-norm",
                 height=HEIGHT,
                 name=file_name("micro-tuning delta norm", about),
@@ -151,9 +157,14 @@ def _neurons(record: RunRecord, key: str, text: int, about: About) -> None:
     change = record.last[layer][text]
     with place:
         show_point(plain(neurons_point(change, names[layer])), key=f"{key}-neurons")
-    figure = neurons_figure(record.delta(layer, text), record.settings.layers[layer], every=every)
     live_figure(
-        figure,
+        drawn_once(
+            f"{key}-delta",
+            (record, text, layer, every),
+            lambda: neurons_figure(
+                record.delta(layer, text), record.settings.layers[layer], every=every
+            ),
+        ),
         key=f"{key}-delta",
         height=340,
         name=file_name("micro-tuning neurons", about),
