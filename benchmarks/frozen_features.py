@@ -71,9 +71,8 @@ def main() -> None:
     model = load_text_model(options.model)
     settings = LadderSettings(pooling=options.pooling, seeds=tuple(options.seeds))
     store = KeptVectors(Database(options.folder))
-    n_texts = 2 * (len(dev) + len(test))
     ladder = Ladder()
-    for event in climb(model, split, settings, store, own=own_embeddings(model, n_texts)):
+    for event in climb(model, split, settings, store, own=own_embeddings(model, split)):
         ladder = ladder.having([event])
         if isinstance(event, RungEvent | RungResult):
             print(f"{event.rung}, seed {event.seed}", file=sys.stderr, flush=True)

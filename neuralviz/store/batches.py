@@ -26,7 +26,7 @@ MANY_PIECES = 8  # written one by one, they are put together at the end
 
 
 class DifferentTexts:
-    """The different ones of some texts, the longest first.
+    """The different ones of some texts, those of most words first.
 
     Attributes:
         texts, keys: [text] of the different ones.
@@ -38,7 +38,10 @@ class DifferentTexts:
         number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         different = list(number)
         keys = text_keys(different)
-        order = sorted(range(len(different)), key=lambda i: (-len(different[i]), keys[i]))
+        order = sorted(
+            range(len(different)),
+            key=lambda i: (-len(different[i].split()), -len(different[i]), keys[i]),
+        )
         self.texts = [different[i] for i in order]
         self.keys = keys[order]
         rank = np.empty(len(order), dtype=np.int64)

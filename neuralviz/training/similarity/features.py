@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import VectorStore
 
 MOST_BYTES = 4 << 30  # of features in memory
-TEXTS_AT_ONCE = 2048  # so that texts of like length go through the model together
+TEXTS_AT_ONCE = 512  # so that texts of like length go through the model together
 KEPT_EVERY = 10.0  # seconds: a second's features are many bytes
 
 
