@@ -42,7 +42,7 @@ from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import PUBLISHED, RUNGS
 
 SEEDS = (1, 2, 3)
-REPEATS = 3  # of both, in turns
+REPEATS = 5  # of both, in turns
 
 
 def main() -> None:

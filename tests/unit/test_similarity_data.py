@@ -170,7 +170,7 @@ def test_features_that_do_not_fit_are_refused_at_once(
 def test_what_was_read_before_a_stop_is_there_afterwards(
     tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(features, "TEXTS_AT_ONCE", 4)
+    monkeypatch.setattr(features, "FEWEST_AT_ONCE", 4)
     texts = [f"The {noun} waits." for noun in ("dog", "baker", "letter", "lamp", "rain", "boat")]
     embedder = LayerwiseEmbedder(tiny)
     store = KeptVectors(Database(tmp_path))
