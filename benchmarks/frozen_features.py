@@ -42,7 +42,7 @@ from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.training.similarity.settings import PUBLISHED, RUNGS
 
 SEEDS = (1, 2, 3)
-REPEATS = 3  # of both, in turns
+REPEATS = 5  # of both, in turns
 
 
 def main() -> None:
@@ -71,9 +71,8 @@ def main() -> None:
     model = load_text_model(options.model)
     settings = LadderSettings(pooling=options.pooling, seeds=tuple(options.seeds))
     store = KeptVectors(Database(options.folder))
-    n_texts = 2 * (len(dev) + len(test))
     ladder = Ladder()
-    for event in climb(model, split, settings, store, own=own_embeddings(model, n_texts)):
+    for event in climb(model, split, settings, store, own=own_embeddings(model, split)):
         ladder = ladder.having([event])
         if isinstance(event, RungEvent | RungResult):
             print(f"{event.rung}, seed {event.seed}", file=sys.stderr, flush=True)

@@ -21,6 +21,11 @@ def home() -> Path:
     return Path(os.environ.get("NEURALVIZ_HOME") or platformdirs.user_data_dir("neuralviz"))
 
 
+def similarity_models_folder() -> Path:
+    """Where similarity models lie, a file each."""
+    return home() / "similarity-models"
+
+
 def sample_data() -> Path:
     """Folder of the corpora written for this project."""
     return app_folder() / "sample_data"

@@ -7,8 +7,8 @@ from neuralviz.ui.page import page_header
 
 page_header(
     "Frozen features",
-    "How much does a model that was **never trained for it** know of similarity? Small models "
-    "learn it from its layers.",
+    "How much of similarity is **already in the layers** of a model that stays as it is? Small "
+    "models learn it from them.",
     (
         "$$\\hat s=\\sigma\\big(t-|f(1,\\dots,1)-f(c_0,\\dots,c_L)|\\big),\\quad "
         "c_\\ell=\\cos\\big(E_\\ell h_\\ell(a),\\,E_\\ell h_\\ell(b)\\big)$$\n\n"
@@ -17,7 +17,7 @@ page_header(
         "of 1 at all layers, so that no pair can score higher."
     ),
     (
-        "**At the left**: how well the cosine at each layer follows people's scores, before "
+        "**The layers**: how well the cosine at each layer follows people's scores, before "
         "anything is learnt. **The ladder**: each rung adds one idea of the paper to the rung "
         "before it. *MLP over cosines*: a small network reads the cosines at all layers. *Siamese "
         "encoders*: each layer has an encoder, and the network reads the cosines of what they "

@@ -36,7 +36,7 @@ def main() -> None:
         climbed = carried_out(task)
     ladder = replace(
         climbed,
-        layers=seen.layers,  # of all pairs, by all poolings
+        layers=seen.layers,
         results={place: in_half(result) for place, result in climbed.results.items()},
     )
     path = sample_data() / RECORDED

@@ -15,7 +15,11 @@ from neuralviz.cli.common import confirmed, say
 from neuralviz.cli.loading import load
 from neuralviz.cli.terminal import printable
 from neuralviz.models.trained import delete_encoder, trained_encoder, trained_encoders
-from neuralviz.training.similarity.folder import delete_similarity_model, similarity_models
+from neuralviz.training.similarity.folder import (
+    delete_similarity_model,
+    is_similarity_model,
+    similarity_models,
+)
 from neuralviz.training.similarity.names import RUNG_NAMES
 
 commands = typer.Typer(
@@ -74,12 +78,9 @@ def delete(
     name: Annotated[str, typer.Argument(help="Name of a model that was trained here.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
 ) -> None:
-    """Delete a trained encoder or similarity model. Embeddings computed with it are kept.
-
-    Where both have the name, the encoder is deleted.
-    """
+    """Delete a trained encoder or similarity model. Embeddings computed with it are kept."""
     is_encoder = trained_encoder(name) is not None
-    is_similarity = not is_encoder and name in {one.name for one in similarity_models()}
+    is_similarity = not is_encoder and is_similarity_model(name)
     kind = "similarity model" if is_similarity else "encoder"
     is_there = is_encoder or is_similarity
     if is_there and not yes and not confirmed(f"Delete the {kind} “{name}”? [y/N] "):

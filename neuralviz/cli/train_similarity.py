@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,8 @@ from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.in_words import NONE
 from neuralviz.evaluation.lab import kept_vectors
 from neuralviz.evaluation.ladder_events import FeatureProgress, Ladder, RungEvent, RungResult
-from neuralviz.evaluation.ladder_settings import LadderSettings
-from neuralviz.evaluation.ladder_table import best_rung, ladder_lines
+from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
+from neuralviz.evaluation.ladder_table import best_result, best_rung, ladder_lines
 from neuralviz.models.names import MINILM
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
@@ -64,12 +65,18 @@ def train_similarity(
         ),
     ] = MINILM,
     dev: Annotated[
-        Path | None, typer.Option(help="Pairs to choose by. Default: a fifth of the pairs.")
+        Path | None, typer.Option(help="Dev pairs, to choose by. Default: a fifth of the pairs.")
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Pairs to test on. Default: a fifth of the pairs.")
+        Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
     ] = None,
-    pooling: Annotated[str, typer.Option(help="mean, cls, sep or last.")] = "mean",
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="mean, cls, sep or last. Default: last for models that predict the next token, "
+            "otherwise mean."
+        ),
+    ] = None,
     rung: Annotated[
         list[str] | None,
         typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
@@ -81,11 +88,13 @@ def train_similarity(
 ) -> None:
     """Learn human scores of pairs of sentences from the layers of a frozen model.
 
-    Features are saved: the same command begins with the training the next time.
+    Features are saved, so the same command is faster the next time.
     """
     name = None if output is None else check_free_name(output)
-    given: dict[str, Any] = {"pooling": pooling, "rungs": tuple(dict.fromkeys(rung or RUNGS))}
-    settings = LadderSettings(seeds=tuple(range(1, seeds + 1)), max_epochs=epochs, **given)
+    rungs = tuple(dict.fromkeys(rung or RUNGS))
+    given: dict[str, Any] = {"pooling": pooling or "mean", "rungs": rungs}
+    first = DEFAULT_SEED
+    settings = LadderSettings(seeds=tuple(range(first, first + seeds)), max_epochs=epochs, **given)
     split = similarity.split_pairs(
         _read(pairs), None if dev is None else _read(dev), None if test is None else _read(test)
     )
@@ -93,12 +102,14 @@ def train_similarity(
     for note in split.notes:
         say(note)
     say(
-        f"{many(len(split.train), 'pair')} to learn from, {len(split.dev):,} to choose by, "
-        f"{len(split.test):,} to test on."
+        f"{many(len(split.train), 'train pair')}, {many(len(split.dev), 'dev pair')}, "
+        f"{many(len(split.test), 'test pair')}."
     )
     with status(f"Loading “{model}” …"):
         frozen = neuralviz.models.load_text_model(model)
-    own = evaluation.own_embeddings(frozen, 2 * (len(split.dev) + len(split.test)))
+    if pooling is None:
+        settings = replace(settings, pooling=evaluation.model_poolings(frozen)[0])
+    own = evaluation.own_embeddings(frozen, split)
     ladder = Ladder()
     stopped = False
     with stop_on_interrupt() as should_stop:
@@ -113,11 +124,11 @@ def train_similarity(
             stopped = True
     if ladder.baselines:
         _show(ladder)
-    if name is not None:
-        _save(ladder, model, name)
     if stopped:
-        say("Stopped. Features are saved; run the same command again to resume.")
+        say("Stopped. Features are saved: run the same command again to go on from them.")
         raise typer.Exit(INTERRUPTED)
+    if name is not None:
+        _save(ladder, str(Path(model).absolute()) if Path(model).is_dir() else model, name)
 
 
 def _read(path: Path) -> ScoredPairs:
@@ -125,7 +136,7 @@ def _read(path: Path) -> ScoredPairs:
 
 
 def _save(ladder: Ladder, model: str, name: str) -> None:
-    """Keep the rung that the dev pairs choose, of several seeds the one that is best on them.
+    """Save the rung that the dev pairs choose, of several seeds the one that is best on them.
 
     Raises:
         NeuralvizError: the dev pairs choose none, or it cannot be written.
@@ -134,13 +145,11 @@ def _save(ladder: Ladder, model: str, name: str) -> None:
     if best is None or ladder.test is None:
         if ladder.results:
             raise NeuralvizError(
-                "Nothing saved: the dev pairs do not say which rung is best. Use more pairs to "
-                "choose by."
+                "Nothing saved: the dev pairs do not say which rung is best. Use more dev pairs."
             )
         return
-    result = max(ladder.of_rung(best), key=lambda one: one.trained.dev)
     found = similarity.SimilarityModel(
-        result.trained, ladder.test.scale, model, ladder.test.fingerprint
+        best_result(ladder, best).trained, ladder.test.scale, model, ladder.test.fingerprint
     )
     similarity.save_similarity_model(found, name)
     say(

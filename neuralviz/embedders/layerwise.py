@@ -52,9 +52,12 @@ class LayerwiseEmbedder(ModelEmbedder):
         return {"method": "layerwise", **self.depends_on_model, "pooling": self._pooling_name}
 
     def unfold(self, vectors: np.ndarray) -> np.ndarray:
-        """[text, layer, d_model] vectors of length 1 from [text, dim]; those of zeros stay so."""
-        by_layer = vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
-        return by_layer * np.float32(math.sqrt(self.n_layers))
+        """[text, layer, d_model] vectors of length 1 from [text, dim]; those of zeros stay so.
+
+        They take the place of ``vectors``: of many texts there is no room for both.
+        """
+        vectors *= np.float32(math.sqrt(self.n_layers))
+        return vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
 
     def _embed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop

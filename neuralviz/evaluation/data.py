@@ -251,7 +251,7 @@ class LabelledData(DataSet):
     def problem(self, measure: Measure) -> str:
         if measure == "neighbours" and len(set(self.labels)) < 2:
             return "All texts have the same label. At least two different labels are needed."
-        return why_not_probed(self.labels) if measure == "probe" else ""
+        return why_not_probed(self.labels, self.rows.tolist()) if measure == "probe" else ""
 
     def _contents(self) -> Iterable[object]:
         return self.rows, self.labels

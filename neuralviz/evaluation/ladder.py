@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from sklearn.linear_model import LinearRegression
 
 from neuralviz.embedders.layerwise import LayerwiseEmbedder
+from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, never
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.ladder_events import (
@@ -26,7 +28,7 @@ from neuralviz.evaluation.ladder_events import (
 )
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.store.embedding import embed
-from neuralviz.training.similarity.data import Scale
+from neuralviz.training.similarity.data import Scale, check_different
 from neuralviz.training.similarity.events import SimilarityEnded
 from neuralviz.training.similarity.features import (
     PairFeatures,
@@ -52,13 +54,33 @@ DIGITS = 6  # of a cosine: float32 has no more
 def model_poolings(model: TextModel) -> tuple[PoolingName, ...]:
     """The poolings that a model has tokens for, the one to begin with first.
 
-    A model that predicts the next token has seen the whole text at its last token alone.
+    A model whose tokens see only what stands before them has seen the whole text at its last token
+    alone, and nothing of it at a special token before the text.
     """
-    lacking = {
-        name for name, ids in (("cls", model.prefix_ids), ("sep", model.suffix_ids)) if not ids
-    }
-    first = "last" if {"cls", "sep"} <= lacking else "mean"
+    looks_ahead = sees_what_follows(model)
+    lacking = set() if model.suffix_ids else {"sep"}
+    if not (looks_ahead and model.prefix_ids):
+        lacking.add("cls")
+    first = "mean" if looks_ahead else "last"
     return tuple(sorted((n for n in POOLINGS if n not in lacking), key=lambda n: n != first))
+
+
+@torch.no_grad()
+def sees_what_follows(model: TextModel) -> bool:
+    """Whether the vectors of a token depend on what stands behind it, unlike in GPT-2."""
+    words = set(model.encoder.encode("a b c d e f", add_special_tokens=False).ids)
+    if len(words) < 2:
+        return True  # no two tokens to tell by, as in nearly all models of this kind
+    first, other = sorted(words)[:2]
+    ids = torch.tensor(
+        [[*model.prefix_ids, first, last, *model.suffix_ids] for last in (first, other)],
+        device=model.device,
+    )
+    states = model.network.base_model(
+        input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True
+    ).hidden_states[-1]
+    at = len(model.prefix_ids)
+    return not torch.allclose(states[0, at], states[1, at], rtol=1e-3, atol=1e-5)
 
 
 def look_at_layers(
@@ -101,21 +123,21 @@ def climb(
 
     Args:
         model: any; it stays as it is.
-        split: pairs to learn from, to choose by and to test on.
+        split: train, dev and test pairs.
         settings: rungs and seeds.
         store: where features are found and kept.
         own: names of `BASELINES` and embedders whose cosines the rungs are compared with.
         should_stop: asked again and again.
 
     Yields:
-        Progress of the features, the test pairs, the layers' cosines of the pairs to learn from,
-        baselines, then every rung.
+        Progress of the features, the test pairs, baselines, then every rung.
 
     Raises:
-        TextError: the scores to learn from are all the same, or a text cannot be read.
+        TextError: the scores of train or dev pairs are all the same, or a text cannot be read.
         As `look_up` and `fit`.
     """
     scale = Scale.of(split.train.scores)
+    check_different(split.dev.scores, "dev")
     texts = different_texts(split.parts)
     embedder = LayerwiseEmbedder(model, settings.pooling)
     vectors = yield from _features(embedder, texts, store, settings.pooling, should_stop)
@@ -130,8 +152,12 @@ def climb(
         split.notes,
         model.fingerprint,
     )
-    yield layer_cosines(settings.pooling, raw[0])
-    yield from _simple_baselines(raw, scale)
+    if settings.pooling == "mean":
+        _, dev_cosines, test_cosines = (_cosines(part)[:, -1] for part in raw)
+        yield _baseline(FLOOR, dev_cosines, test_cosines, raw)
+    else:
+        yield from _own_baseline(FLOOR, PooledEmbedder(model), split, store, should_stop)
+    yield _linear_baseline(raw, scale)
     for name, one in own:
         yield from _own_baseline(name, one, split, store, should_stop)
     train, dev, test = (replace(part, scores=scale.shares(part.scores)) for part in raw)
@@ -151,9 +177,7 @@ def climb(
 
 def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
     """The cosines at every layer, and how they follow the scores."""
-    cosines = np.round(features.cosines.astype(float), DIGITS)
-    if not np.isfinite(cosines).all():
-        raise ModelError("The model's features are infinite or NaN. Choose another model.")
+    cosines = _cosines(features)
     found = [correlate(column, features.scores) for column in cosines.T]
     return LayerCosines(
         pooling,
@@ -162,6 +186,18 @@ def layer_cosines(pooling: str, features: PairFeatures) -> LayerCosines:
         np.array([one.spearman for one in found]),
         np.array([one.pearson for one in found]),
     )
+
+
+def _cosines(features: PairFeatures) -> np.ndarray:
+    """[pair, layer] the same on every machine.
+
+    Raises:
+        ModelError: one is not finite.
+    """
+    cosines: np.ndarray = np.round(features.cosines.astype(float), DIGITS)
+    if not np.isfinite(cosines).all():
+        raise ModelError("The model's features are infinite or NaN. Choose another model.")
+    return cosines
 
 
 def _features(
@@ -181,12 +217,11 @@ def _features(
         yield FeatureProgress(event.done, event.total, event.found, what)
 
 
-def _simple_baselines(raw: Sequence[PairFeatures], scale: Scale) -> Generator[Baseline]:
-    """The cosine of the last layer, and a linear regression on all layers' cosines."""
-    train, dev, test = (np.round(part.cosines.astype(float), DIGITS) for part in raw)
-    yield _baseline(FLOOR, dev[:, -1], test[:, -1], raw)
+def _linear_baseline(raw: Sequence[PairFeatures], scale: Scale) -> Baseline:
+    """A linear regression on all layers' cosines."""
+    train, dev, test = map(_cosines, raw)
     line = LinearRegression().fit(train, scale.shares(raw[0].scores))
-    yield _baseline(LINEAR, line.predict(dev), scale.scores(line.predict(test)), raw)
+    return _baseline(LINEAR, line.predict(dev), scale.scores(line.predict(test)), raw)
 
 
 def _own_baseline(
@@ -196,7 +231,7 @@ def _own_baseline(
     store: VectorStore,
     should_stop: ShouldStop,
 ) -> Generator[FeatureProgress | Baseline]:
-    """The cosines of a sentence's own embedding, of the pairs to choose by and to test on."""
+    """The cosines of a sentence's own embedding, of the dev and test pairs."""
     parts = split.dev, split.test
     texts = different_texts(parts)
     vectors = np.zeros((len(texts), embedder.dim), np.float32)
@@ -205,7 +240,7 @@ def _own_baseline(
             vectors[event.at] = event.vectors
         yield FeatureProgress(event.done, event.total, event.found, name)
     raw = [pair_features(part, texts, vectors[:, None]) for part in parts]
-    dev, test = (np.round(part.cosines[:, 0].astype(float), DIGITS) for part in raw)
+    dev, test = (_cosines(part)[:, 0] for part in raw)
     yield _baseline(name, dev, test, (raw[0], *raw))
 
 

@@ -63,8 +63,8 @@ class TestPairs:
     Attributes:
         sentences1, sentences2: of the pairs.
         scores: [pair] by people.
-        scale: of the scores to learn from.
-        n_train, n_dev: pairs to learn from, and to choose by.
+        scale: of the scores of the train pairs.
+        n_train, n_dev: how many train and dev pairs there are.
         notes: sentences on how the pairs were divided.
         fingerprint: of the frozen model.
     """

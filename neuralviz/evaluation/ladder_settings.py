@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from neuralviz.layers.settings import PoolingName
     from neuralviz.training.similarity.settings import Rung
 
+DEFAULT_SEED = 42
+
 
 @dataclass(frozen=True)
 class LadderSettings:
@@ -26,7 +28,7 @@ class LadderSettings:
 
     pooling: PoolingName = "mean"
     rungs: tuple[Rung, ...] = RUNGS
-    seeds: tuple[int, ...] = (42,)
+    seeds: tuple[int, ...] = (DEFAULT_SEED,)
     max_epochs: int | None = None
 
     def __post_init__(self) -> None:

@@ -103,6 +103,15 @@ def best_rung(ladder: Ladder) -> Rung | None:
     return max(known, key=known.__getitem__)
 
 
+def best_result(ladder: Ladder, rung: Rung) -> RungResult:
+    """Of a rung's results by seed the one that is best on the dev pairs.
+
+    Raises:
+        ValueError: the rung has none.
+    """
+    return max(ladder.of_rung(rung), key=lambda one: np.nan_to_num(one.trained.dev, nan=-np.inf))
+
+
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
     """The 95% interval of how far a rung is above a baseline, in the same resamples of the pairs.
 
@@ -174,8 +183,13 @@ def _resampled(found: Sequence[Baseline | RungResult], test: TestPairs) -> np.nd
     return np.mean(drawn, axis=0) if drawn else np.zeros(0)
 
 
-@lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
 def _resampled_once(one: Baseline | RungResult, test: TestPairs) -> np.ndarray:
     if len(test.scores) < FEWEST_DRAWN:
         return np.zeros(0)
-    return bootstrap_spearman(one.predicted, test.scores)
+    return _resampled_as_bytes(one.predicted.tobytes(), test.scores.astype(float).tobytes())
+
+
+@lru_cache(maxsize=64)  # a ladder is drawn again and again while it is climbed
+def _resampled_as_bytes(predicted: bytes, scores: bytes) -> np.ndarray:
+    """The resampled correlation of float64 values; keeps nothing alive but these."""
+    return bootstrap_spearman(np.frombuffer(predicted), np.frombuffer(scores))

@@ -9,17 +9,19 @@ from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import ModelError
 from neuralviz.evaluation.ladder_events import NEURAL, SENTENCE
 from neuralviz.models.language_model import LanguageModel
+from neuralviz.training.similarity.features import different_texts
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.embedders.registry import Loaders
     from neuralviz.models import TextModel
+    from neuralviz.training.similarity.data import SplitPairs
 
 MOST_TUNED_ON = 400  # texts; each is a micro-tuning
 
 
 def own_embeddings(
-    model: TextModel, n_texts: int, *, loaders: Loaders = LOADERS
+    model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
 ) -> list[tuple[str, Embedder]]:
     """What a model makes of a sentence by itself.
 
@@ -28,11 +30,11 @@ def own_embeddings(
 
     Args:
         model: loaded.
-        n_texts: to be embedded.
+        split: of which the texts of dev and test pairs are embedded.
         loaders: where models come from, by kind.
     """
     if isinstance(model, LanguageModel):
-        if n_texts > MOST_TUNED_ON:
+        if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
             return []
         spec = embedder_spec("neural", {"precision": "fast"}, model.id)
         return [(NEURAL, make_embedder(spec, loaders))]

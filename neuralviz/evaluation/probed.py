@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from neuralviz.words import many
@@ -35,13 +35,14 @@ class Probed:
     interval: tuple[float, float]
 
 
-def why_not_probed(labels: Sequence[str]) -> str:
+def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
     """Why a probe cannot be asked for labels; empty where it can be.
 
     Args:
         labels: one a text.
+        texts: or their places among different ones; one that is there twice counts once.
     """
-    counts = Counter(labels)
+    counts = Counter(label for label, _ in dict.fromkeys(zip(labels, texts, strict=True)))
     if len(counts) < 2:
         return "All texts have the same label. At least two different labels are needed."
     rarest, fewest = min(counts.items(), key=lambda entry: entry[1])
@@ -49,8 +50,8 @@ def why_not_probed(labels: Sequence[str]) -> str:
         others = sum(count < FOLDS for count in counts.values()) - 1
         also = f" ({many(others, 'other label')} as well)" if others else ""
         return (
-            f"Only {many(fewest, 'text')} {'has' if fewest == 1 else 'have'} the label "
-            f"“{rarest[:40]}”{also}. A probe needs at least {FOLDS} texts with each label: it is "
-            f"cross-validated in {FOLDS} folds."
+            f"Only {many(fewest, 'different text')} {'has' if fewest == 1 else 'have'} the label "
+            f"“{rarest[:40]}”{also}. A probe needs at least {FOLDS} different texts with each "
+            f"label: it is cross-validated in {FOLDS} folds."
         )
     return ""

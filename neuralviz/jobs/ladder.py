@@ -19,6 +19,7 @@ from neuralviz.evaluation.ladder_events import (
     LayerCosines,
 )
 from neuralviz.evaluation.ladder_file import FORMAT, ladder_bytes, read_ladder
+from neuralviz.evaluation.ladder_table import best_result
 from neuralviz.jobs.keeping import KeptTask
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.models.shared import LOADERS, shared_text_model
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.ladder_events import RungResult
     from neuralviz.evaluation.ladder_settings import LadderSettings
+    from neuralviz.models import TextModel
     from neuralviz.models.shared import ModelRef
     from neuralviz.training.similarity import SimilarityModel
     from neuralviz.training.similarity.settings import Rung
+
+LOOKED_AT = 1000  # train pairs, for the starting picture: every pooling reads all their texts
 
 PairRows = tuple[tuple[str, str, float], ...]
 """Two texts and their score, a pair each."""
@@ -58,11 +61,11 @@ def scored_pairs(rows: PairRows) -> ScoredPairs | None:
 
 @dataclass(frozen=True)
 class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
-    """How the cosine at each layer follows people's scores, for each pooling.
+    """How the cosine at each layer follows people's scores of the train pairs, for each pooling.
 
     Attributes:
         model: that stays as it is.
-        pairs: with scores.
+        pairs: all pairs, of which those are split off.
     """
 
     model: ModelRef
@@ -70,7 +73,7 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
 
     @property
     def label(self) -> str:
-        return f"Layers on {many(len(self.pairs), 'pair')}"
+        return "Layers on train pairs"
 
     def start(self) -> Ladder:
         return Ladder()
@@ -80,8 +83,9 @@ class LookAtLayers(Task["FeatureProgress | LayerCosines", Ladder]):
     ) -> Generator[FeatureProgress | LayerCosines, None, None]:
         pairs = scored_pairs(self.pairs)
         assert pairs is not None
+        train = similarity.split_pairs(pairs).train.first(LOOKED_AT)
         model = shared_text_model(self.model.id)
-        yield from evaluation.look_at_layers(model, pairs, kept_vectors(), should_stop=should_stop)
+        yield from evaluation.look_at_layers(model, train, kept_vectors(), should_stop=should_stop)
 
     def fold(self, result: Ladder, events: Sequence[FeatureProgress | LayerCosines]) -> Ladder:
         return result.having(events)
@@ -96,8 +100,8 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
 
     Attributes:
         model: that stays as it is.
-        pairs: to learn from; all of them, where the others are to be split off.
-        dev, test: to choose by and to test on; empty where they are split off.
+        pairs: train pairs; all pairs, where the others are to be split off.
+        dev, test: empty where they are split off.
         settings: rungs and seeds.
     """
 
@@ -119,13 +123,12 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         assert pairs is not None
         split = similarity.split_pairs(pairs, scored_pairs(self.dev), scored_pairs(self.test))
         model = shared_text_model(self.model.id)
-        n_texts = 2 * (len(split.dev) + len(split.test))
         yield from evaluation.climb(
             model,
             split,
             self.settings,
             kept_vectors(),
-            own=evaluation.own_embeddings(model, n_texts, loaders=LOADERS),
+            own=evaluation.own_embeddings(model, split, loaders=LOADERS),
             should_stop=should_stop,
         )
 
@@ -147,7 +150,10 @@ class ClimbLadder(KeptTask[LadderEvent, Ladder]):
         return Progress(len(result.results), n, doing=f"Rung {len(result.curves)} of {n}, {doing}")
 
     def cache_key(self) -> str:
-        return json.dumps([FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}])
+        trained = [asdict(one) for one in self.settings.each()]
+        return json.dumps(
+            [FORMAT, self.model.identity(), asdict(self) | {"model": self.model.id}, trained]
+        )
 
     def is_whole(self, result: Ladder) -> bool:
         return len(result.results) == len(self.settings.each())
@@ -181,14 +187,14 @@ class ScoreTwo(LatestTask[TwoScores]):
 
     Attributes:
         model: the frozen one.
-        ladder: of which every rung that is there is asked; the very same one makes the same task.
+        rungs: the rungs, trained; the very same ones make the same task.
         first, second: texts.
     """
 
     is_short = True
 
     model: ModelRef
-    ladder: Ladder
+    rungs: tuple[SimilarityModel, ...]
     first: str
     second: str
 
@@ -200,44 +206,45 @@ class ScoreTwo(LatestTask[TwoScores]):
         for text in (self.first, self.second):
             if not text.strip():
                 raise TextError("The text is empty. Enter at least one word in both.")
-        pair = score_two(self.model, self.ladder, self.first, self.second)
-        equal = score_two(self.model, self.ladder, self.first, self.first)
-        yield TwoScores(pair, equal)
+        yield score_two(shared_text_model(self.model.id), self.rungs, self.first, self.second)
 
 
-def score_two(model: ModelRef, ladder: Ladder, first: str, second: str) -> Mapping[Rung, float]:
-    """What every trained rung scores two texts of one's own, on people's scale.
+def score_two(
+    model: TextModel, rungs: Sequence[SimilarityModel], first: str, second: str
+) -> TwoScores:
+    """What trained rungs score two texts, and the first of them and itself.
 
     Args:
         model: the frozen one.
-        ladder: of which every rung that is there is asked, of several seeds the first.
+        rungs: trained on it with one pooling.
         first, second: texts.
 
     Raises:
         TextError: a text has no token that the model can read.
         ModelError: the frozen model is another one now.
     """
-    pair = ScoredPairs((first,), (second,), np.zeros(1))
-    loaded = shared_text_model(model.id)
-    found: dict[Rung, float] = {}
-    for (rung, _), result in ladder.results.items():
-        if rung not in found:
-            kept = similarity_model(model, ladder, result)
-            found[rung] = float(kept.score(pair, model=loaded)[0])
-    return found
+    pairs = ScoredPairs((first, first), (second, first), np.zeros(2))
+    found = similarity.score_pairs(rungs, pairs, model)
+    of = [one.trained.settings.rung for one in rungs]
+    return TwoScores(
+        {rung: float(scores[0]) for rung, scores in zip(of, found, strict=True)},
+        {rung: float(scores[1]) for rung, scores in zip(of, found, strict=True)},
+    )
 
 
-def similarity_model(model: ModelRef, ladder: Ladder, result: RungResult) -> SimilarityModel:
-    """A trained rung as a model that can be kept, and scores pairs.
+def similarity_models_of(model: ModelRef, ladder: Ladder) -> tuple[SimilarityModel, ...]:
+    """The rungs of a ladder as models that can be saved and score pairs.
 
     Args:
         model: the frozen one.
-        ladder: of which the rung is.
-        result: the rung.
+        ladder: with one trained rung at least; of several seeds, the one that is best on the dev
+            pairs is taken.
     """
     assert ladder.test is not None
-    return similarity.SimilarityModel(
-        result.trained, ladder.test.scale, model.id, ladder.test.fingerprint
+    scale, fingerprint = ladder.test.scale, ladder.test.fingerprint
+    return tuple(
+        similarity.SimilarityModel(best_result(ladder, rung).trained, scale, model.id, fingerprint)
+        for rung in dict.fromkeys(rung for rung, _ in ladder.results)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from neuralviz.errors import ModelError, SettingsError
 from neuralviz.models.names import BUNDLED, MINILM
-from neuralviz.paths import home
+from neuralviz.paths import home, similarity_models_folder
 
 ABOUT = "neuralviz.json"  # in the folder: how it was trained
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
@@ -88,7 +88,8 @@ def check_free_name(name: str) -> str:
             "Name the encoder with letters, digits, dots, hyphens and underscores, 64 at most; "
             "the first must be a letter or a digit."
         )
-    if name in (BUNDLED, MINILM) or (encoders_folder() / name).exists():
+    of_similarity = similarity_models_folder() / f"{name}.safetensors"
+    if is_at_hand(name) or (encoders_folder() / name).exists() or of_similarity.exists():
         raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
     return name
 

@@ -1,4 +1,4 @@
-"""Pairs of sentences with a score of how alike they are, from tables."""
+"""Pairs of sentences with a score of how similar they are, from tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ScoredPairs:
 
     Attributes:
         sentences1, sentences2: none of them blank.
-        scores: [pair] finite, on any scale; the larger, the more alike.
+        scores: [pair] finite, on any scale; the larger, the more similar.
         notes: sentences on what was left out.
         labels: ``kind`` and ``topic``, one value a pair, where the file has such a column.
     """
@@ -123,7 +123,7 @@ def read_text_pairs(source: Source, *, max_rows: int | None = None) -> ScoredPai
     """
     table = read_table(source, max_rows=max_rows)
     by_name = _by_name(table.columns)
-    pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
+    pair = _sentence_columns(by_name)
     if pair is None:
         raise TextError(
             f"{source.name} needs the columns “sentence1” and “sentence2” in its header line. It "
@@ -151,10 +151,15 @@ def _by_name(columns: Sequence[str]) -> dict[str, int]:
     return {column.strip().lower(): place for place, column in enumerate(columns)}
 
 
+def _sentence_columns(by_name: Mapping[str, int]) -> tuple[str, str] | None:
+    """The names of the two sentences' columns; None without both."""
+    return next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
+
+
 def _places(name: str, columns: Sequence[str]) -> tuple[int, int, int]:
     """Where the two sentences and the score stand."""
     by_name = _by_name(columns)
-    pair = next((pair for pair in SENTENCE_COLUMNS if set(pair) <= by_name.keys()), None)
+    pair = _sentence_columns(by_name)
     score = next((column for column in SCORE_COLUMNS if column in by_name), None)
     if pair is None or score is None:
         raise TextError(

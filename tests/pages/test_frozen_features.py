@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.jobs import ladder
 from neuralviz.reading.source import Source
 from neuralviz.training.similarity.folder import similarity_models
 from neuralviz.ui.frozen_features import main
@@ -89,7 +90,7 @@ def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> 
     run = runs(page)[-1]
     assert run.status == "done", run.error
     assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
-    assert "24 pairs to learn from, 8 dev pairs, 8 test pairs." in said(page)
+    assert "24 train pairs, 8 dev pairs, 8 test pairs." in said(page)
     wait_until(lambda: page.session_state["frozen-two-runs"][-1].is_over)
     page.run()
     page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()
@@ -112,7 +113,7 @@ def test_pairs_of_ones_own_are_looked_at_trained_on_scored_and_kept(bundled) -> 
     page.pills(key="frozen-save-of").set_value(
         "siamese" if other == "Siamese encoders" else "cosines"
     ).run()
-    assert "already a similarity model" in said(press(page, "Save"))
+    assert "already a model called" in said(press(page, "Save"))
 
     link = page.query_params["view"]
     view = link[0] if isinstance(link, list) else link
@@ -143,8 +144,8 @@ def test_two_clicks_train_once_and_stop_keeps_what_there_is(bundled) -> None:
 @pytest.mark.parametrize(
     ("content", "answer"),
     [
-        (table(30, "3"), "All scores to learn from are 3."),
-        (table(3), "There are 3 pairs. To learn from some and test on others, at least 20"),
+        (table(30, "3"), "All scores of the train pairs are 3."),
+        (table(3), "There are 3 pairs. To train on some and test on others, at least 20"),
         (("sentence1,sentence2,score\n" + "a,b,1\n" * 30).encode(), "too many pairs share"),
         (
             b"sentence1,sentence2,score\n" + "".join(f"a,b{n},{n}\n" for n in range(30)).encode(),
@@ -186,9 +187,14 @@ def test_empty_texts_and_no_rung_are_told_in_a_sentence() -> None:
 
 def test_of_many_pairs_the_layers_are_shown_on_the_first(bundled, monkeypatch) -> None:
     monkeypatch.setattr(main, "LOOKED_AT", 12)
+    monkeypatch.setattr(ladder, "LOOKED_AT", 12)
     page = look(page_of(table(40)))
-    assert len(page.session_state["frozen-layers-runs"][-1].task.pairs) == 12
-    assert "Of the first 12 pairs." in said(page)
+    (layers,) = {
+        len(one.scores)
+        for one in page.session_state["frozen-layers-runs"][-1].result.layers.values()
+    }
+    assert layers == 12
+    assert "The first 12 train pairs." in said(page)
 
 
 def test_a_model_that_predicts_the_next_token_is_loaded_and_climbed(tmp_path) -> None:

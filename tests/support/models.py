@@ -289,6 +289,21 @@ def save_causal(folder: Path) -> Path:
     return folder
 
 
+def save_plain_gpt2(folder: Path) -> Path:
+    """A small GPT-2 whose tokenizer puts nothing around a text."""
+    from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
+
+    tokenizer = byte_level(ROBERTA_SPECIALS, trim_offsets=True)
+    config = GPT2Config(
+        vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2, n_head=4, n_positions=64
+    )
+    network = GPT2Model(config)
+    draw_weights(network, 0)
+    network.save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=40).save_pretrained(folder)
+    return folder
+
+
 def save_headless(folder: Path) -> Path:
     """Write a small BERT encoder without its prediction head."""
     from transformers import BertConfig, BertModel

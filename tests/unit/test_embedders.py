@@ -52,7 +52,13 @@ from neuralviz.models import (
 from neuralviz.plots.theme import method_colour
 from neuralviz.store.vectors import embedder_ids
 from tests.support.embedders import HashEmbedder
-from tests.support.models import SENTENCES, TEXTS, save_family, save_sentence_transformer
+from tests.support.models import (
+    SENTENCES,
+    TEXTS,
+    save_family,
+    save_plain_gpt2,
+    save_sentence_transformer,
+)
 from tests.support.plain_loop import (
     DEFAULT_BLUEPRINTS,
     batch_of,
@@ -229,21 +235,6 @@ def test_a_model_that_predicts_the_next_token(tmp_path: Path) -> None:
     mean = PooledEmbedder(causal).encode(texts)[0]
     np.testing.assert_allclose(mean, unit(states[-1].mean(dim=0)), atol=1e-5)
     assert np.isfinite(SbertWkEmbedder(causal).encode(texts)).all()
-
-
-def save_plain_gpt2(folder: Path) -> Path:
-    """A small GPT-2 whose tokenizer puts nothing around a text."""
-    from transformers import GPT2Config, GPT2Model, PreTrainedTokenizerFast
-
-    from tests.support.models import ROBERTA_SPECIALS, byte_level, draw_weights
-
-    tokenizer = byte_level(ROBERTA_SPECIALS, trim_offsets=True)
-    network = GPT2Model(GPT2Config(vocab_size=tokenizer.get_vocab_size(), n_embd=32, n_layer=2,
-                                   n_head=4, n_positions=64))  # fmt: skip
-    draw_weights(network, 0)
-    network.save_pretrained(folder)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=40).save_pretrained(folder)
-    return folder
 
 
 def test_layers_that_are_not_there(tiny: LanguageModel) -> None:

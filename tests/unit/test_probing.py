@@ -85,7 +85,7 @@ def test_labels_that_are_in_the_vectors_are_told_and_chance_is_chance() -> None:
     assert found.interval[1] == 1
     n = 600
     labels = [f"label {i % 3}" for i in range(n)]
-    guessed, _ = probe(random_vectors(n), labels, ["…"] * n)
+    guessed, _ = probe(random_vectors(n), labels, ["…" * at for at in range(n)])
     low, high = wilson_interval(round(n / 3), n)
     assert low - 0.03 < guessed.accuracy < high + 0.03
     assert guessed.tfidf is None  # the texts have no words
@@ -94,11 +94,26 @@ def test_labels_that_are_in_the_vectors_are_told_and_chance_is_chance() -> None:
 def test_every_text_is_asked_for_once_and_folds_have_all_labels() -> None:
     labels = ["a"] * 40 + ["b"] * 10
     asked = []
-    for learnt, places in folds(labels, 0):
+    for learnt, places in folds(labels, TEXTS[:50], 0):
         assert not set(learnt) & set(places)
         assert Counter(labels[at] for at in places) == {"a": 8, "b": 2}
         asked += places.tolist()
     assert sorted(asked) == list(range(50))
+
+
+def test_a_text_that_is_there_several_times_is_in_one_fold() -> None:
+    texts = [f"text {at // 3}" for at in range(90)]
+    labels = [f"label {at // 3 % 2}" for at in range(90)]
+    asked = []
+    for learnt, places in folds(labels, texts, 0):
+        assert not {texts[at] for at in learnt} & {texts[at] for at in places}
+        asked += places.tolist()
+    assert sorted(asked) == list(range(90))
+    # the vectors tell texts, not labels: had a probe seen a text, it would know its label
+    found, _ = probe(np.repeat(random_vectors(30, 40), 3, axis=0), labels, texts)
+    assert found.accuracy < 0.8
+    with pytest.raises(NeuralvizError, match="Only 1 different text has the label “b”"):
+        probe(random_vectors(), ["a"] * 80 + ["b"] * 10, [*TEXTS[:80], *["once"] * 10])
 
 
 def test_the_majority_baseline_is_the_largest_label() -> None:
@@ -112,13 +127,13 @@ def test_what_cannot_be_probed_is_said() -> None:
     with pytest.raises(NeuralvizError, match="same label"):
         probe(vectors, ["a"] * 90, TEXTS)
     few = ["a"] * 86 + ["b"] * 4
-    with pytest.raises(NeuralvizError, match=r"Only 4 texts have the label “b”\. A probe needs at"):
+    with pytest.raises(NeuralvizError, match=r"Only 4 different texts have the label “b”\. A"):
         probe(vectors, few, TEXTS)
-    assert why_not_probed(["a"] * 9 + ["b", *"ccc"]) == (
-        "Only 1 text has the label “b” (1 other label as well). A probe needs at least 5 texts "
-        "with each label: it is cross-validated in 5 folds."
+    assert why_not_probed(["a"] * 9 + ["b", *"ccc"], range(13)) == (
+        "Only 1 different text has the label “b” (1 other label as well). A probe needs at least 5 "
+        "different texts with each label: it is cross-validated in 5 folds."
     )
-    assert why_not_probed(["a"] * FOLDS + ["b"] * FOLDS) == ""
+    assert why_not_probed(["a"] * FOLDS + ["b"] * FOLDS, range(2 * FOLDS)) == ""
     vectors[3, 3] = np.nan
     with pytest.raises(NeuralvizError, match="NaN"):
         probe(vectors, LABELS, TEXTS)
@@ -270,7 +285,7 @@ def test_labels_are_probed_when_asked_and_not_by_default() -> None:
     units = vectors / np.linalg.norm(vectors.astype(float), axis=1, keepdims=True)
     assert asked.probe == probe(units, LABELS, TEXTS)[0]
     one = labelled_data("own.csv", TEXTS[:8], ["a"] * 5 + ["b"] * 3)
-    with pytest.raises(NeuralvizError, match="Only 3 texts have the label “b”"):
+    with pytest.raises(NeuralvizError, match="Only 3 different texts have the label “b”"):
         check_measures(one, MeasureSettings(("probe",)))
 
 

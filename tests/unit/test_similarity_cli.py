@@ -16,11 +16,13 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.errors import ModelError, SettingsError
 from neuralviz.models import load_text_model
+from neuralviz.models import trained as trained_models
+from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training.similarity import features, load_similarity_model, save_similarity_model
 from neuralviz.training.similarity.folder import (
     FORMAT,
-    models_folder,
+    check_free_name,
     similarity_models,
 )
 from tests.support.models import save_causal
@@ -72,7 +74,7 @@ def test_the_ladder_is_printed_and_the_best_rung_is_saved(pairs: Path, bert_fold
                  "Siamese encoders", "Autoencoders first", "Log-variance loss"):  # fmt: skip
         assert name in result.stdout
     assert result.stdout.count(" *  ") == 1
-    assert "27 pairs to learn from, 9 to choose by, 9 to test on." in result.stderr
+    assert "27 train pairs, 9 dev pairs, 9 test pairs." in result.stderr
     assert f"as “{NAME}”. Score pairs with: neuralviz score PAIRS --model {NAME}" in result.stderr
     (kept,) = similarity_models()
     assert (kept.name, kept.model) == (NAME, str(bert_folder))
@@ -125,8 +127,8 @@ def test_given_parts_are_used_and_shared_texts_are_told(
     test = written(tmp_path / "test.csv", [(f"{a} Yes.", b, c) for a, b, c in made_rows()[9:20]])
     result = trained(pairs, bert_folder, "--dev", dev, "--test", test)
     assert result.exit_code == 0, result.output
-    assert "45 pairs to learn from, 9 to choose by, 11 to test on." in result.stderr
-    assert "20 pairs to learn from share a text with the pairs to choose by" in result.stderr
+    assert "45 train pairs, 9 dev pairs, 11 test pairs." in result.stderr
+    assert "20 train pairs share a text with the dev or test pairs" in result.stderr
 
 
 def test_a_next_token_model_is_learnt_from(pairs: Path, tmp_path: Path) -> None:
@@ -143,9 +145,11 @@ def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -
     again = load_similarity_model("again")
     assert (again.scale, again.fingerprint) == (model.scale, model.fingerprint)
     assert again.trained.settings == model.trained.settings
-    first, second = (load_file(models_folder() / f"{name}.safetensors") for name in (NAME, "again"))
+    first, second = (
+        load_file(similarity_models_folder() / f"{name}.safetensors") for name in (NAME, "again")
+    )
     assert all((first[name] == second[name]).all() for name in first)
-    assert sorted(path.name for path in models_folder().iterdir()) == [
+    assert sorted(path.name for path in similarity_models_folder().iterdir()) == [
         "again.safetensors",
         f"{NAME}.safetensors",
     ]
@@ -157,10 +161,10 @@ def test_a_saved_model_is_the_same_bit_for_bit(pairs: Path, bert_folder: Path) -
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([(a, b, "3") for a, b, _ in made_rows()], "All scores to learn from are 3."),
+        ([(a, b, "3") for a, b, _ in made_rows()], "All scores of the train pairs are 3."),
         ([(a, b, "high") for a, b, _ in made_rows()], "has 0 pairs with two sentences and a score"),
         (made_rows()[:2], "has 2 pairs with two sentences and a score; at least 3"),
-        (made_rows()[:3], "There are 3 pairs. To learn from some and test on others, at least 20"),
+        (made_rows()[:3], "There are 3 pairs. To train on some and test on others, at least 20"),
         (made_rows()[:19], "There are 19 pairs."),
         ([("The dog.", b, c) for _, b, c in made_rows()], "too many pairs share a text"),
     ],
@@ -219,8 +223,8 @@ def test_a_store_without_room_says_so(
     pairs: Path, bert_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert trained(pairs, bert_folder).exit_code == 0  # features are kept
-    models_folder().parent.mkdir(parents=True, exist_ok=True)
-    models_folder().write_text("a file where the folder should be")
+    similarity_models_folder().parent.mkdir(parents=True, exist_ok=True)
+    similarity_models_folder().write_text("a file where the folder should be")
     result = trained(pairs, bert_folder, "-o", NAME)
     assert result.exit_code == 2
     assert "MLP over cosines" in result.stdout  # nothing of the ladder is lost
@@ -241,8 +245,24 @@ def test_a_name_that_is_taken_is_refused_before_any_work(pairs: Path, bert_folde
     assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
     result = trained(pairs, bert_folder, "-o", NAME)
     assert result.exit_code == 2
-    assert "There is already a similarity model called “tone”" in result.stderr
+    assert "There is already a model called “tone”" in result.stderr
     assert "features" not in result.stderr
+
+
+def test_an_encoder_and_a_similarity_model_never_share_a_name(
+    pairs: Path, bert_folder: Path
+) -> None:
+    for taken in ("bundled", "all-MiniLM-L6-v2"):
+        result = trained(pairs, bert_folder, "-o", taken)
+        assert result.exit_code == 2
+        assert f"There is already a model called “{taken}”" in result.stderr
+    assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
+    with pytest.raises(SettingsError, match="already a model called “tone”"):
+        trained_models.check_free_name(NAME)
+    trained_models.encoders_folder().joinpath("mine").mkdir(parents=True)
+    (trained_models.encoders_folder() / "mine" / trained_models.ABOUT).write_text("{}")
+    with pytest.raises(SettingsError, match="already a model called “mine”"):
+        check_free_name("mine")
 
 
 def test_models_are_deleted_by_name(pairs: Path, bert_folder: Path) -> None:
@@ -271,7 +291,7 @@ def test_a_frozen_model_that_changed_is_not_asked(pairs: Path, folder: Path) -> 
 @pytest.mark.parametrize("spoilt", ["cut", "foreign", "empty", "newer", "settings", "shapes"])
 def test_a_damaged_file_says_so(spoilt: str, pairs: Path, bert_folder: Path) -> None:
     assert trained(pairs, bert_folder, "-o", NAME).exit_code == 0
-    path = models_folder() / f"{NAME}.safetensors"
+    path = similarity_models_folder() / f"{NAME}.safetensors"
     content = path.read_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])
@@ -308,5 +328,5 @@ def test_python_users_need_no_store(bert_folder: Path, pairs: Path) -> None:
     same = ScoredPairs(("The dog barks.",), ("The dog barks.",), np.zeros(1))
     other = ScoredPairs(("The dog barks.",), ("A letter.",), np.zeros(1))
     assert model.score(same, model=frozen)[0] > model.score(other, model=frozen)[0]
-    with pytest.raises(SettingsError, match="already a similarity model"):
+    with pytest.raises(SettingsError, match="already a model called"):
         save_similarity_model(model, NAME)

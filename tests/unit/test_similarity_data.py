@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from neuralviz.embedders.layerwise import LayerwiseEmbedder
 from neuralviz.embedders.pooled import PooledEmbedder
-from neuralviz.errors import SettingsError, TextError
+from neuralviz.errors import SettingsError, Stopped, TextError
 from neuralviz.evaluation.ladder import look_at_layers, model_poolings
 from neuralviz.evaluation.ladder_events import LayerCosines
 from neuralviz.layers.settings import PoolingName
@@ -21,7 +22,7 @@ from neuralviz.store.memory import MemoryVectors
 from neuralviz.store.vectors import KeptVectors
 from neuralviz.training.similarity import features
 from neuralviz.training.similarity.data import Scale, split_pairs
-from tests.support.models import SENTENCES, save_causal
+from tests.support.models import SENTENCES, save_causal, save_plain_gpt2
 
 
 def pairs_of(n: int, *, shared: bool = False) -> ScoredPairs:
@@ -61,7 +62,7 @@ def test_given_parts_stay_as_they_are_and_shared_texts_are_told() -> None:
     assert (split.train, split.dev, split.test) == (train, dev, test)
     assert split.notes == (
         "Skipped line 3.",
-        "6 pairs to learn from share a text with the pairs to choose by or to test on.",
+        "6 train pairs share a text with the dev or test pairs.",
     )
 
 
@@ -73,7 +74,7 @@ def test_dev_alone_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        (pairs_of(3), "There are 3 pairs. To learn from some and test on others, at least 20"),
+        (pairs_of(3), "There are 3 pairs. To train on some and test on others, at least 20"),
         (pairs_of(40, shared=True), "too many pairs share a text"),
     ],
 )
@@ -86,7 +87,7 @@ def test_scores_are_shares_of_their_range() -> None:
     scale = Scale.of(np.array([1.0, 5.0, 3.0]))
     assert scale.shares(np.array([1.0, 2.0, 5.0])).tolist() == [0.0, 0.25, 1.0]
     assert scale.scores(np.array([0.0, 0.25, 1.0])).tolist() == [1.0, 2.0, 5.0]
-    with pytest.raises(TextError, match="All scores to learn from are 2"):
+    with pytest.raises(TextError, match="All scores of the train pairs are 2"):
         Scale.of(np.full(4, 2.0))
 
 
@@ -133,17 +134,28 @@ def test_the_starting_picture_has_every_pooling(tiny: LanguageModel) -> None:
 
 
 def test_a_next_token_model_is_read_at_its_last_token(tmp_path: Path) -> None:
-    model = load_text_model(save_causal(tmp_path), device="cpu")
-    poolings = model_poolings(model)
-    assert set(poolings) >= {"mean", "last"}
+    model = load_text_model(save_plain_gpt2(tmp_path), device="cpu")
+    assert model_poolings(model) == ("last", "mean")
     by_layer = LayerwiseEmbedder(model, "last")
     one, other = (
         by_layer.unfold(np.asarray(by_layer.encode([text])))[0]
         for text in ("The dog barks.", "A long letter barks.")
     )
     assert one.shape == (3, 32)
-    # the embedding output of the last token knows nothing of the words before it but their number
-    assert one[-1] @ other[-1] < 0.999
+    assert one[-1] @ other[-1] < 0.999  # the last token has seen the words before it
+    ids = model.encoder.encode("The dog barks.").ids
+    with torch.no_grad():
+        states = model.network.base_model(torch.tensor([ids]), output_hidden_states=True)
+    last = torch.stack([state[0, -1] for state in states.hidden_states])
+    assert one == pytest.approx(torch.nn.functional.normalize(last).numpy(), abs=1e-5)
+
+
+def test_what_a_model_of_the_next_token_begins_with_is_no_cls(tmp_path: Path) -> None:
+    """A token before the text sees nothing of it, a token behind it sees it all."""
+    model = load_text_model(save_causal(tmp_path), device="cpu")
+    assert model.prefix_ids
+    assert model.suffix_ids
+    assert model_poolings(model) == ("last", "mean", "sep")
 
 
 def test_features_that_do_not_fit_are_refused_at_once(
@@ -153,3 +165,18 @@ def test_features_that_do_not_fit_are_refused_at_once(
     embedder = LayerwiseEmbedder(tiny)
     with pytest.raises(TextError, match=r"At most 2 texts fit. Use fewer pairs."):
         next(features.look_up(embedder, ["a", "b", "c"], MemoryVectors()))
+
+
+def test_what_was_read_before_a_stop_is_there_afterwards(
+    tiny: LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(features, "FEWEST_AT_ONCE", 4)
+    texts = [f"The {noun} waits." for noun in ("dog", "baker", "letter", "lamp", "rain", "boat")]
+    embedder = LayerwiseEmbedder(tiny)
+    store = KeptVectors(Database(tmp_path))
+    seen = [0]
+    with pytest.raises(Stopped):
+        for event in features.look_up(embedder, texts, store, should_stop=lambda: seen[-1] > 0):
+            seen.append(event.done)
+    assert 0 < seen[-1] < len(texts)
+    assert next(features.look_up(embedder, texts, store)).found == seen[-1]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
+from neuralviz.training.similarity import loop
 from neuralviz.training.similarity.events import (
     AutoencoderEpoch,
     SimilarityEnded,
@@ -32,7 +33,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def made_pairs(n: int, seed: int = 0, told_by: int = 2) -> PairFeatures:
-    """Pairs of which one layer tells how alike they are; the others are noise."""
+    """Pairs of which one layer tells how similar they are; the others are noise."""
     draw = np.random.default_rng(seed)
     vectors = unit(draw.normal(size=(2 * n, LAYERS, WIDTH)))
     scores = draw.uniform(size=n)
@@ -185,6 +186,27 @@ def test_autoencoders_lose_less_with_every_pass() -> None:
     assert ended.losses.tolist() == losses[-1].tolist()
 
 
+def test_what_is_lost_is_a_share_of_the_variance() -> None:
+    """Decoders that give every layer's mean lose all of its variance, others what they are off."""
+    torch.manual_seed(0)
+    network = SimilarityNetwork(SimilaritySettings("autoencoder"), LAYERS, WIDTH)
+    decoders = Decoders(LAYERS, WIDTH)
+    pairs = made_pairs(40)
+    texts = np.arange(3, 57)
+    vectors = pairs.vectors[texts].astype(float)
+    with torch.no_grad():
+        for layer, decoder in enumerate(decoders.decoders):
+            decoder.weight.zero_()
+            decoder.bias.copy_(2 * torch.from_numpy(vectors[:, layer].mean(axis=0)))
+    lost = loop._lost(network, decoders, pairs, texts, scale=2.0)
+    assert lost == pytest.approx(np.ones(LAYERS), abs=1e-5)
+    with torch.no_grad():
+        decoders.decoders[1].bias.zero_()
+    lost = loop._lost(network, decoders, pairs, texts, scale=2.0)
+    off = (vectors[:, 1] ** 2).mean() / vectors[:, 1].var(axis=0).mean()
+    assert lost == pytest.approx([1, off, 1, 1], abs=1e-5)
+
+
 def test_a_seed_decides_everything() -> None:
     train, dev = made_pairs(60), made_pairs(20, 1)
     once, again, other = (
@@ -195,11 +217,24 @@ def test_a_seed_decides_everything() -> None:
 
 def test_training_ends_when_dev_gets_no_better() -> None:
     train = made_pairs(40)
+    random = np.random.default_rng(5).uniform(size=40)
+    dev = PairFeatures(train.vectors, train.first, train.second, random)
+    events, ended = trained("cosines", train, dev, patience=2, max_epochs=50)
+    assert ended.epochs == ended.best_epoch + 2 < 50
+    values = [event.dev for event in events if isinstance(event, SimilarityEpoch)]
+    assert ended.dev == max(values) == values[ended.best_epoch - 1]
+
+
+def test_dev_pairs_that_choose_no_epoch_are_refused() -> None:
+    train = made_pairs(40)
     constant = PairFeatures(train.vectors, train.first, train.second, np.full(40, 0.5))
-    events, ended = trained("cosines", train, constant, patience=2, max_epochs=50)
-    assert (ended.epochs, ended.best_epoch) == (2, 0)  # no order to agree with
-    assert np.isnan(ended.dev)
-    assert len(events) == 3
+    with pytest.raises(TextError, match=r"All scores of the dev pairs are 0\.5\."):
+        trained("cosines", train, constant)
+    same = np.zeros_like(train.vectors)
+    same[..., 0] = 1
+    twice = PairFeatures(same, train.first, train.second, train.scores)
+    with pytest.raises(NeuralvizError, match="No epoch could be chosen"):
+        trained("cosines", train, twice)
 
 
 def test_a_training_can_be_stopped() -> None:
@@ -221,9 +256,9 @@ def test_nan_features_and_scores_are_refused() -> None:
     vectors = good.vectors.copy()
     vectors[3, 1, 0] = np.nan
     bad = PairFeatures(vectors, good.first, good.second, good.scores)
-    with pytest.raises(TextError, match="Features to learn from are infinite or NaN"):
+    with pytest.raises(TextError, match="Features of train pairs are infinite or NaN"):
         list(fit(bad, good, SimilaritySettings()))
-    with pytest.raises(TextError, match="A score to choose by is infinite or NaN"):
+    with pytest.raises(TextError, match="A score of a dev pair is infinite or NaN"):
         scores = np.where(np.arange(10) == 2, np.nan, good.scores)
         list(
             fit(
@@ -232,7 +267,7 @@ def test_nan_features_and_scores_are_refused() -> None:
                 SimilaritySettings(),
             )
         )
-    with pytest.raises(TextError, match="At least two pairs to learn from"):
+    with pytest.raises(TextError, match="At least two train pairs"):
         list(fit(good.at(np.array([0])), good, SimilaritySettings()))
 
 

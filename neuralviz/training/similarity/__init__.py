@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         SimilarityModel,
         load_similarity_model,
         save_similarity_model,
+        score_pairs,
     )
     from neuralviz.training.similarity.loop import fit, load_network, predict
 
@@ -25,6 +26,7 @@ _MODULES = {
     "load_similarity_model": "kept",
     "predict": "loop",
     "save_similarity_model": "kept",
+    "score_pairs": "kept",
     "split_pairs": "data",
 }
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "load_similarity_model",
     "predict",
     "save_similarity_model",
+    "score_pairs",
     "split_pairs",
 ]
 

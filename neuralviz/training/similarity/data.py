@@ -1,4 +1,4 @@
-"""Pairs to learn from, to choose by and to test on; scores as shares of their range."""
+"""Train, dev and test pairs; scores as shares of their range."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from neuralviz.errors import TextError
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from neuralviz.reading.pairs import ScoredPairs
 
-SHARES = (0.6, 0.2, 0.2)  # to learn from, to choose by, to test on
+SHARES = (0.6, 0.2, 0.2)  # of train, dev and test pairs
 FEWEST = 20  # pairs of a file that is split
 FEWEST_OF_A_PART = 4
 
@@ -44,7 +46,7 @@ class Scale:
     """From people's scores to shares of their range, and back.
 
     Attributes:
-        low, high: the lowest and the highest score to learn from.
+        low, high: the lowest and the highest score of the train pairs.
     """
 
     low: float
@@ -52,17 +54,13 @@ class Scale:
 
     @classmethod
     def of(cls, scores: np.ndarray) -> Scale:
-        """That of the scores to learn from.
+        """That of the train pairs' scores.
 
         Raises:
             TextError: they are all the same.
         """
+        check_different(scores, "train")
         low, high = float(np.min(scores)), float(np.max(scores))
-        if not high > low:
-            raise TextError(
-                f"All scores to learn from are {low:g}. To learn what is alike, some pairs must "
-                "score higher than others."
-            )
         return cls(low, high)
 
     def shares(self, scores: np.ndarray) -> np.ndarray:
@@ -74,6 +72,23 @@ class Scale:
         return self.low + np.asarray(shares, np.float64) * (self.high - self.low)
 
 
+def check_different(scores: np.ndarray, role: str) -> None:
+    """Refuse scores that say nothing of similarity.
+
+    Args:
+        scores: of pairs.
+        role: of these pairs: ``train`` or ``dev``.
+
+    Raises:
+        TextError: they are all the same.
+    """
+    if np.ptp(scores) == 0:
+        raise TextError(
+            f"All scores of the {role} pairs are {float(scores[0]):g}. To tell similar texts from "
+            "others, some pairs must score higher than others."
+        )
+
+
 def split_pairs(
     pairs: ScoredPairs,
     dev: ScoredPairs | None = None,
@@ -81,14 +96,14 @@ def split_pairs(
     *,
     seed: int = 42,
 ) -> SplitPairs:
-    """Pairs to learn from, to choose by, and to test on.
+    """Train, dev and test pairs.
 
     Where dev or test pairs are not given they are split off: a fifth of the pairs each, in groups
     of pairs that share texts, so that no text is in two parts. Those that are given stay as they
-    are; a note says how many pairs to learn from share a text with them.
+    are; a note says how many train pairs share a text with them.
 
     Args:
-        pairs: to learn from.
+        pairs: the train pairs, and those that are to be split off.
         dev, test: that are there already.
         seed: of the split.
 
@@ -96,40 +111,44 @@ def split_pairs(
         TextError: there are too few pairs, or all are joined by texts that they share.
     """
     given = [part for part in (dev, test) if part is not None]
-    notes = [*pairs.notes, *(note for part in given for note in part.notes)]
-    known = {text for part in given for text in (*part.sentences1, *part.sentences2)}
-    shared = sum(
-        one in known or other in known
-        for one, other in zip(pairs.sentences1, pairs.sentences2, strict=True)
-    )
-    if shared:
-        notes.append(
-            f"{many(shared, 'pair')} to learn from share{'s' * (shared == 1)} a text with the "
-            "pairs to choose by or to test on."
-        )
+    notes = tuple(note for part in (pairs, *given) for note in part.notes)
     if dev is not None and test is not None:
-        _check_part(pairs, "to learn from")
-        return SplitPairs(pairs, dev, test, tuple(notes))
+        _check_part(pairs, "train")
+        return SplitPairs(pairs, dev, test, (*notes, *_shared(pairs, given)))
     if len(pairs) < FEWEST:
         raise TextError(
-            f"There {'is' if len(pairs) == 1 else 'are'} {many(len(pairs), 'pair')}. To learn "
-            f"from some and test on others, at least {FEWEST} are needed."
+            f"There {'is' if len(pairs) == 1 else 'are'} {many(len(pairs), 'pair')}. To train on "
+            f"some and test on others, at least {FEWEST} are needed."
         )
     shares = [SHARES[0], SHARES[1] if dev is None else 0.0, SHARES[2] if test is None else 0.0]
     places = _deal(_groups(pairs), shares, np.random.default_rng(seed))
     parts = [pairs.at(one) for one in places]
     for part, given_part, role in zip(
-        parts, (None, dev, test), ("to learn from", "to choose by", "to test on"), strict=True
+        parts, (None, dev, test), ("train", "dev", "test"), strict=True
     ):
         if given_part is None:
             _check_part(part, role)
-    return SplitPairs(parts[0], dev or parts[1], test or parts[2], tuple(notes))
+    notes = (*notes, *_shared(parts[0], given))
+    return SplitPairs(parts[0], dev or parts[1], test or parts[2], notes)
+
+
+def _shared(train: ScoredPairs, given: Sequence[ScoredPairs]) -> list[str]:
+    """How many train pairs share a text with the dev and test pairs that were given."""
+    known = {text for part in given for text in (*part.sentences1, *part.sentences2)}
+    shared = sum(
+        one in known or other in known
+        for one, other in zip(train.sentences1, train.sentences2, strict=True)
+    )
+    if not shared:
+        return []
+    share = f"{many(shared, 'train pair')} share{'s' * (shared == 1)}"
+    return [f"{share} a text with the dev or test pairs."]
 
 
 def _check_part(part: ScoredPairs, role: str) -> None:
     if len(part) < FEWEST_OF_A_PART:
         raise TextError(
-            f"Only {many(len(part), 'pair')} would be left {role}: too many pairs share a text "
+            f"Only {many(len(part), f'{role} pair')} would be left: too many pairs share a text "
             "with others. Use more pairs, or pairs of different texts."
         )
 

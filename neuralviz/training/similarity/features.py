@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import VectorStore
 
 MOST_BYTES = 4 << 30  # of features in memory
-TEXTS_AT_ONCE = 2048  # so that texts of like length go through the model together
+PARTS = (
+    8  # that texts are read in: a stop loses one, and within one texts of like length go together
+)
+FEWEST_AT_ONCE, MOST_AT_ONCE = 256, 2048  # texts of a part
 KEPT_EVERY = 10.0  # seconds: a second's features are many bytes
 
 
@@ -108,7 +111,7 @@ def look_up(
         texts,
         embedder,
         store,
-        batch_size=TEXTS_AT_ONCE,
+        batch_size=min(max(len(texts) // PARTS, FEWEST_AT_ONCE), MOST_AT_ONCE),
         keep_every=KEPT_EVERY,
         should_stop=should_stop,
     ):

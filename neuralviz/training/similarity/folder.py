@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import ModelError, SettingsError
-from neuralviz.paths import home
+from neuralviz.models.trained import is_at_hand
+from neuralviz.paths import similarity_models_folder
 from neuralviz.training.similarity.settings import SimilaritySettings
 
 if TYPE_CHECKING:
@@ -38,26 +39,26 @@ class KeptSimilarityModel:
     rung: Rung
 
 
-def models_folder() -> Path:
-    """Where they lie, a file each."""
-    return home() / "similarity-models"
-
-
 def model_path(name: str) -> Path:
-    """The file of a name.
+    """The file of a name, whether it is there or not.
 
     Raises:
         ModelError: it is no name that a model can have.
     """
     if not _NAME.fullmatch(name):
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
-    return models_folder() / f"{name}{SUFFIX}"
+    return similarity_models_folder() / f"{name}{SUFFIX}"
+
+
+def is_similarity_model(name: str) -> bool:
+    """Whether a file has the name, damaged or not."""
+    return bool(_NAME.fullmatch(name)) and model_path(name).is_file()
 
 
 def similarity_models() -> list[KeptSimilarityModel]:
     """All of them, by name; files that cannot be read are left out."""
     found = []
-    for path in sorted(models_folder().glob(f"*{SUFFIX}")):
+    for path in sorted(similarity_models_folder().glob(f"*{SUFFIX}")):
         name = path.name.removesuffix(SUFFIX)
         with suppress(OSError, ValueError, LookupError, TypeError, SettingsError):
             about = _about(path)
@@ -71,7 +72,7 @@ def check_free_name(name: str) -> str:
     """A name for a new one, without spaces around it.
 
     Raises:
-        SettingsError: it is no name for a file, or there is a similarity model of that name.
+        SettingsError: it is no name for a file, or there is a model of that name.
     """
     name = name.strip()
     if not _NAME.fullmatch(name):
@@ -79,10 +80,8 @@ def check_free_name(name: str) -> str:
             "Name the similarity model with letters, digits, dots, hyphens and underscores, 64 at "
             "most; the first must be a letter or a digit."
         )
-    if model_path(name).exists():
-        raise SettingsError(
-            f"There is already a similarity model called “{name}”. Choose another name."
-        )
+    if model_path(name).exists() or is_at_hand(name):
+        raise SettingsError(f"There is already a model called “{name}”. Choose another name.")
     return name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -71,30 +71,61 @@ class SimilarityModel:
             [pair] scores on people's scale.
 
         Raises:
-            ModelError: the language model cannot be had, or is not the one that this was trained
-                with.
+            ModelError: the language model cannot be loaded, or is not the one that this was
+                trained with.
             TextError, StoreError, Stopped: as of `look_up`.
         """
         if model is None:
             model = neuralviz.models.load_text_model(self.model)
-        if model.fingerprint != self.fingerprint:
+        (scores,) = score_pairs(
+            [self], pairs, model, store, on_progress=on_progress, should_stop=should_stop
+        )
+        return scores
+
+
+def score_pairs(
+    trained: Sequence[SimilarityModel],
+    pairs: ScoredPairs,
+    model: TextModel,
+    store: VectorStore | None = None,
+    *,
+    on_progress: Callable[[EmbeddingEvent], None] = lambda _: None,
+    should_stop: ShouldStop = never,
+) -> list[np.ndarray]:
+    """Score pairs by several similarity models of one frozen model and pooling.
+
+    Args:
+        trained: one at least.
+        pairs, store, on_progress, should_stop: as of `SimilarityModel.score`.
+        model: the frozen language model.
+
+    Returns:
+        Of each, [pair] scores on people's scale.
+
+    Raises:
+        As `SimilarityModel.score`.
+    """
+    for one in trained:
+        if model.fingerprint != one.fingerprint:
             raise ModelError(
-                f"The weights of “{self.model}” have changed since this similarity model was "
+                f"The weights of “{one.model}” have changed since this similarity model was "
                 "trained. Train it again."
             )
-        embedder = LayerwiseEmbedder(model, self.trained.settings.pooling)
-        texts = different_texts([pairs])
-        looking = look_up(embedder, texts, store or MemoryVectors(0), should_stop=should_stop)
-        while True:
-            try:
-                on_progress(next(looking))
-            except StopIteration as end:
-                features = pair_features(pairs, texts, end.value)
-                return self.scale.scores(predict(load_network(self.trained), features))
+    embedder = LayerwiseEmbedder(model, trained[0].trained.settings.pooling)
+    texts = different_texts([pairs])
+    looking = look_up(embedder, texts, store or MemoryVectors(0), should_stop=should_stop)
+    while True:
+        try:
+            on_progress(next(looking))
+        except StopIteration as end:
+            features = pair_features(pairs, texts, end.value)
+            return [
+                one.scale.scores(predict(load_network(one.trained), features)) for one in trained
+            ]
 
 
 def save_similarity_model(model: SimilarityModel, name: str) -> Path:
-    """Keep a model under a name, written beside and moved into place.
+    """Save a model under a name, written beside and put into place.
 
     Raises:
         SettingsError: there is one of that name, or it is no name.
@@ -123,6 +154,7 @@ def save_similarity_model(model: SimilarityModel, name: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             part.write_bytes(content)
+            check_free_name(name)  # once more: somebody else may have been faster
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -144,6 +176,12 @@ def load_similarity_model(name: str) -> SimilarityModel:
         raise ModelError(f"No similarity model is called “{name[:80]}”.")
     damaged = ModelError(f"The similarity model “{name}” is damaged. Train it again.")
     try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            f"The similarity model “{name}” cannot be read: {error.strerror or error}."
+        ) from error
+    try:
         with safe_open(path, "pt") as file:
             about = json.loads((file.metadata() or {}).get("neuralviz", "null"))
         if about["format"] > FORMAT:
@@ -155,7 +193,7 @@ def load_similarity_model(name: str) -> SimilarityModel:
             settings=SimilaritySettings(**about["settings"]),
             n_layers=int(about["n_layers"]),
             d_model=int(about["d_model"]),
-            weights=path.read_bytes(),
+            weights=content,
             losses=None if losses is None else np.array(losses, float),
             best_epoch=int(about["best_epoch"]),
             epochs=int(about["epochs"]),

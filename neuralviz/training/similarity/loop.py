@@ -13,6 +13,7 @@ from scipy.stats import spearmanr
 from torch.nn import functional
 
 from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.events import (
     AutoencoderEpoch,
     SimilarityEnded,
@@ -45,7 +46,7 @@ def fit(
     not seen here.
 
     Args:
-        train: features of the pairs to learn from, with scores from 0 to 1.
+        train: features of the train pairs, with scores from 0 to 1.
         dev: of those by which the epoch is chosen, of the same model.
         settings: which rung, and how.
         should_stop: asked before every step.
@@ -54,12 +55,14 @@ def fit(
         An event an epoch, and the trained model at last.
 
     Raises:
-        TextError: a vector or a score is not a finite number, or there are fewer than two pairs.
-        NeuralvizError: the training diverged.
+        TextError: a vector or a score is not a finite number, there are fewer than two pairs, or
+            the scores of the dev pairs are all the same.
+        NeuralvizError: the training diverged, or its predictions are all the same.
         Stopped: ``should_stop`` said so.
     """
-    for part, role in ((train, "to learn from"), (dev, "to choose by")):
+    for part, role in ((train, "train"), (dev, "dev")):
         _check(part, role)
+    check_different(dev.scores, "dev")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         network = SimilarityNetwork(settings, train.n_layers, train.d_model)
@@ -79,6 +82,11 @@ def fit(
         if event.is_best:
             best, best_epoch, weights = event.dev, epoch, _weights(network)
         yield event
+    if not best_epoch:
+        raise NeuralvizError(
+            "No epoch could be chosen: Spearman on the dev pairs is undefined, because all "
+            "predictions are the same. Use a lower learning rate, or more pairs."
+        )
     network.load_state_dict(weights)
     if settings.rung == "log-variance":
         _shift_to_mean(network, train)
@@ -90,7 +98,7 @@ def fit(
         losses=losses,
         best_epoch=best_epoch,
         epochs=epoch,
-        dev=best if best_epoch else float("nan"),
+        dev=best,
         heard=heard_layers(network, dev),
     )
 
@@ -140,7 +148,7 @@ def _learn_to_rebuild(
     shuffle: np.random.Generator,
     should_stop: ShouldStop,
 ) -> Iterator[AutoencoderEpoch]:
-    """The encoders as autoencoders of the texts to learn from."""
+    """The encoders as autoencoders of the texts of the train pairs."""
     encoders = network.encoders
     assert encoders is not None
     texts, others = _texts_of(train), _texts_of(dev)
@@ -286,9 +294,12 @@ def _in_parts(pairs: PairFeatures) -> Iterator[tuple[Tensor, Tensor]]:
 
 def _check(part: PairFeatures, role: str) -> None:
     if len(part) < 2:
-        raise TextError(f"At least two pairs {role} are needed.")
+        raise TextError(f"At least two {role} pairs are needed.")
     if not np.isfinite(part.scores).all():
-        raise TextError(f"A score {role} is infinite or NaN.")
-    used = part.vectors[_texts_of(part)]
-    if not np.isfinite(used).all():
-        raise TextError(f"Features {role} are infinite or NaN. Choose another model or pooling.")
+        raise TextError(f"A score of a {role} pair is infinite or NaN.")
+    texts = _texts_of(part)
+    for start in range(0, len(texts), AT_ONCE):
+        if not np.isfinite(part.vectors[texts[start : start + AT_ONCE]]).all():
+            raise TextError(
+                f"Features of {role} pairs are infinite or NaN. Choose another model or pooling."
+            )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.evaluation.ladder_settings import LadderSettings
+from neuralviz.evaluation.ladder_settings import DEFAULT_SEED, LadderSettings
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS
 from neuralviz.training.similarity.names import RUNG_MEANS, RUNG_NAMES
 from neuralviz.training.similarity.settings import RUNGS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from neuralviz.layers.settings import PoolingName
 
-SEEDS = {"One": (42,), "Three": (42, 43, 44)}
+SEEDS = {"One": (DEFAULT_SEED,), "Three": tuple(range(DEFAULT_SEED, DEFAULT_SEED + 3))}
 
 
 def choose_pooling(known: Sequence[str]) -> PoolingName:

@@ -13,7 +13,7 @@ from neuralviz.evaluation.ladder_in_words import (
     residuals_point,
     worst_point,
 )
-from neuralviz.evaluation.ladder_table import best_rung, worst_predictions
+from neuralviz.evaluation.ladder_table import best_result, best_rung, worst_predictions
 from neuralviz.plots.ladder import (
     autoencoder_figure,
     heard_figure,
@@ -33,6 +33,8 @@ from neuralviz.words import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from neuralviz.evaluation.ladder_events import Ladder, RungResult
     from neuralviz.evaluation.ladder_table import Prediction
@@ -59,9 +61,7 @@ def show_closer(run: Run[Ladder]) -> None:
             key="frozen-rung",
             label_visibility="collapsed",
         )
-    result = next((one for one in ladder.of_rung(rung)), None) or next(
-        iter(ladder.results.values())
-    )
+    result = best_result(ladder, rung)
     settings = {"rung": RUNG_NAMES[result.rung], "seed": str(result.seed)}
     about = about_ladder(run.task.model.id, settings)
     _show_layers(ladder, result, about)
@@ -79,9 +79,9 @@ def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
     heard = result.trained.heard
     rebuilt = next(
         (
-            (ladder.curves[place].rebuilt if place in ladder.curves else (), one.trained.losses)
+            (ladder.curves[place].rebuilt if place in ladder.curves else (), losses)
             for place, one in ladder.results.items()
-            if one.trained.losses is not None
+            if (losses := one.trained.losses) is not None
         ),
         None,
     )
@@ -97,22 +97,21 @@ def _show_layers(ladder: Ladder, result: RungResult, about: About) -> None:
                 height=HEIGHT,
                 about=about,
             )
-        if right is None or rebuilt is None:
-            return
-        epochs, losses = rebuilt
-        assert losses is not None
-        with right:
-            show_figure(
-                autoencoder_figure(epochs, losses),
-                key="frozen-rebuilt",
-                numbers=lambda: pd.DataFrame({"layer": range(len(losses)), "lost": losses}),
-                name="autoencoder loss by layer",
-                height=HEIGHT,
-                about=about,
-            )
-    st.caption(
-        f"How far the score moves while a layer's cosine moves as it does among the dev pairs. "
-        f"{rebuilt_point(losses)}"
+        if right is not None and rebuilt is not None:
+            with right:
+                _show_autoencoders(*rebuilt, about)
+    said = "How far the score moves while a layer's cosine moves as it does among the dev pairs."
+    st.caption(f"{said} {rebuilt_point(rebuilt[1])}" if rebuilt else said)
+
+
+def _show_autoencoders(epochs: Sequence[np.ndarray], losses: np.ndarray, about: About) -> None:
+    show_figure(
+        autoencoder_figure(epochs, losses),
+        key="frozen-rebuilt",
+        numbers=lambda: pd.DataFrame({"layer": range(len(losses)), "lost": losses}),
+        name="autoencoder loss by layer",
+        height=HEIGHT,
+        about=about,
     )
 
 

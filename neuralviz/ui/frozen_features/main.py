@@ -10,7 +10,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.jobs import Run
 from neuralviz.jobs.example_ladder import example_ladder, recorded_ladder
-from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers
+from neuralviz.jobs.ladder import LOOKED_AT, ClimbLadder, LookAtLayers
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui.frozen_features.choose import choose_pooling, choose_settings
 from neuralviz.ui.frozen_features.closer import show_closer
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 RUNS = SessionRuns(KEY, at_once=1, kept=3)
 LOOKS = SessionRuns(f"{KEY}-layers", at_once=1, kept=3)
 LIVE_SECONDS = 0.5
-LOOKED_AT = 1000  # pairs, for the starting picture: every pooling reads all their texts
 RECORDED = "Recorded run. Press “Train” to see it live."
 # What stands above the figures takes little room, so that the first screen has them.
 _LAYOUT = f"""<style>
@@ -83,7 +82,7 @@ def _choose() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     model = ModelRef.now(model_id)
     looked = _recorded_run()
     if looked is None or (looked.task.model, looked.task.pairs) != (model, given.rows):
-        looked = LOOKS.start(LookAtLayers(model, given.rows[:LOOKED_AT]))
+        looked = LOOKS.start(LookAtLayers(model, given.rows))
     with of_pooling:
         pooling = choose_pooling(list(looked.result.layers))
     with right:
@@ -112,8 +111,8 @@ def _show_layers(looked: Run[Ladder]) -> None:
         words=Words(begins="Loading the model …", done=lambda _: ""),
         every=LIVE_SECONDS,
     )
-    if len(looked.task.pairs) == LOOKED_AT:
-        st.caption(f"Of the first {many(LOOKED_AT, 'pair')}.")
+    if any(len(one.scores) == LOOKED_AT for one in looked.result.layers.values()):
+        st.caption(f"The first {many(LOOKED_AT, 'train pair')}.")
 
 
 def _run_of(task: ClimbLadder | None, *, pressed: bool) -> tuple[Run[Ladder] | None, bool]:
@@ -190,5 +189,5 @@ def _done(run: Run[Ladder], _: object, *, is_asked_for: bool) -> str:
 
 def _stopped(n_rungs: int, ladder: Ladder) -> str:
     if not ladder.curves:
-        return "Stopped before the first rung. The features so far are kept."
+        return "Stopped before the first rung. The features so far are saved."
     return f"Stopped after {len(ladder.results)} of {many(n_rungs, 'training')}."

@@ -111,7 +111,7 @@ def show_numbers(run: Run[Ladder]) -> None:
     assert test is not None
     with off_stage("frozen-numbers"):
         said = (
-            f"{many(test.n_train, 'pair')} to learn from, {test.n_dev:,} dev pairs, "
+            f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
             f"{len(test.scores):,} test pairs."
         )
         st.caption(plain(" ".join([said, *test.notes])))

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
-from neuralviz.jobs.ladder import ScoreTwo
+from neuralviz.jobs.ladder import ScoreTwo, similarity_models_of
 from neuralviz.plots.ladder import two_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
 from neuralviz.ui.figures import show_figure
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_events import Ladder
     from neuralviz.jobs import Run
     from neuralviz.jobs.ladder import TwoScores
+    from neuralviz.training.similarity import SimilarityModel
 
 KEY = "frozen-two"
 RUNS = SessionRuns(KEY, at_once=1, kept=8)
+_RUNGS = f"{KEY}-rungs"  # where the session keeps those of the ladder that is shown
 PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loaded
 
 
@@ -39,13 +41,13 @@ def show_two(run: Run[Ladder]) -> None:
             key = f"{KEY}-{label[-1]}"
             st.session_state.setdefault(key, text)
             texts.append(st.text_input(label, key=key, persist_state="session"))
-    task = ScoreTwo(run.task.model, run.result, *texts)
+    task = ScoreTwo(run.task.model, _rungs(run), *texts)
     scored = RUNS.start(task)
     last = next(
         (
             one
             for one in reversed(RUNS.all())
-            if one.result is not None and one.task.ladder is task.ladder
+            if one.result is not None and one.task.rungs is task.rungs
         ),
         None,
     )
@@ -58,19 +60,27 @@ def show_two(run: Run[Ladder]) -> None:
     )
 
 
+def _rungs(run: Run[Ladder]) -> tuple[SimilarityModel, ...]:
+    """A ladder's similarity models, the very same ones as long as it is shown."""
+    of, rungs = st.session_state.get(_RUNGS, (None, ()))
+    if of is not run.result:
+        rungs = similarity_models_of(run.task.model, run.result)
+        st.session_state[_RUNGS] = run.result, rungs
+    return rungs
+
+
 def _show(task: ScoreTwo, last: Run[TwoScores] | None, result: TwoScores | None, _: bool) -> None:
     """The scores; while they are not there, those of the texts before, faded."""
     of = task if result is not None else last.task if last is not None else None
     found = result or (last.result if last is not None else None)
     if of is None or found is None:
         return
-    test = task.ladder.test
-    assert test is not None
+    scale = task.rungs[0].scale
     with dimmed(KEY, result is None), slide(KEY):
         pair = of.first, of.second
         show_point(identical_point(pair, found.pair, found.equal, quote), key=KEY)
         show_figure(
-            two_figure(found.pair, found.equal, test.scale.low, test.scale.high),
+            two_figure(found.pair, found.equal, scale.low, scale.high),
             key=f"{KEY}-scores",
             numbers=lambda: pd.DataFrame(
                 {
