@@ -1,192 +1,209 @@
-"""Runs that several people watch: together they come to what each would come to alone."""
+"""What is said of methods beside each other: exact sentences for clear, undecided and odd cases."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from neuralviz.errors import ShouldStop, never
-from neuralviz.jobs import Run, RunQueue
-from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.sharing import Sharer, Sharing
-from neuralviz.jobs.workers import Workers
-from neuralviz.micro_tuning import TuningSettings, check_settings, go_together, watch_together
-from neuralviz.micro_tuning.record import RunRecord
-from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
-from neuralviz.models import LanguageModel
-from neuralviz.models.shared import ModelRef
-from neuralviz.models.tokens import tokenize
-from tests.support.tasks import WaitForStop
-
-WATCHERS = (
-    ("The old boat left.", "Rain falls."),
-    ("Yes",),
-    ("A lamp in the harbour burns all night.",),
+from neuralviz.embedders.labels import spoken
+from neuralviz.evaluation.similarity import Similarity, similarity
+from neuralviz.evaluation.together import (
+    agreement,
+    furthest_apart,
+    kept_together,
+    least_alike,
+    nearest_shares,
+    spread,
+    usable_labels,
 )
-EPOCHS = 3
+
+RNG = np.random.default_rng(0)
 
 
-def settings_of(model: LanguageModel, **options) -> TuningSettings:
-    return check_settings(model, epochs=EPOCHS, **options)
+def by_label(method: str, labels: list[str], noise: float = 0.1) -> Similarity:
+    """A method that keeps the texts of a label together."""
+    places = [sorted(set(labels)).index(label) for label in labels]
+    vectors = np.eye(len(set(labels)))[places] + noise * RNG.random((len(labels), len(set(labels))))
+    return similarity(method, [f"text {i}" for i in range(len(labels))], vectors)
 
 
-def alone(model: LanguageModel, texts: Sequence[str], settings: TuningSettings) -> RunRecord:
-    record = RunRecord(model.id, settings, tuple(texts))
-    return record.having(list(watch(model, texts, settings)))
+def with_nearest(method: str, right: list[bool]) -> Similarity:
+    """A method by which the nearest text of each of `PAIRS` has its label, or has not."""
+    products = np.eye(len(right), dtype=np.float32)
+    for text, is_right in enumerate(right):
+        products[text, text ^ 1 if is_right else (text + 2) % len(right)] = 0.5
+    return Similarity(method, tuple(map(str, range(len(right)))), products, np.zeros(len(right)))
 
 
-def together(
-    model: LanguageModel,
-    settings: TuningSettings,
-    should_stop: Sequence[ShouldStop] = (never,) * len(WATCHERS),
-) -> tuple[list[RunRecord], list[list[WatchedEvent]]]:
-    """The record of each, and the events; every one of them is told once that it is over."""
-    texts = [tokenize(model, of_one) for of_one in WATCHERS]
-    events: list[list[WatchedEvent]] = [[] for _ in WATCHERS]
-    over = []
-    for step in watch_together(model, texts, settings, should_stop):
-        for number, event in step:
-            assert number not in over
-            if event is None:
-                over.append(number)
-            else:
-                events[number].append(event)
-    assert sorted(over) == [0, 1, 2]
-    records = [
-        RunRecord(model.id, settings, of_one).having(found)
-        for of_one, found in zip(WATCHERS, events, strict=True)
-    ]
-    return records, events
+PAIRS = [str(i // 2) for i in range(40)]
+TOPIC = ["a"] * 10 + ["b"] * 10
+FORM = ["x", "y"] * 10
 
 
-@pytest.mark.parametrize("parts", [("head",), ("embeddings", "block", "head")])
-def test_each_watcher_sees_the_numbers_of_a_run_alone(
-    tiny: LanguageModel, parts: tuple[str, ...]
-) -> None:
-    layers = tuple(  # a key's bias has no gradient: what moves it are the last digits
-        layer.name
-        for layer in tiny.layers
-        if layer.part in parts and layer.size < tiny.vocab_size and "key" not in layer.name
+def test_two_labels_and_a_clear_best_for_each() -> None:
+    methods = [by_label("mean", TOPIC), by_label("neural, fast", FORM)]
+    said = kept_together(methods, {"topic": TOPIC, "form": FORM})
+    topic, form = nearest_shares(methods[1], TOPIC).mean(), nearest_shares(methods[0], FORM).mean()
+    assert said == (
+        f"mean puts every text next to one of the same topic (neural: {topic:.0%}); neural puts "
+        f"every text next to one of the same form (mean: {form:.0%}).\n\n"
+        "mean keeps the topic together best. neural keeps the form together best."
     )
-    settings = settings_of(tiny, layers=layers)
-    records, _ = together(tiny, settings)
-    for record, texts in zip(records, WATCHERS, strict=True):
-        expected = alone(tiny, texts, settings)
-        cosines = np.einsum("td,td->t", record.embeddings(), expected.embeddings())
-        assert (cosines >= 0.99999).all()
-        np.testing.assert_allclose(record.loss, expected.loss, rtol=1e-5)
-        np.testing.assert_allclose(record.delta_norm, expected.delta_norm, rtol=1e-4)
-        assert record.progress == 1.0
-        for index in range(len(texts)):
-            found, like = record.reports[index], expected.reports[index]
-            assert (found.shares is None) == (like.shares is None)
-            np.testing.assert_allclose(found.predictions.after, like.predictions.after, rtol=1e-4)
-            if like.shares is not None:
-                np.testing.assert_allclose(found.shares, like.shares, atol=1e-3)
 
 
-def test_who_leaves_hears_no_more_and_the_others_are_not_disturbed(tiny: LanguageModel) -> None:
-    settings = settings_of(tiny)
-    asked = []
-
-    def leaves_after_a_step() -> bool:
-        asked.append(True)
-        return len(asked) > 3
-
-    records, events = together(tiny, settings, (never, leaves_after_a_step, never))
-    assert 1 <= len(events[1]) < EPOCHS + 1
-    assert records[0].progress == records[2].progress == 1.0
-    expected = alone(tiny, WATCHERS[2], settings)
-    np.testing.assert_allclose(records[2].loss, expected.loss, rtol=1e-5)
+def test_equal_methods_are_not_decided_between() -> None:
+    same = [by_label("mean", TOPIC), by_label("cls", TOPIC)]
+    assert kept_together(same, {"topic": TOPIC}) == (
+        "mean puts every text next to one of the same topic (cls: 100%).\n\n"
+        "On the topic, 20 texts do not decide between mean and cls."
+    )
 
 
-def test_when_all_leave_no_step_is_taken(tiny: LanguageModel) -> None:
-    _, events = together(tiny, settings_of(tiny), (lambda: True,) * 3)
-    assert events == [[], [], []]
+def test_few_texts_decide_little() -> None:
+    """Four texts of difference are not enough: a coin falls so in one of eight cases."""
+    labels = ["a", "a", "b", "b"]
+    methods = [by_label("mean", ["a", "b", "a", "b"]), by_label("neural", labels)]
+    assert kept_together(methods, {"group": labels}) == (
+        "neural puts every text next to one of the same group (mean: 0%).\n\n"
+        "On the group, 4 texts do not decide between neural and mean."
+    )
 
 
-def test_who_goes_together(tiny: LanguageModel) -> None:
-    """One batch holds so many texts; texts in two chunks take more steps; many go alone."""
-    short = tokenize(tiny, ["The boat."])
-    long = tokenize(tiny, ["boat " * 20])
-    many = tokenize(tiny, ["The boat."] * (BATCH + 1))
-    assert len(long[0].chunks) == 2
-    settings = settings_of(tiny)
-    assert go_together(tiny, [short, long, short, many], settings) == [[0, 2], [1]]
-    crowd = go_together(tiny, [short] * (BATCH + 3), settings)
-    assert [len(group) for group in crowd] == [BATCH, 3]
+def test_the_best_is_compared_with_every_other_method() -> None:
+    """The third is no better than the second, but right on other texts than the best."""
+    best, second, third = (
+        with_nearest(name, right)
+        for name, right in (
+            ("mean", [True] * 30 + [False] * 10),
+            ("cls", [True] * 24 + [False] * 16),
+            ("sep", [False] * 16 + [True] * 24),
+        )
+    )
+    assert kept_together([best, second], {"topic": PAIRS}).endswith(
+        "mean keeps the topic together best."
+    )
+    assert kept_together([best, second, third], {"topic": PAIRS}).endswith(
+        "On the topic, 40 texts do not decide between mean and sep."
+    )
 
 
-class Heard:
-    """Of one task, what it is told."""
-
-    def __init__(self) -> None:
-        self.events: list[WatchedEvent] = []
-        self.errors: list[BaseException | None] = []
-        self.is_over = threading.Event()
-
-    def sharer(self, task: TuneTexts) -> Sharer:
-        return Sharer(task, never, self.events.append, self._end)
-
-    def _end(self, error: BaseException | None) -> None:
-        self.errors.append(error)
-        self.is_over.set()
+def test_texts_without_a_label_are_left_out() -> None:
+    labels = [*TOPIC, "", "", ""]
+    one = by_label("mean", [*TOPIC, "a", "b", "none"])
+    assert nearest_shares(one, labels).tolist() == [True] * 20
+    assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
+    products = one.products.copy()
+    products[:19] = products[:, :19] = np.nan  # the first with a label is under way
+    under_way = Similarity("mean", one.texts, products, one.zeros)
+    assert kept_together([under_way], {"topic": labels}).startswith("By mean, texts 20 and ")
 
 
-def test_a_text_that_cannot_be_read_ends_its_own_run_only(
-    tiny: LanguageModel, bert_folder: Path
-) -> None:
-    model, settings = ModelRef.now(str(bert_folder)), settings_of(tiny)
-    tasks = [TuneTexts(model, texts, settings) for texts in (("Rain.",), ("",), ("A boat.",))]
-    heard = [Heard() for _ in tasks]
-    sharing = Sharing()
-    for one, task in zip(heard, tasks, strict=True):
-        sharing.add(one.sharer(task))
-    assert all(one.is_over.wait(30) for one in heard)
-    assert [str(one.errors[0]) if one.errors[0] else "" for one in heard] == [
-        "",
-        "The text is empty. It must contain at least one word.",
-        "",
-    ]
-    assert [len(one.events) for one in heard] == [EPOCHS + 1, 0, EPOCHS + 1]
+def test_one_method_decides_nothing() -> None:
+    said = kept_together([by_label("mean", TOPIC)], {"topic": TOPIC})
+    assert said == "mean puts every text next to one of the same topic."
+    some = with_nearest("mean", [True] * 30 + [False] * 10)
+    assert kept_together([some], {"topic": PAIRS}) == (
+        "mean puts 75% of texts next to one of the same topic."
+    )
+    none = with_nearest("mean", [False] * 40)
+    assert kept_together([none], {"topic": PAIRS}) == (
+        "mean puts no text next to one of the same topic."
+    )
 
 
-def test_a_model_that_cannot_be_had_ends_the_runs_with_a_sentence(tiny: LanguageModel) -> None:
-    one = Heard()
-    task = TuneTexts(ModelRef("/no/such/folder", None), ("Rain.",), settings_of(tiny))
-    Sharing().add(one.sharer(task))
-    assert one.is_over.wait(30)
-    assert "/no/such/folder" in str(one.errors[0])
+def test_labels_that_tell_nothing_are_left_out() -> None:
+    labels = {"same": ["a"] * 20, "id": [str(i) for i in range(20)]}
+    assert kept_together([by_label("mean", TOPIC)], labels).startswith("By mean, texts ")
 
 
-def test_few_short_texts_share_and_a_long_list_does_not(tiny: LanguageModel) -> None:
-    model, settings = ModelRef("any", None), settings_of(tiny)
-    assert TuneTexts(model, ("Rain.",), settings).sharing_key() is not None
-    assert TuneTexts(model, ("Rain.",) * (BATCH + 1), settings).sharing_key() is None
-    assert TuneTexts(model, ("Rain. " * 400,), settings).sharing_key() is None
+def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
+    nothing = similarity("neural", "abcd", np.zeros((4, 2)))
+    assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
+    twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
+    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
 
 
-def test_a_run_that_shares_does_not_wait_for_long_ones(
-    tiny: LanguageModel, bert_folder: Path
-) -> None:
-    """On one worker, whose only place for long runs is taken."""
-    workers = Workers(n=1, threads=1)
-    queue = RunQueue(max_running=1, max_sharing=8, executor=workers)
-    try:
-        waits: Run = queue.submit(WaitForStop(), lambda: True, owner="corpus")
-        model, settings = ModelRef.now(str(bert_folder)), settings_of(tiny)
-        tunes = [
-            queue.submit(TuneTexts(model, (text,), settings), lambda: True, owner=text)
-            for text in ("Rain falls.", "The boat left.")
-        ]
-        for run in tunes:
-            assert run.wait(60)
-            assert run.status == "done", run.error
-        assert not waits.is_over
-        waits.stop()
-    finally:
-        queue.close()
+def test_without_labels_rankings_are_compared() -> None:
+    vectors = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.5, 0.5]])
+    first = similarity("mean", "abcd", vectors)
+    again, other = similarity("cls", "abcd", vectors * 3), similarity("sep", "abcd", vectors[::-1])
+    assert kept_together([first, again]) == (
+        "mean and cls agree: their rankings of 6 pairs have a correlation of 1.00."
+    )
+    assert "mean and sep see different things: " in agreement(first, other)
+
+
+def ranked(method: str, *products: float) -> Similarity:
+    """Of four texts, the products of the pairs 1-2, 1-3, 1-4, 2-3, 2-4, 3-4."""
+    matrix = np.eye(4, dtype=np.float32)
+    matrix[np.triu_indices(4, k=1)] = products
+    return Similarity(method, tuple("abcd"), np.maximum(matrix, matrix.T), np.zeros(4))
+
+
+def test_of_several_methods_those_that_agree_most_and_least_are_named() -> None:
+    mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+    cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
+    neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
+    said = kept_together([mean, neural, cls])
+    assert said == (
+        "mean and cls agree most (0.94) and mean and neural least (−0.94), by the correlation of "
+        "their rankings of 6 pairs. mean and neural differ most on texts 1 and 2: rank 1 by mean, "
+        "6 by neural."
+    )
+    assert least_alike([mean, neural, cls]) == (0, 1)
+    assert least_alike([mean, cls, neural]) == (0, 2)
+    assert furthest_apart(mean, neural) == (0, 1)
+    alike = [ranked(name, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4) for name in ("mean", "cls", "max")]
+    assert kept_together(alike) == (
+        "Any two methods agree about equally: their rankings of 6 pairs have a correlation of 1.00."
+    )
+    level = ranked("sep", *[0.5] * 6)
+    assert kept_together([level, mean, cls]).startswith("mean and cls agree: their rankings")
+    assert least_alike([level, mean, cls]) == (1, 2)
+    assert least_alike([level, level, level]) == (0, 1)
+    nothing = ranked("sep", *[np.nan] * 6)
+    assert furthest_apart(nothing, mean) is None
+
+
+def test_one_pair_is_named_once() -> None:
+    one = similarity("mean", "ab", np.eye(2))
+    assert kept_together([one]) == "By mean, texts 1 and 2 are most similar (0.00)."
+    assert kept_together([one, similarity("cls", "ab", np.eye(2))]) == (
+        "mean and cls cannot be compared on so few different pairs."
+    )
+    equal = similarity("cls", "abc", np.ones((3, 2)))
+    assert kept_together([equal]) == "By cls, all 3 pairs are equally similar (1.00)."
+    assert "cannot be compared" in agreement(equal, equal)
+
+
+def test_nothing_is_said_of_nothing_and_of_what_is_under_way() -> None:
+    assert kept_together([]) == ""
+    vectors = np.full((20, 2), np.nan)
+    none = similarity("mean", ["x"] * 20, vectors)
+    assert kept_together([none], {"topic": TOPIC}) == ""
+    half = by_label("cls", TOPIC)
+    products = half.products.copy()
+    products[10:] = products[:, 10:] = np.nan
+    under_way = Similarity("mean", half.texts, products, half.zeros)
+    assert kept_together([under_way, half], {"topic": TOPIC}) == (
+        "mean puts every text next to one of the same topic (cls: 100%)."
+    )
+
+
+def test_the_widest_and_the_narrowest() -> None:
+    wide, narrow = similarity("mean", "abc", np.eye(3)[[0, 0, 1]]), by_label("neural, fast", TOPIC)
+    assert spread([wide]) == "mean spreads the pairs with a standard deviation of 0.47."
+    assert spread([narrow, wide]).startswith(
+        "mean spreads the pairs widest (standard deviation 0.47), neural least (0.4"
+    )
+    assert spread([wide, replace(wide, method="cls")]) == (
+        "Both methods spread the pairs about equally (standard deviation 0.47)."
+    )
+
+
+def test_methods_are_said_without_precision_where_that_is_clear() -> None:
+    assert spoken(["mean", "neural, fast"]) == ("mean", "neural")
+    both = ("neural, fast (epochs 1)", "neural, fast (epochs 10)")
+    assert spoken(both) == both
+    assert spoken(["neural, fast", "neural, exact"]) == ("neural, fast", "neural, exact")

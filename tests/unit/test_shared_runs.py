@@ -1,0 +1,192 @@
+"""Runs that several people watch: together they come to what each would come to alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.errors import ShouldStop, never
+from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.jobs.sharing import Sharer, Sharing
+from neuralviz.jobs.workers import Workers
+from neuralviz.micro_tuning import TuningSettings, check_settings, go_together, watch_together
+from neuralviz.micro_tuning.record import RunRecord
+from neuralviz.micro_tuning.watching import BATCH, WatchedEvent, watch
+from neuralviz.models import LanguageModel
+from neuralviz.models.shared import ModelRef
+from neuralviz.models.tokens import tokenize
+from tests.support.tasks import WaitForStop
+
+WATCHERS = (
+    ("The old boat left.", "Rain falls."),
+    ("Yes",),
+    ("A lamp in the harbour burns all night.",),
+)
+EPOCHS = 3
+
+
+def settings_of(model: LanguageModel, **options) -> TuningSettings:
+    return check_settings(model, epochs=EPOCHS, **options)
+
+
+def alone(model: LanguageModel, texts: Sequence[str], settings: TuningSettings) -> RunRecord:
+    record = RunRecord(model.id, settings, tuple(texts))
+    return record.having(list(watch(model, texts, settings)))
+
+
+def together(
+    model: LanguageModel,
+    settings: TuningSettings,
+    should_stop: Sequence[ShouldStop] = (never,) * len(WATCHERS),
+) -> tuple[list[RunRecord], list[list[WatchedEvent]]]:
+    """The record of each, and the events; every one of them is told once that it is over."""
+    texts = [tokenize(model, of_one) for of_one in WATCHERS]
+    events: list[list[WatchedEvent]] = [[] for _ in WATCHERS]
+    over = []
+    for step in watch_together(model, texts, settings, should_stop):
+        for number, event in step:
+            assert number not in over
+            if event is None:
+                over.append(number)
+            else:
+                events[number].append(event)
+    assert sorted(over) == [0, 1, 2]
+    records = [
+        RunRecord(model.id, settings, of_one).having(found)
+        for of_one, found in zip(WATCHERS, events, strict=True)
+    ]
+    return records, events
+
+
+@pytest.mark.parametrize("parts", [("head",), ("embeddings", "block", "head")])
+def test_each_watcher_sees_the_numbers_of_a_run_alone(
+    tiny: LanguageModel, parts: tuple[str, ...]
+) -> None:
+    layers = tuple(  # a key's bias has no gradient: what moves it are the last digits
+        layer.name
+        for layer in tiny.layers
+        if layer.part in parts and layer.size < tiny.vocab_size and "key" not in layer.name
+    )
+    settings = settings_of(tiny, layers=layers)
+    records, _ = together(tiny, settings)
+    for record, texts in zip(records, WATCHERS, strict=True):
+        expected = alone(tiny, texts, settings)
+        cosines = np.einsum("td,td->t", record.embeddings(), expected.embeddings())
+        assert (cosines >= 0.99999).all()
+        np.testing.assert_allclose(record.loss, expected.loss, rtol=1e-5)
+        np.testing.assert_allclose(record.delta_norm, expected.delta_norm, rtol=1e-4)
+        assert record.progress == 1.0
+        for index in range(len(texts)):
+            found, like = record.reports[index], expected.reports[index]
+            assert (found.shares is None) == (like.shares is None)
+            np.testing.assert_allclose(found.predictions.after, like.predictions.after, rtol=1e-4)
+            if like.shares is not None:
+                np.testing.assert_allclose(found.shares, like.shares, atol=1e-3)
+
+
+def test_who_leaves_hears_no_more_and_the_others_are_not_disturbed(tiny: LanguageModel) -> None:
+    settings = settings_of(tiny)
+    asked = []
+
+    def leaves_after_a_step() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    records, events = together(tiny, settings, (never, leaves_after_a_step, never))
+    assert 1 <= len(events[1]) < EPOCHS + 1
+    assert records[0].progress == records[2].progress == 1.0
+    expected = alone(tiny, WATCHERS[2], settings)
+    np.testing.assert_allclose(records[2].loss, expected.loss, rtol=1e-5)
+
+
+def test_when_all_leave_no_step_is_taken(tiny: LanguageModel) -> None:
+    _, events = together(tiny, settings_of(tiny), (lambda: True,) * 3)
+    assert events == [[], [], []]
+
+
+def test_who_goes_together(tiny: LanguageModel) -> None:
+    """One batch holds so many texts; texts in two chunks take more steps; many go alone."""
+    short = tokenize(tiny, ["The boat."])
+    long = tokenize(tiny, ["boat " * 20])
+    many = tokenize(tiny, ["The boat."] * (BATCH + 1))
+    assert len(long[0].chunks) == 2
+    settings = settings_of(tiny)
+    assert go_together(tiny, [short, long, short, many], settings) == [[0, 2], [1]]
+    crowd = go_together(tiny, [short] * (BATCH + 3), settings)
+    assert [len(group) for group in crowd] == [BATCH, 3]
+
+
+class Heard:
+    """Of one task, what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[WatchedEvent] = []
+        self.errors: list[BaseException | None] = []
+        self.is_over = threading.Event()
+
+    def sharer(self, task: TuneTexts) -> Sharer:
+        return Sharer(task, never, self.events.append, self._end)
+
+    def _end(self, error: BaseException | None) -> None:
+        self.errors.append(error)
+        self.is_over.set()
+
+
+def test_a_text_that_cannot_be_read_ends_its_own_run_only(
+    tiny: LanguageModel, bert_folder: Path
+) -> None:
+    model, settings = ModelRef.now(str(bert_folder)), settings_of(tiny)
+    tasks = [TuneTexts(model, texts, settings) for texts in (("Rain.",), ("",), ("A boat.",))]
+    heard = [Heard() for _ in tasks]
+    sharing = Sharing()
+    for one, task in zip(heard, tasks, strict=True):
+        sharing.add(one.sharer(task))
+    assert all(one.is_over.wait(30) for one in heard)
+    assert [str(one.errors[0]) if one.errors[0] else "" for one in heard] == [
+        "",
+        "The text is empty. It must contain at least one word.",
+        "",
+    ]
+    assert [len(one.events) for one in heard] == [EPOCHS + 1, 0, EPOCHS + 1]
+
+
+def test_a_model_that_cannot_be_had_ends_the_runs_with_a_sentence(tiny: LanguageModel) -> None:
+    one = Heard()
+    task = TuneTexts(ModelRef("/no/such/folder", None), ("Rain.",), settings_of(tiny))
+    Sharing().add(one.sharer(task))
+    assert one.is_over.wait(30)
+    assert "/no/such/folder" in str(one.errors[0])
+
+
+def test_few_short_texts_share_and_a_long_list_does_not(tiny: LanguageModel) -> None:
+    model, settings = ModelRef("any", None), settings_of(tiny)
+    assert TuneTexts(model, ("Rain.",), settings).sharing_key() is not None
+    assert TuneTexts(model, ("Rain.",) * (BATCH + 1), settings).sharing_key() is None
+    assert TuneTexts(model, ("Rain. " * 400,), settings).sharing_key() is None
+
+
+def test_a_run_that_shares_does_not_wait_for_long_ones(
+    tiny: LanguageModel, bert_folder: Path
+) -> None:
+    """On one worker, whose only place for long runs is taken."""
+    workers = Workers(n=1, threads=1)
+    queue = RunQueue(max_running=1, max_sharing=8, executor=workers)
+    try:
+        waits: Run = queue.submit(WaitForStop(), lambda: True, owner="corpus")
+        model, settings = ModelRef.now(str(bert_folder)), settings_of(tiny)
+        tunes = [
+            queue.submit(TuneTexts(model, (text,), settings), lambda: True, owner=text)
+            for text in ("Rain falls.", "The boat left.")
+        ]
+        for run in tunes:
+            assert run.wait(60)
+            assert run.status == "done", run.error
+        assert not waits.is_over
+        waits.stop()
+    finally:
+        queue.close()
