@@ -77,7 +77,7 @@ def keeper(view: str, *, in_part: bool = True) -> Callable[[Run[R]], None]:
         about = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
         if run.task.n_bytes(run.result) > MOST_BYTES:
             return
-        key = _key(run.task)
+        key = result_key(run.task)
         with _writing.hold((view, key)):
             try:
                 content = json.dumps(about).encode() + b"\n" + run.task.pack(run.result)
@@ -98,7 +98,7 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
         view: id of the view under which it was kept.
         number: of the run among those of its owner.
     """
-    key = _key(task)
+    key = result_key(task)
     with _writing.hold((view, key)):  # a run that has just ended may be writing it
         found = find_result(view, key)
     if found is None:
@@ -120,7 +120,7 @@ def reopened(task: KeptTask[E, R], view: str, number: int) -> Run[R] | None:
         return None
 
 
-def _key(task: KeptTask[E, R]) -> str:
+def result_key(task: KeptTask[E, R]) -> str:
     """What the result of a task is kept under: other versions may compute it in another way."""
     return json.dumps([__version__, _versions(), task.cache_key()])
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from neuralviz.jobs.run import Run
+from neuralviz.jobs.run import GONE_AFTER, Run
 from neuralviz.jobs.task import SharingTask
 from neuralviz.jobs.workers import Here
 
@@ -71,6 +71,7 @@ class RunQueue:
         number: int = 1,
         at_end: Callable[[Run[R]], None] | None = None,
         owner: str = "",
+        gone_after: float = GONE_AFTER,
     ) -> Run[R]:
         """Queue a task and return its run.
 
@@ -80,8 +81,9 @@ class RunQueue:
             number: of the run among those of its owner.
             at_end: called with the run when it is over.
             owner: whose run it is; owners take turns.
+            gone_after: seconds that it goes on while nobody waits for it.
         """
-        run = Run(task, owner_is_here, number, at_end)
+        run = Run(task, owner_is_here, number, at_end, gone_after)
         with self._lock:
             if self._is_closed:
                 run.stop()

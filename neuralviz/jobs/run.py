@@ -48,6 +48,7 @@ class Run(Generic[R]):
         owner_is_here: whether anybody still waits for it; asked at most once a second.
         number: see above.
         at_end: called with the run when it is over, by the thread that carried it out.
+        gone_after: seconds without the owner until its work ends.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Run(Generic[R]):
         owner_is_here: Callable[[], bool],
         number: int = 1,
         at_end: Callable[[Run[R]], None] | None = None,
+        gone_after: float = GONE_AFTER,
     ) -> None:
         self.id = next(_ids)
         self.number = number
@@ -70,7 +72,7 @@ class Run(Generic[R]):
         self._result = task.start()
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
-        self._has_events = False
+        self._n_events = 0
         self._pace = _Pace()
         self._lock = threading.Lock()  # for status and unread events
         self._folding = threading.RLock()  # for the result
@@ -78,6 +80,7 @@ class Run(Generic[R]):
         self._stop_asked = threading.Event()
         self._owner_is_here = owner_is_here
         self._at_end = at_end
+        self._gone_after = gone_after
         self._last_look = -LOOK_EVERY
         self._gone_since: float | None = None
 
@@ -111,6 +114,20 @@ class Run(Generic[R]):
 
     # --- for whoever looks ----------------------------------------------------------------------
 
+    @classmethod
+    def failed(cls, task: Task[Any, R], error: str, number: int = 1) -> Run[R]:
+        """A run that ended without a result at another time or in another process.
+
+        Args:
+            task: what was to be done.
+            error: what became of it, in a sentence.
+            number: see above.
+        """
+        run: Run[R] = cls(task, lambda: True, number)
+        run.status, run.error = "failed", error
+        run._over.set()
+        return run
+
     @property
     def is_over(self) -> bool:
         """Whether the run is done, stopped or failed."""
@@ -124,9 +141,14 @@ class Run(Generic[R]):
             return self._result
 
     @property
-    def has_events(self) -> bool:
-        """Whether anything has come of it yet."""
-        return self._has_events
+    def n_events(self) -> int:
+        """How often there was news of it."""
+        return self._n_events
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether somebody has asked it to stop."""
+        return self._stop_asked.is_set()
 
     @property
     def progress(self) -> Progress:
@@ -154,15 +176,18 @@ class Run(Generic[R]):
         """Ask the work to end, or not to begin; what is known of it stays."""
         self._stop_asked.set()
         with self._lock:
-            if self.status == "queued":
-                self._end("stopped")
+            if self.status != "queued":
+                return
+            self._end("stopped")
+        if self._at_end is not None:
+            self._at_end(self)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run is over; False when ``seconds`` have passed before."""
         return self._over.wait(seconds)
 
     def is_abandoned(self) -> bool:
-        """Whether the owner has been gone for more than 20 seconds."""
+        """Whether the owner has been gone for good."""
         now = time.monotonic()
         if now - self._last_look >= LOOK_EVERY:
             self._last_look = now
@@ -171,7 +196,7 @@ class Run(Generic[R]):
             elif self._gone_since is None:
                 self._gone_since = now
         gone_since = self._gone_since  # another thread may set it meanwhile
-        return gone_since is not None and now - gone_since > GONE_AFTER
+        return gone_since is not None and now - gone_since > self._gone_after
 
     # --- for what carries it out ----------------------------------------------------------------
 
@@ -189,7 +214,7 @@ class Run(Generic[R]):
         now = time.monotonic()
         with self._lock:
             self._unread.append(event)
-            self._has_events = True
+            self._n_events += 1
             n_unread = len(self._unread)
             is_first = self._pace.note(now)
         if is_first or n_unread >= FOLD_EVERY:

@@ -26,6 +26,7 @@ FOOTER_LENGTH = 160
 _ASSETS = Path(__file__).with_name("assets")
 _PLOTLY = Path(plotly.__file__).with_name("package_data")
 
+_VERSION = version("plotly")
 _plotlyjs = streamlit.components.v1.declare_component("plotlyjs", path=str(_PLOTLY))
 _component = streamlit.components.v2.component(
     "neuralviz_live_figure",
@@ -129,7 +130,7 @@ def live_figure(
     spec = {
         "layout": layout,
         "digest": f"{drawn.digest} {height}",
-        "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={version('plotly')}",
+        "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
         "alt": alt or drawn.title or key,
         "name": file_name(name or key),
         "footer": escape(shorten(footer, FOOTER_LENGTH)),

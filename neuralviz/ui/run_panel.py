@@ -7,6 +7,7 @@ time left, *Start again*, and drawing anew while the run goes on.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,21 +17,22 @@ import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import run_queue
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened
+from neuralviz.jobs.keeping import KeptTask, reopened
+from neuralviz.jobs.returning import UNWATCHED_SECONDS, returning
 from neuralviz.ui.links import is_shared
+from neuralviz.ui.pace import DRAWINGS, draw_at_once, wait_for_turn
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run, Task
+    from neuralviz.jobs.returning import Watchers
 
 R = TypeVar("R")
 
 LIVE_SECONDS = 0.5
-DRAWING_SECONDS = 0.05  # of a core, to draw a result
-WAITING_SECONDS = 0.01  # and to draw how far a run is that has none
-DRAWING_SHARE = 0.5  # of a core that may go into drawing, however many look at runs
+ADDRESS = "run"  # what the id of a run is called in the address
 LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
 _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
@@ -69,12 +71,16 @@ class SessionRuns:
         return self._views.get(run.id, "")
 
     def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
-        """The run of this very task as the last one: remembered, or kept under a view's id."""
+        """The run of this very task as the last one.
+
+        Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
+        the run that the address names.
+        """
         runs = self.all()
         run = self.of(task)
         if run is None and view:
             number = st.session_state.get(self._count, 0) + 1
-            run = reopened(task, view, number)
+            run = _of_address(task, view, number)
             if run is not None:
                 st.session_state[self._count] = number
                 self._views[run.id] = view
@@ -113,14 +119,13 @@ class SessionRuns:
                 )
             if run is not None:
                 view = view or self._views.get(run.id, "")
-            at_end = None
-            if view and isinstance(task, KeptTask):
-                # nobody wants to meet what somebody else has stopped, or lacked the memory for
-                at_end = keeper(view, in_part=not is_shared(view))
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
-            session = session_id()
-            run = run_queue().submit(task, is_here(session), number, at_end, session)
+            if view and isinstance(task, KeptTask):
+                run = _begin(task, view, number)
+            else:
+                session = session_id()
+                run = run_queue().submit(task, is_here(session), number, owner=session)
             self._views[run.id] = view
         runs.append(run)
         self._remember(runs)
@@ -145,6 +150,33 @@ class SessionRuns:
     @property
     def _count(self) -> str:
         return f"{self.kind}-runs-started"
+
+
+def _begin(task: KeptTask[Any, R], view: str, number: int) -> Run[R]:
+    """Start a run that the address leads back to."""
+    session = session_id()
+
+    def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
+        watchers.add(is_here(session))
+        return run_queue().submit(
+            task, watchers.any_is_here, number, at_end, session, UNWATCHED_SECONDS
+        )
+
+    # nobody wants to meet what somebody else has stopped, or lacked the memory for
+    run_id, run = returning().begin(task, view, submit, in_part=not is_shared(view))
+    st.query_params[ADDRESS] = run_id
+    return run
+
+
+def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
+    """The run that the address names, or the result that is kept of its task."""
+    run_id = st.query_params.get(ADDRESS, "")
+    run = returning().join(run_id, task, is_here(session_id())) if run_id else None
+    if run is None:
+        run = reopened(task, view, number)
+    if run is None and run_id:
+        run = returning().over(run_id, task, number)
+    return run
 
 
 @dataclass(frozen=True)
@@ -188,15 +220,15 @@ def run_panel(
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
-    pace = None if run.wait(patience) else _pace(run, every)
-    panel = st.fragment(_panel, run_every=pace)
-    panel(runs, run, show, words or Words(), bar_stays, every, pace)
+    live = not run.wait(patience)
+    draw_at_once(_turn(runs, run))
+    panel = st.fragment(_panel, run_every=every if live else None)
+    panel(runs, run, show, words or Words(), bar_stays, every, live)
 
 
-def _pace(run: Run[Any], every: float) -> float:
-    """Seconds between two drawings of a run: more while many runs are looked at."""
-    seconds = DRAWING_SECONDS if run.has_events else WAITING_SECONDS
-    return max(every, run_queue().n_unfinished() * seconds / DRAWING_SHARE)
+def _turn(runs: SessionRuns, run: Run[Any]) -> str:
+    """Where the session keeps when a run was drawn."""
+    return f"{runs.kind}-drawn-{run.id}"
 
 
 def _panel(
@@ -206,14 +238,19 @@ def _panel(
     words: Words,
     bar_stays: bool,
     every: float,
-    pace: float | None,
+    live: bool,
 ) -> None:
-    live = pace is not None
-    if pace is not None and (run.is_over or not 0.5 <= _pace(run, every) / pace <= 2.0):
-        st.rerun()
+    place = st.empty()
+    if live:
+        wait_for_turn(run, place, _turn(runs, run), every)
+        if run.is_over:
+            st.rerun()
+    began = time.thread_time()
     with st.container(key=f"{runs.kind}-state-{run.id}"):
         _state(runs, run, words, bar_stays)
     show(run.result, live)
+    if live:
+        DRAWINGS.note(time.thread_time() - began)
 
 
 def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:
@@ -250,8 +287,9 @@ def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> N
         st.progress(share, plain(text))
         if over:
             _offer_restart(runs, run)
-        elif st.button("Stop", icon=":material/stop:", key=f"{runs.kind}-stop-{run.id}"):
-            run.stop()
+        else:
+            key = f"{runs.kind}-stop-{run.id}"
+            st.button("Stop", icon=":material/stop:", key=key, on_click=run.stop)
 
 
 def _waiting(place: int, seconds: float | None) -> str:

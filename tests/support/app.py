@@ -15,7 +15,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from playwright.sync_api import Browser, Page, Playwright
 
@@ -78,32 +78,65 @@ def served(script: Path, folder: Path, workers: str = "1") -> Iterator[str]:
     Raises:
         TimeoutError: the server does not answer; the message is its log.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", str(script)]
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(
-            [*command, "--server.headless", "true", "--server.port", str(port)],
-            cwd=folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "NEURALVIZ_HOME": str(folder),
-                "NEURALVIZ_WORKERS": workers,
-            },
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    server = Server(script, folder, {"NEURALVIZ_WORKERS": workers})
     try:
-        _wait_for(f"http://localhost:{port}/_stcore/health", folder / "log")
-        yield f"http://localhost:{port}"
+        server.start()
+        yield server.address
     finally:
-        server.terminate()
+        server.end()
+
+
+class Server:
+    """A Streamlit script on a free port, which can be killed and started again.
+
+    Args:
+        script, folder: as of `served`.
+        settings: of the environment.
+    """
+
+    def __init__(self, script: Path, folder: Path, settings: Mapping[str, str]) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.address = f"http://localhost:{self._port}"
+        self.log = folder / "log"
+        self._script = script
+        self._folder = folder
+        self._settings = {"PYTHONPATH": str(ROOT), "NEURALVIZ_HOME": str(folder), **settings}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises:
+            TimeoutError: it does not; the message is its log.
+        """
+        command = [sys.executable, "-m", "streamlit", "run", str(self._script)]
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                [*command, "--server.headless", "true", "--server.port", str(self._port)],
+                cwd=self._folder,
+                env={**os.environ, **self._settings},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        _wait_for(f"{self.address}/_stcore/health", self.log)
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> None:
+        """End it as Ctrl-C does."""
+        if self._process is None:
+            return
+        self._process.terminate()
         try:
-            server.wait(START_SECONDS)
+            self._process.wait(START_SECONDS)
         finally:
-            server.kill()
+            self._process.kill()
 
 
 def _wait_for(address: str, log: Path) -> None:

@@ -1,0 +1,148 @@
+"""The runs of this machine's servers: what became of each, for whoever comes back to its address.
+
+A row says when a run began and how it ended, never what it was about: texts, settings and results
+lie elsewhere. A server holds a lock while it is there; the unfinished runs of one whose lock is
+free were ended by a crash, whatever the clocks say.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sqlite3
+import time
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from filelock import FileLock, Timeout
+
+from neuralviz.paths import home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from neuralviz.jobs.run import Status
+
+KEPT_DAYS = 90.0  # since a run began; its result goes after as long
+WAIT = 5.0  # seconds for another process that writes
+_COLUMNS = """
+    id TEXT PRIMARY KEY, work TEXT NOT NULL, server TEXT NOT NULL, status TEXT NOT NULL,
+    created REAL NOT NULL, finished REAL, error TEXT
+"""
+_log = logging.getLogger(__name__)
+
+End = Literal["queued", "done", "stopped", "failed", "crashed", "elsewhere"]
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """What the table knows of a run.
+
+    Attributes:
+        id: in the address.
+        work: a digest of what was done, which tells it from other work.
+        status: ``queued`` until it ends; ``crashed`` where its server ended before it
+            did, ``elsewhere`` where another server of this machine still carries it out.
+        error: why it failed, in a sentence.
+    """
+
+    id: str
+    work: str
+    status: End
+    error: str | None
+
+
+class RunTable:
+    """The table in a folder, and this server's place in it.
+
+    Nothing that a run does depends on it: where it cannot be written, runs are as good, and a
+    warning is logged once.
+
+    Args:
+        folder: of the data.
+        days: rows of runs that began longer ago are deleted.
+    """
+
+    def __init__(self, folder: Path | None = None, days: float = KEPT_DAYS) -> None:
+        self._folder = folder or home()
+        self._server = secrets.token_hex(8)
+        self._lock: FileLock | None = None
+        self._is_silent = False
+        self._write("DELETE FROM runs WHERE created < ?", time.time() - days * 86400)
+
+    def add(self, run_id: str, work: str) -> None:
+        """Note that a run was asked for."""
+        self._write(
+            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, 'queued', ?, NULL, NULL)",
+            *(run_id, work, self._server, time.time()),
+        )
+
+    def end(self, run_id: str, status: Status, error: str | None) -> None:
+        """Note how a run ended."""
+        self._write(
+            "UPDATE runs SET status = ?, finished = ?, error = ? WHERE id = ?",
+            *(status, time.time(), error, run_id),
+        )
+
+    def find(self, run_id: str) -> KnownRun | None:
+        """What is known of a run; None where nothing is."""
+        row = None
+        with suppress(sqlite3.Error, OSError), self._opened() as table:
+            row = table.execute(
+                "SELECT work, server, status, error FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
+        if row is None:
+            return None
+        work, server, status, error = row
+        if status == "queued" and server != self._server:
+            status = "elsewhere" if self._is_up(server) else "crashed"
+        return KnownRun(run_id, work, status, error)
+
+    def close(self) -> None:
+        """Let others see that this server is gone."""
+        if self._lock is not None:
+            self._lock.release()
+            with suppress(OSError):
+                Path(self._lock.lock_file).unlink(missing_ok=True)
+            self._lock = None
+
+    def _is_up(self, server: str) -> bool:
+        """Whether a server holds its lock; the file of one that does not is deleted."""
+        path = self._lock_of(server)
+        if not path.exists():
+            return False
+        try:
+            with FileLock(path, timeout=0):
+                path.unlink(missing_ok=True)
+        except Timeout:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def _lock_of(self, server: str) -> Path:
+        return self._folder / "servers" / f"{server}.lock"
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        path = self._folder / "runs.sqlite"
+        with closing(sqlite3.connect(path, timeout=WAIT)) as table, table:
+            table.execute("PRAGMA journal_mode = WAL")
+            table.execute(f"CREATE TABLE IF NOT EXISTS runs ({_COLUMNS})")
+            yield table
+
+    def _write(self, statement: str, *values: object) -> None:
+        try:
+            if self._lock is None:
+                path = self._lock_of(self._server)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = FileLock(path)
+                self._lock.acquire(timeout=0)
+            with self._opened() as table:
+                table.execute(statement, values)
+        except (sqlite3.Error, OSError) as error:
+            if not self._is_silent:
+                self._is_silent = True
+                _log.warning("Runs are not noted, so links to them are not found: %s", error)

@@ -1,0 +1,101 @@
+"""How often what is live is drawn anew: when there is news, and less often the more people look.
+
+All pages of all sessions are drawn by one process, whose work is done by one core at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from neuralviz.jobs import run_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamlit.delta_generator import DeltaGenerator
+
+    from neuralviz.jobs import Run
+
+SHARE = 0.4  # of a core that may go into drawing, however many look at runs
+NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
+AT_FIRST = 0.03  # seconds of a core, before anything was measured
+LOOK_EVERY = 0.1  # seconds between two looks for news
+WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
+
+
+class Drawings:
+    """How long it takes to draw what is live."""
+
+    def __init__(self) -> None:
+        self._mean = AT_FIRST
+        self._lock = threading.Lock()
+
+    def note(self, seconds: float) -> None:
+        """Note how long a core has drawn."""
+        with self._lock:
+            self._mean += NEWEST_COUNTS * (seconds - self._mean)
+
+    def pace(self, n_watched: int) -> float:
+        """Seconds between two drawings of each of some runs."""
+        return n_watched * self._mean / SHARE
+
+
+DRAWINGS = Drawings()
+
+
+def wait_for_turn(run: Run[Any], place: DeltaGenerator, key: str, every: float) -> None:
+    """Return when a live run should be drawn anew: at once where its viewer has changed something.
+
+    A click that runs the whole page ends the wait.
+
+    Args:
+        run: that is looked at.
+        place: an empty one.
+        key: names it in this session.
+        every: seconds between two drawings at least.
+    """
+    before = st.session_state.get(key)
+    given = _given()
+    if before is not None and before.given == given:
+        while not _is_due(run, before, every):
+            time.sleep(LOOK_EVERY)
+            place.empty()
+    st.session_state[key] = _Drawn(time.monotonic(), run.n_events, given)
+
+
+def draw_at_once(key: str) -> None:
+    """Let the next drawing not wait: the whole page is drawn."""
+    st.session_state.pop(key, None)
+
+
+class _Drawn:
+    """What was there at the last drawing."""
+
+    def __init__(self, at: float, n_events: int, given: dict[str, object]) -> None:
+        self.at = at
+        self.n_events = n_events
+        self.given = given
+
+
+def _is_due(run: Run[Any], before: _Drawn, every: float) -> bool:
+    if run.is_over or run.is_stopping:
+        return True
+    passed = time.monotonic() - before.at
+    pace = max(every, DRAWINGS.pace(run_queue().n_unfinished()))
+    return passed >= pace and (run.n_events != before.n_events or passed >= WITHOUT_NEWS)
+
+
+def _given() -> dict[str, object]:
+    """What widgets hold: plain values alone, which can be compared."""
+
+    def plain() -> Iterator[tuple[str, object]]:
+        for name in list(st.session_state):
+            value = st.session_state.get(name)
+            if isinstance(value, str | int | float | bool):
+                yield str(name), value
+
+    return dict(plain())

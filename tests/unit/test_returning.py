@@ -1,0 +1,210 @@
+"""Runs that people come back to: met where they are, found when they are over, told when lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neuralviz.errors import ShouldStop, TextError
+from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs.keeping import KeptTask
+from neuralviz.jobs.returning import CRASHED, ELSEWHERE, GONE, STOPPED, Returning, Watchers
+from neuralviz.jobs.run_table import RunTable
+
+SECRET = "a text that nobody else may see"
+_may_end = threading.Event()
+
+
+@dataclass(frozen=True)
+class Wait(KeptTask[int, int]):
+    """Waits for `_may_end`, or fails."""
+
+    text: str = SECRET
+    fails: bool = False
+
+    @property
+    def label(self) -> str:
+        return "Waiting"
+
+    def start(self) -> int:
+        return 0
+
+    def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
+        yield 1
+        if self.fails:
+            raise TextError("The text cannot be read.")
+        while not _may_end.wait(0.01):
+            if should_stop():
+                return
+        yield 2
+
+    def fold(self, result: int, events: Any) -> int:
+        return result + sum(events)
+
+    def cache_key(self) -> str:
+        return json.dumps([self.text, self.fails])
+
+    def pack(self, result: int) -> bytes:
+        return str(result).encode()
+
+    def unpack(self, content: bytes) -> int:
+        return int(content)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    _may_end.clear()
+    yield tmp_path
+    _may_end.set()
+
+
+@pytest.fixture
+def queue() -> Iterator[RunQueue]:
+    queue = RunQueue()
+    yield queue
+    queue.close()
+
+
+def begun(returning: Returning, queue: RunQueue, task: Wait) -> tuple[str, Run[int]]:
+    def submit(watchers: Watchers, at_end: Callable[[Run[int]], None]) -> Run[int]:
+        return queue.submit(task, watchers.any_is_here, 1, at_end, "me", 3600.0)
+
+    return returning.begin(task, "aView", submit, in_part=True)
+
+
+def over(returning: Returning, run_id: str, task: Wait) -> str | None:
+    run = returning.over(run_id, task, 1)
+    return None if run is None else run.error
+
+
+def ended(run: Run[int], returning: Returning, run_id: str) -> None:
+    assert run.wait(10)
+    until = time.monotonic() + 10  # what is called at the end comes a moment later
+    while returning.join(run_id, run.task, lambda: True) is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
+    returning = Returning(RunTable())
+    run_id, run = begun(returning, queue, Wait())
+    assert returning.join(run_id, Wait(), lambda: True) is run
+    assert returning.join(run_id, Wait("another text"), lambda: True) is None
+    assert returning.join("another id", Wait(), lambda: True) is None
+    _may_end.set()
+    ended(run, returning, run_id)
+    assert over(returning, run_id, Wait()) == GONE  # had its result not been kept
+    assert over(returning, run_id, Wait("another text")) is None
+
+
+@pytest.mark.parametrize("how", ["stopped", "failed", "stopped before it began"])
+def test_how_a_run_ended_is_told(queue: RunQueue, how: str) -> None:
+    returning = Returning(RunTable())
+    if how == "stopped before it began":
+        begun(returning, queue, Wait("first"))
+    task = Wait(fails=how == "failed")
+    run_id, run = begun(returning, queue, task)
+    if how != "failed":
+        run.stop()
+    ended(run, returning, run_id)
+    assert over(Returning(RunTable()), run_id, task) == (
+        "The text cannot be read." if how == "failed" else STOPPED
+    )
+
+
+def test_a_server_that_is_there_and_one_that_ended_are_told_apart(queue: RunQueue) -> None:
+    first, second = Returning(RunTable()), Returning(RunTable())
+    run_id, _ = begun(first, queue, Wait())
+    assert over(second, run_id, Wait()) == ELSEWHERE
+    first.close()
+    assert over(second, run_id, Wait()) == CRASHED
+    assert over(first, run_id, Wait()) == CRASHED
+
+
+def test_a_killed_server_leaves_runs_that_say_so(folder: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from neuralviz.jobs.run_table import RunTable\n"
+        "table = RunTable()\n"
+        "table.add('an-id', 'some work')\n"
+        "print('added', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"added\n"
+        table = RunTable()
+        known = table.find("an-id")
+        assert known is not None
+        assert known.status == "elsewhere"
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+    known = table.find("an-id")
+    assert known is not None
+    assert known.status == "crashed"
+
+
+def test_no_text_is_in_the_table(queue: RunQueue, folder: Path) -> None:
+    returning = Returning(RunTable())
+    run_id, run = begun(returning, queue, Wait())
+    _may_end.set()
+    ended(run, returning, run_id)
+    for path in folder.glob("runs.sqlite*"):
+        assert SECRET.encode() not in path.read_bytes()
+
+
+def test_runs_of_long_ago_are_forgotten_whatever_the_clock_says() -> None:
+    table = RunTable()
+    table.add("an-id", "some work")
+    assert RunTable(days=1).find("an-id") is not None
+    time.sleep(0.01)
+    assert RunTable(days=0).find("an-id") is None
+
+
+@pytest.mark.parametrize("spoilt", ["a folder in its place", "no table", "read-only"])
+def test_a_table_that_cannot_be_used_hinders_nobody(
+    spoilt: str, folder: Path, queue: RunQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if spoilt == "a folder in its place":
+        (folder / "runs.sqlite").mkdir()
+    elif spoilt == "no table":
+        (folder / "runs.sqlite").write_bytes(b"this is no table" * 100)
+    else:
+
+        def refuse(*_: object, **__: object) -> sqlite3.Connection:
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+
+        monkeypatch.setattr(sqlite3, "connect", refuse)
+    returning = Returning(RunTable())
+    run_id, run = begun(returning, queue, Wait())
+    assert returning.join(run_id, Wait(), lambda: True) is run
+    _may_end.set()
+    assert run.wait(10)
+    assert (run.status, run.result) == ("done", 3)
+    assert returning.over("an-id", Wait(), 1) is None
+    returning.close()
+
+
+def test_a_run_is_somebodys_as_long_as_one_of_its_watchers_is_there() -> None:
+    watchers, here = Watchers(), {"first": True, "second": True}
+    assert not watchers.any_is_here()
+    for name in here:
+        watchers.add(lambda name=name: here[name])  # type: ignore[misc]
+    here["first"] = False
+    assert watchers.any_is_here()
+    here["second"] = False
+    assert not watchers.any_is_here()
+    here["second"] = True  # back after a cut of the connection
+    assert watchers.any_is_here()
