@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,14 +58,17 @@ class Sharing:
             self._arrived.notify()
 
     def _work(self) -> None:
-        going_on: list[_Together] = []
+        going_on: deque[_Together] = deque()
         while True:
             with self._arrived:
                 while not (self._waiting or going_on):
                     self._arrived.wait()
                 new, self._waiting = self._waiting, []
-            going_on += _begin(new)
-            going_on = [one for one in going_on if one.step()]
+            going_on.extendleft(_begin(new))  # whoever arrives sees the first step soon
+            if going_on and going_on[0].step():
+                going_on.rotate(-1)
+            elif going_on:
+                going_on.popleft()
 
 
 def _begin(new: Sequence[Sharer]) -> list[_Together]:

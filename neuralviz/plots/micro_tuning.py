@@ -15,6 +15,7 @@ from neuralviz.plots.theme import (
     BEFORE,
     LAYER_COLOURS,
     escape,
+    live,
     shorten,
     symmetric_range,
 )
@@ -59,52 +60,57 @@ def loss_figure(
         earlier: the same of another run on the same texts, which lies wide and pale below.
         runs: numbers of the run and of the earlier one.
     """
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     for of_run, pale in ((earlier, True), (curves, False)):
         if of_run is None:
             continue
         if len(of_run) > MAX_LINES:
-            _add_band(figure, of_run, pale)
+            traces += _band(of_run, pale)
         else:
-            _add_others(figure, of_run, chosen, pale)
+            traces += _others(of_run, chosen, pale)
         name = f"{chosen + 1}. {escape(shorten(texts[chosen], 24))}"
         if earlier is not None:
             name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
-        _add_curve(
-            figure,
-            of_run[chosen],
-            name=_pale_name(runs) if pale else name,
-            line={"color": AFTER, "width": PALE_WIDTH if pale else 4},
-            opacity=PALE if pale else 1,
-            mode="lines" if pale else "lines+markers",
-            marker={"size": 8},
+        traces.append(
+            _curve(
+                of_run[chosen],
+                name=_pale_name(runs) if pale else name,
+                line={"color": AFTER, "width": PALE_WIDTH if pale else 4},
+                opacity=PALE if pale else 1,
+                mode="lines" if pale else "lines+markers",
+                marker={"size": 8},
+            )
         )
     n_epochs = max(len(of_run[0]) for of_run in (curves, earlier) if of_run is not None) - 1
-    figure.update_layout(
-        title="Loss at the masked positions",
-        xaxis=_epoch_axis(n_epochs),
-        yaxis={"title": "loss, nats", "rangemode": "tozero"},
-        showlegend=len(curves) > 1 or earlier is not None,
+    return live(
+        traces,
+        {
+            "title": "Loss at the masked positions",
+            "xaxis": _epoch_axis(n_epochs),
+            "yaxis": {"title": "loss, nats", "rangemode": "tozero"},
+            "showlegend": len(curves) > 1 or earlier is not None,
+        },
     )
-    return figure
 
 
 def _pale_name(runs: tuple[int, int]) -> str:
     return f"run {runs[1]} (wide line)"
 
 
-def _add_curve(figure: go.Figure, curve: np.ndarray, **settings: Any) -> None:
-    hover = f"{settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
-    figure.add_scatter(x=np.arange(len(curve)), y=curve, hovertemplate=hover, **settings)
+def _curve(curve: np.ndarray, *, said: str = "", **settings: Any) -> dict[str, Any]:
+    """A line of losses; ``said`` stands in what it says when the pointer is on it, or its name."""
+    hover = f"{said or settings['name']}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
+    x = np.arange(len(curve))
+    return {"type": "scatter", "x": x, "y": curve, "hovertemplate": hover, **settings}
 
 
-def _add_others(figure: go.Figure, curves: np.ndarray, chosen: int, pale: bool) -> None:
+def _others(curves: np.ndarray, chosen: int, pale: bool) -> list[dict[str, Any]]:
     """A grey line for every other text, with one entry in the legend."""
     others = [i for i in range(len(curves)) if i != chosen]
-    for i in others:
-        _add_curve(
-            figure,
+    return [
+        _curve(
             curves[i],
+            said=f"text {i + 1}",
             name="the other text" if len(others) == 1 else "the other texts",
             mode="lines",
             line={"color": BEFORE, "width": PALE_WIDTH / 2 if pale else 2},
@@ -112,36 +118,34 @@ def _add_others(figure: go.Figure, curves: np.ndarray, chosen: int, pale: bool) 
             legendgroup="others",
             showlegend=not pale and i == others[0],
         )
-        figure.data[
-            -1
-        ].hovertemplate = f"text {i + 1}<br>epoch %{{x}}: loss %{{y:.3f}}<extra></extra>"
+        for i in others
+    ]
 
 
-def _add_band(figure: go.Figure, curves: np.ndarray, pale: bool) -> None:
+def _band(curves: np.ndarray, pale: bool) -> list[dict[str, Any]]:
     """Median of the texts; of the newer run the range from the lowest to the highest, too."""
     n_texts = int(np.isfinite(curves).any(axis=1).sum())
     if n_texts < 2:
-        return
+        return []
     finite = np.ma.masked_invalid(curves)
     low, median, high = (
         np.ma.filled(values.astype(float), np.nan)
         for values in (finite.min(axis=0), np.ma.median(finite, axis=0), finite.max(axis=0))
     )
-    if not pale:
-        edge = {"color": BEFORE, "width": 1}
-        _add_curve(figure, high, name="highest", mode="lines", line=edge, showlegend=False)
-        _add_curve(
-            figure,
+    edge = {"color": BEFORE, "width": 1}
+    ends = [
+        _curve(high, name="highest", mode="lines", line=edge, showlegend=False),
+        _curve(
             low,
+            said="lowest",
             name="lowest to highest",
             mode="lines",
             line=edge,
             fill="tonexty",
             fillcolor="rgba(138, 144, 150, 0.18)",
-        )
-        figure.data[-1].hovertemplate = "lowest<br>epoch %{x}: loss %{y:.3f}<extra></extra>"
-    _add_curve(
-        figure,
+        ),
+    ]
+    middle = _curve(
         median,
         name=f"median of {n_texts:,} texts",
         mode="lines",
@@ -149,6 +153,7 @@ def _add_band(figure: go.Figure, curves: np.ndarray, pale: bool) -> None:
         opacity=PALE if pale else 1,
         showlegend=not pale,
     )
+    return [middle] if pale else [*ends, middle]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +180,7 @@ def delta_norm_figure(
         norms, earlier: of the two runs.
         runs: their numbers.
     """
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     both = [*norms.layers, *(earlier.layers if earlier else ())]
     layers = list(dict.fromkeys(both))  # a layer has one colour in both runs
     names = dict(zip(layers, _names_of_kind(layers), strict=True))
@@ -187,35 +192,47 @@ def delta_norm_figure(
         x = np.where(epochs == int(np.ceil(one.learnt)), one.learnt, epochs)
         for i, layer in enumerate(one.layers):
             name = escape(names[layer])
-            figure.add_scatter(
-                x=x,
-                y=np.append(0.0, one.values[:, i]),
-                mode="lines+markers" if few and not pale else "lines",
-                name=name,
-                legendgroup=name,
-                showlegend=not pale and 1 < len(norms.layers) <= MAX_LINES,
-                line={
-                    "color": _layer_colour(layers.index(layer), len(layers)),
-                    "width": PALE_WIDTH if pale else 3 if few else 2,
-                },
-                opacity=PALE if pale else 1,
-                marker={"size": 8},
-                hovertemplate=f"{name}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
+            traces.append(
+                {
+                    "type": "scatter",
+                    "x": x,
+                    "y": np.append(0.0, one.values[:, i]),
+                    "mode": "lines+markers" if few and not pale else "lines",
+                    "name": name,
+                    "legendgroup": name,
+                    "showlegend": not pale and 1 < len(norms.layers) <= MAX_LINES,
+                    "line": {
+                        "color": _layer_colour(layers.index(layer), len(layers)),
+                        "width": PALE_WIDTH if pale else 3 if few else 2,
+                    },
+                    "opacity": PALE if pale else 1,
+                    "marker": {"size": 8},
+                    "hovertemplate": f"{name}<br>epoch %{{x:.3~g}}: %{{y:.4f}}<extra></extra>",
+                }
             )
     if earlier is not None:
-        line = {"color": BEFORE, "width": PALE_WIDTH}
-        figure.add_scatter(
-            x=[None], y=[None], mode="lines", name=_pale_name(runs), line=line, opacity=PALE
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [None],
+                "y": [None],
+                "mode": "lines",
+                "name": _pale_name(runs),
+                "line": {"color": BEFORE, "width": PALE_WIDTH},
+                "opacity": PALE,
+            }
         )
     n_epochs = max(len(one.values) for one in (norms, earlier) if one is not None)
     kind = _shared_kind(layers)
-    figure.update_layout(
-        title=f"Norm of {f'each block’s {escape(kind)}' if kind else 'each layer’s delta'}",
-        xaxis=_epoch_axis(n_epochs),
-        yaxis={"title": "norm of the delta", "rangemode": "tozero"},
-        showlegend=earlier is not None or 1 < len(norms.layers) <= MAX_LINES,
+    return live(
+        traces,
+        {
+            "title": f"Norm of {f'each block’s {escape(kind)}' if kind else 'each layer’s delta'}",
+            "xaxis": _epoch_axis(n_epochs),
+            "yaxis": {"title": "norm of the delta", "rangemode": "tozero"},
+            "showlegend": earlier is not None or 1 < len(norms.layers) <= MAX_LINES,
+        },
     )
-    return figure
 
 
 def _shared_kind(layers: Sequence[str]) -> str:
@@ -243,46 +260,51 @@ def neurons_figure(deltas: np.ndarray, layer: str, *, every: bool = False) -> go
     n_rows = min(n_epochs, max(2, MAX_CELLS // len(order)))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     low, high = symmetric_range(deltas)
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.round(deltas[drawn][:, order], 5),
-            x=[str(neuron) for neuron in order],
-            y=drawn + 1,
-            zmin=low,
-            zmax=high,
-            colorbar={"title": {"text": "delta", "side": "right"}},
-            hovertemplate="neuron %{x}<br>after epoch %{y}: %{z:+.4f}<extra></extra>",
-        )
-    )
+    heatmap = {
+        "type": "heatmap",
+        "z": np.round(deltas[drawn][:, order], 5),
+        "x": [str(neuron) for neuron in order],
+        "y": drawn + 1,
+        "zmin": low,
+        "zmax": high,
+        "colorbar": {"title": {"text": "delta", "side": "right"}},
+        "hovertemplate": "neuron %{x}<br>after epoch %{y}: %{z:+.4f}<extra></extra>",
+    }
+    shapes = []
     name = escape(short_layer_names([layer])[0])
     title, wide = f"Neurons of {name}", f"All neurons of {name}, sorted by their delta"
     if len(order) < dim:
         wide = f"{name}: the {EXTREME} neurons that fell and the {EXTREME} that rose most"
-        figure.add_vline(EXTREME - 0.5, line={"dash": "dot", "width": 2, "color": BEFORE})
+        at = {"x0": EXTREME - 0.5, "x1": EXTREME - 0.5, "y0": 0, "y1": 1, "yref": "y domain"}
+        line = {"dash": "dot", "width": 2, "color": BEFORE}
+        shapes = [{"type": "line", "xref": "x", **at, "line": line}]
     if len(drawn) < n_epochs:
         wide += f" ({len(drawn)} of {n_epochs:,} epochs shown)"
-    figure.update_layout(
-        title=title,
-        xaxis={
-            "title": "neuron, sorted by its delta",
-            "type": "category",
-            "showgrid": False,
-            "showticklabels": len(order) <= 2 * EXTREME,
-            "tickangle": -90,
-            "tickfont": {"size": 13},
-        },
-        yaxis={
-            "title": "epoch",
-            "range": [0.5, n_epochs + 0.5],
-            "showgrid": False,
-            "tickvals": _epochs_to_name(n_epochs),
-        },
-        meta={
-            "from_width": [[560, {"title.text": wide, "xaxis.dtick": 1}]],
-            "stage": {"xaxis.tickfont.size": 18},
+    return live(
+        [heatmap],
+        {
+            "title": title,
+            "shapes": shapes,
+            "xaxis": {
+                "title": "neuron, sorted by its delta",
+                "type": "category",
+                "showgrid": False,
+                "showticklabels": len(order) <= 2 * EXTREME,
+                "tickangle": -90,
+                "tickfont": {"size": 13},
+            },
+            "yaxis": {
+                "title": "epoch",
+                "range": [0.5, n_epochs + 0.5],
+                "showgrid": False,
+                "tickvals": _epochs_to_name(n_epochs),
+            },
+            "meta": {
+                "from_width": [[560, {"title.text": wide, "xaxis.dtick": 1}]],
+                "stage": {"xaxis.tickfont.size": 18},
+            },
         },
     )
-    return figure
 
 
 def neurons_in_order(deltas: np.ndarray, *, every: bool = False) -> np.ndarray:

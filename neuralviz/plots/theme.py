@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,7 +12,7 @@ import plotly.io as pio
 from plotly.colors import sequential
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -142,6 +142,16 @@ def style(figure: go.Figure, dark: bool) -> go.Figure:
     """Give ``figure`` the colours and fonts of a light or dark page, in place, and return it."""
     figure.layout.template = "neuralviz_dark" if dark else "neuralviz_light"
     return figure
+
+
+def live(traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> go.Figure:
+    """A figure that is made again and again: in one go, which is much faster than bit by bit.
+
+    Args:
+        traces: with their ``type``.
+        layout: without a template; the page or the file gives it one.
+    """
+    return go.Figure({"data": list(traces), "layout": {**layout, "template": "none"}})
 
 
 def unstyled_json(figure: go.Figure) -> str:

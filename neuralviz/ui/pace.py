@@ -24,6 +24,7 @@ SHARE = 0.4  # of a core that may go into drawing, however many look at runs
 NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
 AT_FIRST = 0.03  # seconds of a core, before anything was measured
 LOOK_EVERY = 0.1  # seconds between two looks for news
+LET_GO_EVERY = 4  # looks: a click that runs the whole page ends the wait then
 WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
 
 
@@ -61,9 +62,12 @@ def wait_for_turn(run: Run[Any], place: DeltaGenerator, key: str, every: float) 
     before = st.session_state.get(key)
     given = _given()
     if before is not None and before.given == given:
+        looks = 0
         while not _is_due(run, before, every):
             time.sleep(LOOK_EVERY)
-            place.empty()
+            looks += 1
+            if not looks % LET_GO_EVERY:
+                place.empty()
     st.session_state[key] = _Drawn(time.monotonic(), run.n_events, given)
 
 
@@ -84,6 +88,8 @@ class _Drawn:
 def _is_due(run: Run[Any], before: _Drawn, every: float) -> bool:
     if run.is_over or run.is_stopping:
         return True
+    if run.n_events and not before.n_events:
+        return True  # the first news
     passed = time.monotonic() - before.at
     pace = max(every, DRAWINGS.pace(run_queue().n_unfinished()))
     return passed >= pace and (run.n_events != before.n_events or passed >= WITHOUT_NEWS)
