@@ -237,7 +237,7 @@ def test_frozen_blocks_of_every_family_give_the_same_vectors_as_before(
         was, now = (one.of_layers(CORPUS[:3]) for one in (before, learner.eval()))
     for layer in (0, 1):
         np.testing.assert_array_equal(was[layer], now[layer])
-    assert not np.allclose(was[-1], now[-1])
+    assert (was[-1] != now[-1]).any()
 
 
 def test_what_cannot_be_frozen_is_explained(
