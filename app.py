@@ -1,41 +1,14 @@
-"""neuralviz: the pages, and what stands beside all of them. Start with `streamlit run app.py`."""
-
-from pathlib import Path
+"""neuralviz as a server. Start with `streamlit run app.py`."""
 
 import streamlit as st
 
 from neuralviz import ui
-from neuralviz.ui.model_choice import model_sidebar, warm_up
-from neuralviz.ui.stage import stage_switch
+from neuralviz.ui import server
 
-ASSETS = Path(ui.__file__).with_name("assets")
-
-st.set_page_config(
-    page_title="neuralviz",
-    page_icon=str(ASSETS / "icon.svg"),
-    layout="wide",
-    menu_items={"About": "**neuralviz** shows what a language model learns from a text."},
+server.check_settings()
+app = st.App(
+    ui.NAVIGATION,
+    routes=server.routes(),
+    middleware=server.middleware(),
+    lifespan=server.lifespan,
 )
-st.html(ASSETS / "app.css")
-page = st.navigation(
-    [
-        st.Page(
-            "pages/micro_tuning.py",
-            title="Micro-tuning",
-            icon=":material/trending_down:",
-            default=True,
-        ),
-        st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
-        st.Page("pages/corpus_map.py", title="Corpus map", icon=":material/scatter_plot:"),
-        st.Page("pages/training.py", title="Training", icon=":material/fitness_center:"),
-        st.Page("pages/frozen_features.py", title="Frozen features", icon=":material/ac_unit:"),
-        st.Page("pages/evaluation.py", title="Evaluation", icon=":material/fact_check:"),
-        st.Page("pages/layers.py", title="Layer dynamics", icon=":material/layers:"),
-        st.Page("pages/blueprints.py", title="Masking blueprints", icon=":material/grid_view:"),
-        st.Page("pages/how_it_works.py", title="How it works", icon=":material/school:"),
-    ]
-)
-stage_switch()
-model_sidebar()
-warm_up()
-page.run()

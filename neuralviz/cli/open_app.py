@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from neuralviz.paths import app_folder
+from neuralviz.server_settings import server_settings
 
 commands = typer.Typer(add_completion=False)
 
@@ -30,6 +31,16 @@ def open_app(
             )
         ),
     ] = "localhost",
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help=(
+                "For a site that strangers use: small inputs, only the models that come with "
+                "neuralviz, and nothing saved can be changed."
+            ),
+        ),
+    ] = False,
 ) -> None:
     """Open the app in the browser.
 
@@ -37,6 +48,9 @@ def open_app(
     without opening a browser.
     """
 
+    if demo:
+        os.environ["NEURALVIZ_DEMO"] = "1"
+    server_settings()  # a mistake is said before anything starts
     command = [sys.executable, "-m", "streamlit", "run", str(app_folder() / "app.py")]
     command += [f"--server.address={host}"]
     command += [f"--server.port={port}"] if port else []

@@ -9,12 +9,15 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from neuralviz.errors import NeuralvizError
+from neuralviz.jobs.memory import spare_memory
 from neuralviz.jobs.run import GONE_AFTER, Run
 from neuralviz.jobs.task import SharingTask
 from neuralviz.jobs.workers import Here
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from neuralviz.jobs.task import Task
     from neuralviz.jobs.workers import Executor, Workers
@@ -22,8 +25,14 @@ if TYPE_CHECKING:
 NEWEST_COUNTS = 0.3  # of the mean duration of a kind of task: the share of the last one
 MAX_SHARING = 64  # runs that share their work on workers
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
+MEGABYTE = 1 << 20
+NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
 R = TypeVar("R")
 Lane = Literal["long", "short", "sharing"]
+
+
+class BusyError(NeuralvizError):
+    """No more can be done now."""
 
 
 class RunQueue:
@@ -40,6 +49,10 @@ class RunQueue:
         max_sharing: so many tasks that share their work at once beside the others; by default none
             does, and they wait like the others.
         executor: where runs are carried out; by default in this process.
+        max_of_owner: so many runs of one owner may wait or be under way; one more fails with a
+            sentence. By default as many as they like.
+        spare_mb: megabytes of memory that must be left; with less, a run fails with a sentence
+            instead of being queued.
     """
 
     def __init__(
@@ -48,8 +61,12 @@ class RunQueue:
         max_short: int = 4,
         max_sharing: int = 0,
         executor: Executor | None = None,
+        max_of_owner: int | None = None,
+        spare_mb: int = 0,
     ) -> None:
         self._executor = executor or Here()
+        self._max_of_owner = max_of_owner
+        self._spare_mb = spare_mb
         self._lock = threading.Lock()
         self._waiting: deque[Run[Any]] = deque()
         self._running: dict[Run[Any], threading.Thread] = {}
@@ -63,6 +80,7 @@ class RunQueue:
             "sharing": max_sharing,
         }
         self._is_closed = False
+        self._heard: list[Callable[[Run[Any]], None]] = []
 
     def submit(
         self,
@@ -83,19 +101,58 @@ class RunQueue:
             owner: whose run it is; owners take turns.
             gone_after: seconds that it goes on while nobody waits for it.
         """
-        run = Run(task, owner_is_here, number, at_end, gone_after)
+
+        def ended(run: Run[R]) -> None:
+            if at_end is not None:
+                at_end(run)
+            for tell in self._heard:
+                tell(run)
+
+        run = Run(task, owner_is_here, number, ended, gone_after)
+        refused = self._why_not(owner)
+        if refused is not None:
+            run.begin()
+            run.end(refused)
+            return run
         with self._lock:
-            if self._is_closed:
-                run.stop()
             self._waiting.append(run)
             self._owners[run] = owner
             self._start_next()
         return run
 
+    def _why_not(self, owner: str) -> BusyError | None:
+        """Why a run of an owner cannot be taken now."""
+        with self._lock:
+            n_unfinished = sum(one == owner for one in self._owners.values())
+            if self._is_closed:
+                return BusyError(NOT_BEGUN)
+        if self._max_of_owner is not None and n_unfinished >= self._max_of_owner:
+            return BusyError(
+                f"You already have {many(n_unfinished, 'unfinished run')}, the most that this "
+                "server allows. Stop one, or wait until one finishes."
+            )
+        if spare_memory() < self._spare_mb * MEGABYTE:
+            return BusyError(
+                "The server is short of memory, so it does not start anything new. Try again in "
+                "a minute."
+            )
+        return None
+
+    def at_every_end(self, tell: Callable[[Run[Any]], None]) -> None:
+        """Have ``tell`` called with every run that is over, from any thread."""
+        self._heard.append(tell)
+
     def n_unfinished(self) -> int:
         """Runs that wait or are under way."""
         with self._lock:
             return len(self._owners)
+
+    def n_by_lane(self) -> dict[Lane, tuple[int, int]]:
+        """By lane, how many runs wait and how many are under way."""
+        with self._lock:
+            waiting = Counter(self._lane(run) for run in self._waiting)
+            running = Counter(self._lane(run) for run in self._running)
+        return {lane: (waiting[lane], running[lane]) for lane in self._most}
 
     def place_in_queue(self, run: Run[Any]) -> int:
         """1 for the next run to start, 0 for one that has started."""
@@ -156,22 +213,26 @@ class RunQueue:
             n_running[owner] += 1
         return ordered
 
-    def close(self, seconds: float = CLOSE_SECONDS) -> bool:
+    def close(self, seconds: float = CLOSE_SECONDS, grace: float = 0.0) -> bool:
         """Stop all runs and wait until the running ones have ended; whether they have.
 
         To be called before Python ends: a thread that is inside torch then takes the process down
         with it (“terminate called without an active exception”).
+
+        Args:
+            seconds: for runs that were stopped to end.
+            grace: seconds that running ones may go on before they are stopped.
         """
         with self._lock:
             self._is_closed = True
-            for run in self._waiting:
-                run.stop()
-            running = dict(self._running)
+            waiting, running = list(self._waiting), dict(self._running)
+        for run in waiting:
+            if run.begin():
+                run.end(BusyError(NOT_BEGUN))
+        _join(running.values(), grace)
         for run in running:
             run.stop()
-        until = time.monotonic() + seconds
-        for thread in running.values():
-            thread.join(max(0.0, until - time.monotonic()))
+        _join(running.values(), seconds)
         self._executor.close()
         return not any(thread.is_alive() for thread in running.values())
 
@@ -231,6 +292,12 @@ class _Durations:
         return self._mean.get(type(task))
 
 
+def _join(threads: Iterable[threading.Thread], seconds: float) -> None:
+    until = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
 def start_of_next(free_in: list[float], before: list[float], places: int) -> float:
     """When the next run starts: places free up, and those before it take them one by one."""
     free = sorted([*free_in, *[0.0] * (places - len(free_in))])
@@ -253,16 +320,27 @@ def run_queue() -> RunQueue:
         return _the_queue
 
 
-def serve_runs(workers: Workers | None) -> None:
-    """Have the runs of this process carried out by workers; to be called before the first run.
+def serve_runs(
+    workers: Workers | None, *, max_of_owner: int | None = None, spare_mb: int = 0
+) -> RunQueue:
+    """Make the queue of this process, as a server needs it; to be called before the first run.
 
     Args:
-        workers: started in the background; None leaves the work to this process.
+        workers: carry the runs out, and are started in the background; None leaves the work to
+            this process.
+        max_of_owner, spare_mb: as of `RunQueue`.
     """
     global _the_queue
     with _queue_lock:
-        if workers is None or _the_queue is not None:
-            return
-        _the_queue = RunQueue(max_running=len(workers), max_sharing=MAX_SHARING, executor=workers)
-        atexit.register(_the_queue.close)
-    threading.Thread(target=workers.start, name="neuralviz-start", daemon=True).start()
+        if _the_queue is None:
+            _the_queue = RunQueue(
+                max_running=len(workers) if workers else 1,
+                max_sharing=MAX_SHARING if workers else 0,
+                executor=workers,
+                max_of_owner=max_of_owner,
+                spare_mb=spare_mb,
+            )
+            atexit.register(_the_queue.close)
+            if workers is not None:
+                threading.Thread(target=workers.start, name="neuralviz-start", daemon=True).start()
+        return _the_queue

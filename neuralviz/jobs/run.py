@@ -69,6 +69,7 @@ class Run(Generic[R]):
         self.finished: float | None = None
         self.is_reopened = False
         self._begun = self._ended = 0.0  # on the clock that never jumps
+        self._asked_for = time.monotonic()
         self._result = task.start()
         self._fold_failure: Exception | None = None
         self._unread: list[Any] = []
@@ -159,6 +160,11 @@ class Run(Generic[R]):
     def seconds(self) -> float:
         """How long the work has taken so far, or took; 0 before it starts."""
         return (self._ended or time.monotonic()) - self._begun if self._begun else 0.0
+
+    @property
+    def seconds_waited(self) -> float:
+        """How long the run has waited for its turn, or waited."""
+        return (self._begun or self._ended or time.monotonic()) - self._asked_for
 
     @property
     def seconds_left(self) -> float | None:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Literal
 from filelock import FileLock, Timeout
 
 from neuralviz.paths import home
+from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from neuralviz.jobs.run import Status
 
-KEPT_DAYS = 90.0  # since a run began; its result goes after as long
 WAIT = 5.0  # seconds for another process that writes
 _COLUMNS = """
     id TEXT PRIMARY KEY, work TEXT NOT NULL, server TEXT NOT NULL, status TEXT NOT NULL,
@@ -62,10 +62,11 @@ class RunTable:
 
     Args:
         folder: of the data.
-        days: rows of runs that began longer ago are deleted.
+        days: rows of runs that began longer ago are deleted; by default as the server is set.
     """
 
-    def __init__(self, folder: Path | None = None, days: float = KEPT_DAYS) -> None:
+    def __init__(self, folder: Path | None = None, days: float | None = None) -> None:
+        days = server_settings().keep_days if days is None else days
         self._folder = folder or home()
         self._server = secrets.token_hex(8)
         self._lock: FileLock | None = None

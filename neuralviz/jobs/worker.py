@@ -47,12 +47,6 @@ def main() -> None:
         os._exit(0)  # threads inside torch would end with a complaint
 
 
-def _load(model_id: str) -> None:
-    """Load a masked language model before a task needs it; a task says why it cannot be had."""
-    with suppress(NeuralvizError):
-        shared_model(model_id)
-
-
 class _Worker:
     """The tasks under way, by the number that they were sent under."""
 
@@ -73,11 +67,25 @@ class _Worker:
             if kind == "run":
                 self._start(number, value)
             elif kind == "load":
-                threading.Thread(target=_load, args=(value,), daemon=True).start()
+                threading.Thread(target=self._load, args=(number, value), daemon=True).start()
+            elif kind == "ping":
+                self._send("answer", number, True)
             elif kind == "stop" and number in self._stopped:
                 self._stopped[number].set()
             elif kind == "close":
                 return
+
+    def _load(self, number: int, model_id: str) -> None:
+        """Load a masked language model before a task needs it, and say whether it is there."""
+        is_there = False
+        try:
+            shared_model(model_id)
+            is_there = True
+        except NeuralvizError as error:
+            _log.warning("Could not preload the model: %s", error)
+        finally:
+            with suppress(OSError):
+                self._send("answer", number, is_there)
 
     def _start(self, number: int, task: Task[Any, Any]) -> None:
         stopped = self._stopped[number] = threading.Event()

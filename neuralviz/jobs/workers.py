@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from typing import TYPE_CHECKING, Any, Protocol
 
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError
+from neuralviz.errors import NeuralvizError, Stopped, TextError
 
 if TYPE_CHECKING:
     from neuralviz.jobs.run import Run
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOOK_EVERY = 0.1  # seconds between two looks whether a run should stop
 START_SECONDS = 60.0  # for a worker to connect
 END_SECONDS = 5.0  # for a worker to leave
-MOST_WORKERS = 64
+ANSWER_SECONDS = 2.0  # for a worker to say that it is there
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
@@ -66,23 +66,9 @@ class Here:
         """Nothing is held."""
 
 
-def worker_count() -> int:
-    """Workers that this machine should have: ``NEURALVIZ_WORKERS``, or one for two cores.
-
-    0 leaves all work to the process that serves the pages.
-
-    Raises:
-        SettingsError: the variable is no whole number from 0 to 64.
-    """
-    asked = os.environ.get("NEURALVIZ_WORKERS", "").strip()
-    if not asked:
-        return max(1, _cores() // 2)
-    if not asked.isdecimal() or int(asked) > MOST_WORKERS:
-        raise SettingsError(
-            f"NEURALVIZ_WORKERS must be a whole number from 0 to {MOST_WORKERS}, not "
-            f"“{asked[:40]}”."
-        )
-    return int(asked)
+def worker_count(asked: int | None = None) -> int:
+    """Workers that this machine should have: as asked for, or one for two cores."""
+    return max(1, _cores() // 2) if asked is None else asked
 
 
 def _cores() -> int:
@@ -111,6 +97,7 @@ class Workers:
         self._places: list[_Process | None] = [None] * n
         self._starting = [threading.Lock() for _ in range(n)]
         self._load = [0] * n
+        self._n_started = 0
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -144,6 +131,16 @@ class Workers:
         """Ids of the processes that are there now."""
         return [one.popen.pid for one in self._places if one is not None and one.is_alive]
 
+    def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:
+        """Whether a worker has loaded the model and answers within some seconds."""
+        places = [one for one in self._places if one is not None and one.is_ready]
+        return any(one.answers(seconds) for one in places)
+
+    @property
+    def n_started(self) -> int:
+        """Processes that were started so far, those in place of one that ended included."""
+        return self._n_started
+
     def close(self) -> None:
         """End the workers; whatever they do is lost."""
         with self._lock:
@@ -159,8 +156,11 @@ class Workers:
                 if self._is_closed:
                     raise Stopped
                 process = self._places[place] = _Process.start(self._threads)
+                self._n_started += 1
                 if self._model:
                     process.load(self._model)
+                else:
+                    process.is_ready = True
             return process
 
 
@@ -171,6 +171,7 @@ class _Process:
     popen: subprocess.Popen[str]
     connection: Connection[Any, Any]
     is_alive: bool = True
+    is_ready: bool = False
     _sending: threading.Lock = field(default_factory=threading.Lock)
     _inboxes: dict[int, queue.SimpleQueue[tuple[str, Any]]] = field(default_factory=dict)
     _numbers: int = 0
@@ -203,11 +204,7 @@ class _Process:
 
     def carry_out(self, run: Run[Any]) -> None:
         """Send a run's task and take in its events until it is over."""
-        inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        with self._sending:
-            self._numbers += 1
-            number = self._numbers
-            self._inboxes[number] = inbox
+        number, inbox = self._open_inbox()
         try:
             self._send("run", number, run.task)
             run.end(self._pump(run, number, inbox))
@@ -215,8 +212,39 @@ class _Process:
             self._inboxes.pop(number, None)
 
     def load(self, model: str) -> None:
-        """Have a model loaded before a task needs it."""
-        self._send("load", 0, model)
+        """Have a model loaded before a task needs it; it is ready then."""
+
+        def wait() -> None:
+            self.is_ready = self._ask("load", model, None)
+
+        threading.Thread(target=wait, name="neuralviz-load", daemon=True).start()
+
+    def answers(self, seconds: float) -> bool:
+        """Whether it takes in what it is told."""
+        return self.is_alive and self._ask("ping", None, seconds)
+
+    def _ask(self, kind: str, value: Any, seconds: float | None) -> bool:
+        """What it answers; False where it does not, or ends meanwhile."""
+        number, inbox = self._open_inbox()
+        until = None if seconds is None else time.monotonic() + seconds
+        try:
+            self._send(kind, number, value)
+            while self.is_alive and (until is None or time.monotonic() < until):
+                with suppress(queue.Empty):
+                    return bool(inbox.get(timeout=LOOK_EVERY)[1])
+        except WorkerEndedError:
+            pass
+        finally:
+            self._inboxes.pop(number, None)
+        return False
+
+    def _open_inbox(self) -> tuple[int, queue.SimpleQueue[tuple[str, Any]]]:
+        """A new number, and where what is said under it comes in."""
+        inbox: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        with self._sending:
+            self._numbers += 1
+            self._inboxes[self._numbers] = inbox
+            return self._numbers, inbox
 
     def close(self) -> None:
         """End the process."""

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import models
+from neuralviz.errors import ModelError
 from neuralviz.locks import NamedLocks
 from neuralviz.models.language_model import LanguageModel, TextModel
-from neuralviz.models.trained import trained_encoder
+from neuralviz.models.trained import is_at_hand, trained_encoder
+from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,6 +114,18 @@ LOADERS: Mapping[ModelKind, Callable[[str], Any]] = {
 """Where embedders get models that everybody shares."""
 
 
+def check_may_load(model_id: str) -> None:
+    """Refuse to load a model by name or path in a demo that strangers use.
+
+    Raises:
+        ModelError: it neither comes with neuralviz nor was trained here.
+    """
+    if server_settings().demo and not is_at_hand(model_id):
+        raise ModelError(
+            "This demo only uses the models that come with it. Install neuralviz to use others."
+        )
+
+
 def after_loading(hook: Callable[[], None]) -> None:
     """Have ``hook`` called, on the thread that loaded it, after each model that is loaded."""
     if hook not in _after_loading:
@@ -119,6 +133,7 @@ def after_loading(hook: Callable[[], None]) -> None:
 
 
 def _shared(model_id: str, load: Callable[[str], T], kept: dict[tuple[str, object], T]) -> T:
+    check_may_load(model_id)
     key = (model_id, files_stamp(model_id))
     with _lock:
         if key in kept:

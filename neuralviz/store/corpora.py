@@ -57,6 +57,7 @@ class Corpus:
         n_distinct: different texts among them.
         created: ISO 8601, UTC.
         columns: of labels.
+        owner: who alone sees it; empty for everybody.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Corpus:
     n_distinct: int
     created: str
     columns: tuple[Column, ...]
+    owner: str = ""
 
     def column(self, name: str) -> Column:
         """The column of labels of this name.
@@ -91,18 +93,25 @@ class CorpusStore:
 
     Args:
         folder: made when something is first kept in it; by default the user's own.
+        owner: who looks: sees their own corpora and everybody's, and adds their own. By default
+            all are seen, and what is added is everybody's.
 
     Raises:
         StoreError: a newer neuralviz wrote the folder, or it cannot be read.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, owner: str | None = None) -> None:
         self.folder = folder or home() / "corpora"
+        self.owner = owner
         self.database = Database(self.folder)
         self.vectors = KeptVectors(self.database)
 
     def corpora(self) -> tuple[Corpus, ...]:
-        """All that are kept, those made last first."""
+        """All that are kept and may be seen, those made last first."""
+        seen = ("", self.owner)
+        return tuple(one for one in self._all() if self.owner is None or one.owner in seen)
+
+    def _all(self) -> tuple[Corpus, ...]:
         return tuple(_corpus(row) for row in reversed(self.database.entries("corpora")))
 
     def corpus(self, name_or_id: str) -> Corpus:
@@ -148,6 +157,7 @@ class CorpusStore:
             n_distinct=len(np.unique(keys)),
             created=now(),
             columns=tuple(column for column, _ in labels),
+            owner=self.owner or "",
         )
         self.database.write(lambda: self.database.create(_table(corpus), rows))
         self.database.write(lambda: self.database.registry("corpora").add([_entry(corpus)]))
@@ -221,7 +231,7 @@ class CorpusStore:
         self.database.write(lambda: self.database.drop(_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
         self._forget_results(corpus)
-        others = [self.keys(other) for other in self.corpora()]
+        others = [self.keys(other) for other in self._all()]
         self.vectors.forget(np.setdiff1d(mine, np.concatenate(others)) if others else mine)
 
     def _forget_results(self, corpus: Corpus) -> None:
@@ -298,6 +308,7 @@ def _entry(corpus: Corpus) -> dict[str, str]:
         "n_texts": corpus.n_texts,
         "n_distinct": corpus.n_distinct,
         "columns": [[column.name, column.kind] for column in corpus.columns],
+        **({"owner": corpus.owner} if corpus.owner else {}),
     }
     columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
     return columns | {"about": json.dumps(about)}

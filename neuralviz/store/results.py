@@ -13,13 +13,13 @@ import secrets
 from typing import TYPE_CHECKING
 
 from neuralviz.paths import home
+from neuralviz.server_settings import server_settings
 from neuralviz.store.pruning import prune
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KEPT_BYTES = 1 << 30  # of all results; those that nobody has opened for longest go first
-KEPT_DAYS = 90  # since a result was last opened
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{1,24}")
 _OF_CORPUS = "corpus-"
 
@@ -44,7 +44,7 @@ def keep_result(view: str, key: str, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    prune(path.parent, n_bytes=KEPT_BYTES, days=KEPT_DAYS)
+    prune(path.parent, n_bytes=KEPT_BYTES, days=server_settings().keep_days)
 
 
 def find_result(view: str, key: str) -> bytes | None:

@@ -9,6 +9,7 @@ import streamlit as st
 from neuralviz.embedders import METHODS, embedder_spec
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models import BUNDLED
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.model_choice import chosen_model_id, offline_models
 from neuralviz.ui.precision import choose_precision
 
@@ -104,7 +105,7 @@ def choose_method(
                 placeholder=default,
                 key=f"{key}-{part.method}-model",
                 bind="query-params",
-                accept_new_options=True,
+                accept_new_options=not allowed().demo,
                 help=MODEL_HELP,
             )
             typed[f"{part.method}.model"] = (model or "").strip() or default

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.jobs.queue import serve_runs
-from neuralviz.jobs.workers import Workers, worker_count
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     after_loading,
+    check_may_load,
     device_of,
     is_loaded,
     shared_model,
     shared_text_model,
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
@@ -46,21 +46,28 @@ def model_sidebar() -> None:
     with st.sidebar:
         model_id = st.selectbox(
             "Model",
-            [*SUGGESTIONS, *trained_names("text")],
+            [*suggestions(), *trained_names("text")],
             key="model",
             bind="query-params",
-            accept_new_options=True,
+            accept_new_options=not allowed().demo,
             help=(
-                "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
+                "“bundled” is the only masked language model of this demo."
+                if allowed().demo
+                else "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
                 "masked language model, or the path of a local folder with one. Encoders that "
                 "you trained cannot be micro-tuned."
             ),
         )
-        device = device_of(model_id)
+        device = device_of(model_id or BUNDLED)
         st.caption(
             f"Runs on {_DEVICES.get(device, device)}." if device
             else "Loaded on first use."
         )  # fmt: skip
+
+
+def suggestions() -> list[str]:
+    """Masked language models to choose from."""
+    return SUGGESTIONS[:1] if allowed().demo else SUGGESTIONS
 
 
 def trained_names(kind: ModelKind) -> list[str]:
@@ -122,6 +129,11 @@ def may_load(model_id: str) -> bool:
 
 def _is_wanted(model_id: str) -> bool:
     """Whether a model is at hand, or its *Load* was pressed just now."""
+    try:
+        check_may_load(model_id)
+    except NeuralvizError as error:
+        show_error(error)
+        return False
     if is_at_hand(model_id) or is_loaded(model_id):
         return True
     st.info(f"{plain(f'The model “{model_id}” is not loaded yet.')} {_where(model_id)}")
@@ -167,15 +179,13 @@ after_loading(_set_aside)
 
 
 def warm_up() -> None:
-    """Once a process: start the workers, and load the bundled model soon after the first page."""
+    """Once a process: load the bundled model soon after the first page."""
     if is_served():
         _start_warm_up()
 
 
 @cache
 def _start_warm_up() -> None:
-    n = worker_count()
-    serve_runs(Workers(n, model=BUNDLED) if n else None)
     timer = threading.Timer(WARM_UP_AFTER, _load_bundled)
     timer.daemon = True
     timer.start()

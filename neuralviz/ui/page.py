@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.runtime.pages_manager import PagesManager
 
 from neuralviz.ui.questions import question_card
 from neuralviz.ui.tour import tour_card
@@ -35,7 +34,6 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
         reading_md: markdown; how the pictures are read.
         source: paper and section, e.g. "Neural Embeddings for Text, section 2".
     """
-    _leave_automatic_pages()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
         with st.popover(
@@ -46,17 +44,6 @@ def page_header(title: str, line: str, formula_md: str, reading_md: str, source:
             st.caption(source)
     if not (tour_card(title) or question_card(title)):
         st.markdown(line)
-
-
-def _leave_automatic_pages() -> None:
-    """Have ``app.py`` run even when the first visit to a server is a link to another page.
-
-    Beside a folder named ``pages`` Streamlit makes its own list of pages, and runs the page without
-    ``app.py``, until ``st.navigation`` has been called once in the process.
-    """
-    if PagesManager.uses_pages_directory:
-        PagesManager.uses_pages_directory = False
-        st.rerun()
 
 
 def wide_columns(spec: int | Sequence[int], key: str) -> list[DeltaGenerator]:

@@ -10,6 +10,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.reading.pasted import join_pasted, split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.allowed import n_within_limits, too_much
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
@@ -77,9 +78,11 @@ def texts_input(
         read = _example(key, examples)
     for note in read.notes:
         st.caption(plain(note))
-    if len(read.texts) > max_texts:
-        st.caption(f"Using the first {max_texts:,} of {len(read.texts):,} texts.")
-    return read.first(max_texts)
+    n_texts, n_allowed = len(read.texts), n_within_limits(read.texts)
+    if min(n_allowed, max_texts) < n_texts:
+        why = f"{too_much()} " if n_allowed < max_texts else ""
+        st.caption(f"{why}Using the first {min(n_allowed, max_texts):,} of {n_texts:,} texts.")
+    return read.first(min(n_allowed, max_texts))
 
 
 def _bring_back(key: str, view: View) -> None:

@@ -21,6 +21,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
         frozenset,
         (
             {"ui"},
+            {"serving"},
             {"cli"},
             {"plots"},
             {"jobs"},
@@ -33,7 +34,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
             {"layers"},
             {"micro_tuning"},
             {"models"},
-            {"arrays", "words", "errors", "paths", "lazy_names", "locks"},
+            {"arrays", "words", "errors", "paths", "lazy_names", "locks", "server_settings"},
         ),
     )
 )

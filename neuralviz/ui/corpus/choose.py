@@ -21,6 +21,8 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.reading.vectors import has_vectors, read_vectors
 from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.writing import table_bytes
+from neuralviz.ui.allowed import allowed, check_within_limits
+from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora
 from neuralviz.ui.corpus.importing import ADDED, import_for_new, import_form
 from neuralviz.ui.corpus.work import current_run
 from neuralviz.ui.figures import download
@@ -80,7 +82,9 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         persist_state="session",
         placeholder="No corpora yet",
     )
-    if row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
+    if allowed().demo:
+        row.caption("Corpora cannot be added or changed in this demo.")
+    elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
         st.session_state.pop(_SOURCES_OF_FILES, None)
         _add_dialog()
@@ -124,7 +128,9 @@ def _add_dialog() -> None:
     for note in read.notes if read else ():
         st.caption(plain(note))
     if not read or not read.texts:
-        st.caption("Your texts stay on this machine. Your files are not changed.")
+        st.caption(
+            f"{whose_corpora() or 'Your texts stay on this machine.'} Your files are not changed."
+        )
         return
     _preview(read)
     typed = st.text_input("Name", shorten(given.name, MAX_NAME), max_chars=MAX_NAME)
@@ -138,11 +144,14 @@ def _add_dialog() -> None:
         st.caption(
             f"A map needs at least {FEWEST_TEXTS} different texts. You can still save these."
         )
+    if whose_corpora():
+        st.caption(whose_corpora())
     label = "Save and make a map" if enough else "Save"
     if st.button(label, type="primary", icon=":material/map:" if enough else ":material/save:"):
         try:
+            check_within_limits(read.texts)
             vectors = None if source_of_vectors is None else read_vectors(source_of_vectors)
-            corpus = CorpusStore().add(typed, read)
+            corpus = corpus_store().add(typed, read)
         except NeuralvizError as error:
             show_error(error)
             return
@@ -265,18 +274,8 @@ def _preview(read: ReadTexts) -> None:
 
 def _manage(corpus: Corpus) -> None:
     """Rename, download, delete."""
-    key = f"corpus-name-{corpus.id}"
-    name = st.text_input(
-        "Name", corpus.name, max_chars=MAX_NAME, key=key, help="Press Enter to rename the corpus."
-    )
-    if name != corpus.name:
-        try:
-            CorpusStore().rename(corpus, name)
-        except NeuralvizError as error:
-            show_error(error)
-        else:
-            st.session_state[_RENAMED] = corpus.id
-            st.rerun()
+    if may_change(corpus):
+        _rename(corpus)
     for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
         download(
             f"Texts and labels ({label})",
@@ -284,7 +283,27 @@ def _manage(corpus: Corpus) -> None:
             f"{corpus.name}{ending}",
             key="corpus-take",
         )
-    import_form(corpus)
+    if may_change(corpus):
+        import_form(corpus)
+        _delete(corpus)
+
+
+def _rename(corpus: Corpus) -> None:
+    key = f"corpus-name-{corpus.id}"
+    name = st.text_input(
+        "Name", corpus.name, max_chars=MAX_NAME, key=key, help="Press Enter to rename the corpus."
+    )
+    if name != corpus.name:
+        try:
+            corpus_store().rename(corpus, name)
+        except NeuralvizError as error:
+            show_error(error)
+        else:
+            st.session_state[_RENAMED] = corpus.id
+            st.rerun()
+
+
+def _delete(corpus: Corpus) -> None:
     sure = st.checkbox(
         "Delete the corpus with its maps and embeddings", key=f"corpus-sure-{corpus.id}"
     )

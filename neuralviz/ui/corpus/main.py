@@ -12,6 +12,7 @@ from neuralviz.jobs.mapping import seconds_to_embed
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
@@ -49,7 +50,8 @@ def show() -> None:
     try:
         store = CorpusStore()
         add_example_once(store)
-        corpora = sorted(store.corpora(), key=lambda one: one.name == NAME)  # one's own come first
+        seen = corpus_store().corpora()
+        corpora = sorted(seen, key=lambda one: one.name == NAME)  # one's own come first
     except NeuralvizError as error:
         show_error(error)
         return

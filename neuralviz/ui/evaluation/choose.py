@@ -26,6 +26,7 @@ from neuralviz.maps.neighbourhoods import K
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, layers_of
 from neuralviz.models.shared import LOADERS, is_loaded
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.evaluation.data import Given, choose_data
 from neuralviz.ui.evaluation.probe import choose_probe
 from neuralviz.ui.method_choice import JOINED, MODEL_HELP
@@ -194,7 +195,7 @@ def _choose_settings(table: str, given: Given | None) -> _Settings:
             index=None,
             key="evaluation-model",
             bind="query-params",
-            accept_new_options=True,
+            accept_new_options=not allowed().demo,
             placeholder="each method's default",
             help=MODEL_HELP,
         )

@@ -20,7 +20,9 @@ from neuralviz.evaluation.tables import data_of
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.allowed import allowed, most_rows
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.kept import open_corpus
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain
@@ -88,9 +90,8 @@ def choose_data() -> Given | None:
         st.session_state[_KEPT] = view.file
         st.session_state.update(view.choices)
     st.session_state.setdefault(_SOURCE, "Example")
-    source = choose_one(
-        st.segmented_control, "Data set", ["Example", "Upload", "Saved corpus", "Hub"], key=_SOURCE
-    )
+    sources = ["Example", "Upload", "Saved corpus", *([] if allowed().demo else ["Hub"])]
+    source = choose_one(st.segmented_control, "Data set", sources, key=_SOURCE)
     if source == "Saved corpus":
         return _from_corpus()
     find = {"Example": _example, "Upload": _uploaded, "Hub": _from_hub}[source]
@@ -158,7 +159,7 @@ def put_upload_in_address() -> None:
 def _from_corpus() -> Given | None:
     """A saved corpus with a column of labels; None where there is none, which is said."""
     store = CorpusStore()
-    corpora = {one.id: one for one in store.corpora()}
+    corpora = {one.id: one for one in corpus_store().corpora()}
     if not corpora:
         st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
         return None
@@ -191,17 +192,17 @@ def _from_corpus() -> Given | None:
 def _read_corpus(corpus_id: str, name: str, column: str, kind: CorpusKind) -> DataSet:
     """The data of a corpus; its name is a part of theirs, and may change."""
     store = CorpusStore()
-    return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=MAX_ROWS)
+    return corpus_data(store, store.corpus(corpus_id), column, kind, max_rows=most_rows(MAX_ROWS))
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=_BY_DIGEST)
 def _read(source: Source, roles: dict[str, str]) -> DataSet:
-    return data_of(source.name, _read_table(source, max_rows=MAX_ROWS), roles)
+    return data_of(source.name, _read_table(source, max_rows=most_rows(MAX_ROWS)), roles)
 
 
 def _choose_columns(source: Source) -> dict[str, str] | None:
     """Role to column; None while one that is needed is missing."""
-    name, table = source.name, _read_table(source, max_rows=MAX_ROWS)
+    name, table = source.name, _read_table(source, max_rows=most_rows(MAX_ROWS))
     columns = table.columns
     if not columns:
         return {}  # reading says why
@@ -272,7 +273,7 @@ def _from_hub() -> DataSet | None:
         st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
         return None
     with st.spinner("Downloading …"):
-        return _load_hub_data(name.strip(), max_rows=MAX_ROWS)
+        return _load_hub_data(name.strip(), max_rows=most_rows(MAX_ROWS))
 
 
 @st.cache_data(max_entries=4, show_spinner=False)

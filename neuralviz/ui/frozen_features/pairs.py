@@ -12,6 +12,7 @@ from neuralviz.jobs.example_ladder import EXAMPLE, example_pairs
 from neuralviz.jobs.ladder import pair_rows
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
+from neuralviz.ui.allowed import most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.page import plain, show_error
@@ -99,4 +100,4 @@ def _uploaded() -> tuple[str, ScoredPairs | None]:
         )
         return "", None
     source: Source = st.session_state[_KEPT]
-    return source.name, _read(source, max_rows=MAX_PAIRS)
+    return source.name, _read(source, max_rows=most_rows(MAX_PAIRS, texts_in_row=2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from neuralviz.models import MINILM
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.fields import example_pills, field_keys, text_fields
 from neuralviz.ui.model_choice import chosen_model_id, trained_names
 from neuralviz.ui.stage import on_stage
@@ -44,7 +45,7 @@ def followed_model_id(key: str = "layers-model", which: str = _WHICH) -> str:
         [MINILM, *trained_names("text"), OF_SIDEBAR],
         key=key,
         bind="query-params",
-        accept_new_options=True,
+        accept_new_options=not allowed().demo,
         persist_state="session",
         help=which,
     )

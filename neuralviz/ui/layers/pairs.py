@@ -31,6 +31,7 @@ from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
+from neuralviz.ui.allowed import most_rows
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.layers import followed_model_id, more_figures
@@ -128,8 +129,9 @@ def _pairs() -> ScoredPairs | None:
         return None
     for note in pairs.notes:
         st.caption(plain(note))
-    if len(pairs) > MAX_PAIRS:
-        st.caption(plain(f"Using the first {MAX_PAIRS:,} of {len(pairs):,} pairs from {name}."))
+    most = most_rows(MAX_PAIRS, texts_in_row=2)
+    if len(pairs) > most:
+        st.caption(plain(f"Using the first {most:,} of {len(pairs):,} pairs from {name}."))
     elif source == "Upload":
         st.caption(plain(f"{many(len(pairs), 'pair')} from {name}."))
     else:
@@ -138,7 +140,7 @@ def _pairs() -> ScoredPairs | None:
             "deliberately hard: the same words with a different meaning, a negation, a "
             "different number."
         )
-    return pairs.first(MAX_PAIRS)
+    return pairs.first(most)
 
 
 def _about(result: LayerPairs) -> About:

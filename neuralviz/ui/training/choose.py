@@ -31,6 +31,7 @@ from neuralviz.training.settings import (
     TrainingSettings,
     with_options,
 )
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.words import many
@@ -136,7 +137,7 @@ def _choose_encoder() -> str:
         options,
         key="encoder",
         bind="query-params",
-        accept_new_options=True,
+        accept_new_options=not allowed().demo,
         help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
     )
     return chosen or ENCODER

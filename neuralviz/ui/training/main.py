@@ -13,6 +13,7 @@ from neuralviz.jobs.example_training import example_training, recorded_lessons
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
+from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.page import dimmed, plain, show_error
 from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
 from neuralviz.ui.stage import off_stage
@@ -42,7 +43,8 @@ def show() -> None:
     try:
         store = CorpusStore()
         add_textbooks_once(store)
-        corpora = sorted(store.corpora(), key=lambda one: one.name != NAME)  # the example first
+        seen = corpus_store().corpora()
+        corpora = sorted(seen, key=lambda one: one.name != NAME)  # the example first
     except NeuralvizError as error:
         show_error(error)
         return

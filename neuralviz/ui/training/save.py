@@ -11,6 +11,7 @@ from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.page import plain, show_error
 
@@ -24,6 +25,9 @@ _SAVED = "training-saved"  # where the session keeps the last one: its name and 
 
 def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
     """A name for one of the encoders, and *Save*."""
+    if allowed().demo:
+        st.caption("Encoders cannot be saved in this demo.")
+        return
     st.subheader("Keep the encoder", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kinds = [one.settings.pairs.kind for one in lessons]

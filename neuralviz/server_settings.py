@@ -1,0 +1,110 @@
+"""Settings of a server that many people use, from variables of the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from neuralviz.errors import SettingsError
+
+PREFIX = "NEURALVIZ_"
+_YES = ("1", "true", "yes", "on")
+_NO = ("", "0", "false", "no", "off")
+_BOUNDS = {
+    "WORKERS": (0, 64),
+    "MAX_TEXTS": (1, 1_000_000),
+    "MAX_CHARACTERS": (1, 1_000_000_000),
+    "MAX_RUNS": (1, 1000),
+    "MAX_UPLOAD_MB": (1, 100_000),
+    "KEEP_DAYS": (1, 36_500),
+    "SPARE_MEMORY_MB": (0, 1_000_000),
+    "GRACE_SECONDS": (0, 3600),
+}
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """What a server allows, and how it works. A variable is called as its attribute, in capitals.
+
+    Attributes:
+        workers: ``NEURALVIZ_WORKERS``, processes that do the work; 0 leaves it to the process that
+            serves the pages; None for one for two cores.
+        demo: ``NEURALVIZ_DEMO``, a site that strangers use: no model by name or path, saved
+            corpora, encoders and similarity models can be looked at but not changed.
+        private: ``NEURALVIZ_PRIVATE``, corpora belong to the browser that added them.
+        max_texts: ``NEURALVIZ_MAX_TEXTS``, of one input or corpus.
+        max_characters: ``NEURALVIZ_MAX_CHARACTERS``, of all texts of one input or corpus.
+        max_runs: ``NEURALVIZ_MAX_RUNS``, of a session that wait or are under way.
+        max_upload_mb: ``NEURALVIZ_MAX_UPLOAD_MB``, megabytes of an uploaded file.
+        keep_days: ``NEURALVIZ_KEEP_DAYS``, days until a result that nobody has opened is deleted,
+            and what is known of a run since it began.
+        spare_memory_mb: ``NEURALVIZ_SPARE_MEMORY_MB``, megabytes of memory that must be left for
+            new work to begin.
+        grace_seconds: ``NEURALVIZ_GRACE_SECONDS``, for running work when the server is told to end.
+        json_logs: ``NEURALVIZ_JSON_LOGS``, logs as lines of JSON, without anything that was typed.
+
+    A limit that is None does not exist.
+    """
+
+    workers: int | None = None
+    demo: bool = False
+    private: bool = False
+    max_texts: int | None = None
+    max_characters: int | None = None
+    max_runs: int | None = None
+    max_upload_mb: int | None = None
+    keep_days: int = 90
+    spare_memory_mb: int = 500
+    grace_seconds: int = 10
+    json_logs: bool = False
+
+    def for_network(self) -> ServerSettings:
+        """With limits where none were set: for a server that others than its owner can reach."""
+        return self._with_limits(OPEN_LIMITS)
+
+    def _with_limits(self, limits: dict[str, int]) -> ServerSettings:
+        missing = {name: most for name, most in limits.items() if getattr(self, name) is None}
+        return replace(self, **missing)  # type: ignore[arg-type]
+
+
+OPEN_LIMITS = {
+    "max_texts": 20_000,
+    "max_characters": 10_000_000,
+    "max_runs": 4,
+    "max_upload_mb": 50,
+}
+DEMO_LIMITS = {"max_texts": 200, "max_characters": 50_000, "max_runs": 2, "max_upload_mb": 2}
+
+
+def server_settings() -> ServerSettings:
+    """The settings as the environment has them.
+
+    Raises:
+        SettingsError: a variable has a value that makes no sense; the message names it.
+    """
+    found: dict[str, Any] = {}
+    for one in fields(ServerSettings):
+        name = one.name.upper()
+        said = os.environ.get(PREFIX + name, "").strip()
+        if said:
+            found[one.name] = _whole(name, said) if name in _BOUNDS else _yes(name, said)
+    settings = ServerSettings(**found)
+    return settings._with_limits(DEMO_LIMITS) if settings.demo else settings
+
+
+def _whole(name: str, said: str) -> int:
+    least, most = _BOUNDS[name]
+    if not (said.isascii() and said.isdecimal() and least <= int(said) <= most):
+        raise SettingsError(
+            f"{PREFIX}{name} must be a whole number from {least:,} to {most:,}, not “{said[:40]}”."
+        )
+    return int(said)
+
+
+def _yes(name: str, said: str) -> bool:
+    if said.lower() in _YES:
+        return True
+    if said.lower() in _NO:
+        return False
+    raise SettingsError(f"{PREFIX}{name} must be 1 or 0, not “{said[:40]}”.")

@@ -1,0 +1,66 @@
+"""Logs that programs can read, and that hold nothing of what users have typed.
+
+A line is a JSON object. Of an exception it has the type and the places, not the message: that may
+quote a text.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neuralviz.jobs import Run
+
+_log = logging.getLogger(__name__)
+_FIELDS = "fields"  # of a record: what stands beside its message
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, _FIELDS, {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            kind, _, trace = record.exc_info
+            line["exception"] = kind.__name__
+            line["at"] = [
+                f"{frame.filename}:{frame.lineno} {frame.name}"
+                for frame in traceback.extract_tb(trace)
+            ]
+            if record.name.partition(".")[0] != "neuralviz":
+                line["message"] = "Uncaught exception"  # which the message of others may quote
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_as_json() -> None:
+    """Have all logs of this process written as lines of JSON, from the level “info” for our own."""
+    formatter = JsonFormatter()
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.StreamHandler())
+    for name in [None, *logging.root.manager.loggerDict]:
+        for handler in logging.getLogger(name).handlers:
+            handler.setFormatter(formatter)
+    logging.getLogger("neuralviz").setLevel(logging.INFO)
+
+
+def log_run(run: Run[Any]) -> None:
+    """Write a line for a run that is over."""
+    about = {
+        "task": type(run.task).__name__,
+        "status": run.status,
+        "seconds": round(run.seconds, 3),
+        "waited": round(run.seconds_waited, 3),
+    }
+    _log.info("A run is over.", extra={_FIELDS: about})

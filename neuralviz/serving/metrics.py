@@ -1,0 +1,117 @@
+"""What a server counts, as Prometheus reads it; nothing of what the texts say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from neuralviz.jobs.memory import spare_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.metrics_core import Metric
+
+    from neuralviz.jobs import Run
+    from neuralviz.jobs.queue import RunQueue
+    from neuralviz.jobs.workers import Workers
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+SECONDS = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)  # upper ends of the histograms' bins
+
+
+class Metrics:
+    """The counts of a server since it started, and how things are at the moment.
+
+    Args:
+        queue: whose runs are counted.
+        workers: that carry them out; None where there are none.
+    """
+
+    def __init__(self, queue: RunQueue, workers: Workers | None) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._runs = Counter(
+            "neuralviz_runs",
+            "Runs that have ended.",
+            ["task", "status"],
+            registry=self._registry,
+        )
+        self._took = Histogram(
+            "neuralviz_run_seconds",
+            "How long the work of a run took.",
+            ["task"],
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._waited = Histogram(
+            "neuralviz_wait_seconds",
+            "How long a run waited for its turn.",
+            buckets=SECONDS,
+            registry=self._registry,
+        )
+        self._registry.register(_Now(queue, workers))
+        queue.at_every_end(self.note)
+
+    def note(self, run: Run[Any]) -> None:
+        """Count a run that is over."""
+        task = type(run.task).__name__
+        self._runs.labels(task, run.status).inc()
+        self._waited.observe(run.seconds_waited)
+        if run.started:
+            self._took.labels(task).observe(run.seconds)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' text format."""
+        return generate_latest(self._registry)
+
+
+class _Now(Collector):
+    """What is looked up when it is asked for."""
+
+    def __init__(self, queue: RunQueue, workers: Workers | None) -> None:
+        self._queue = queue
+        self._workers = workers
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, one after the other."""
+        waiting = GaugeMetricFamily(
+            "neuralviz_runs_waiting", "Runs that wait for their turn.", labels=["lane"]
+        )
+        running = GaugeMetricFamily(
+            "neuralviz_runs_running", "Runs that are under way.", labels=["lane"]
+        )
+        for lane, (n_waiting, n_running) in self._queue.n_by_lane().items():
+            waiting.add_metric([lane], n_waiting)
+            running.add_metric([lane], n_running)
+        yield from (waiting, running)
+        yield GaugeMetricFamily(
+            "neuralviz_spare_memory_bytes", "Memory left for new work.", value=spare_memory()
+        )
+        if self._workers is None:
+            return
+        pids = self._workers.processes()
+        yield GaugeMetricFamily(
+            "neuralviz_workers", "Worker processes that are there.", value=len(pids)
+        )
+        yield CounterMetricFamily(
+            "neuralviz_workers_started", "Worker processes started.", value=self._workers.n_started
+        )
+        yield GaugeMetricFamily(
+            "neuralviz_worker_memory_bytes",
+            "Resident memory of all worker processes.",
+            value=sum(map(_resident, pids)),
+        )
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory that a process holds; 0 for one that has ended."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0

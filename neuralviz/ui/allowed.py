@@ -1,0 +1,76 @@
+"""What this server allows whoever looks at its pages."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from streamlit import config
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.server_settings import ServerSettings, server_settings
+from neuralviz.ui.session import is_served
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+class TooMuchError(NeuralvizError):
+    """More than this server takes at once."""
+
+
+@cache
+def allowed() -> ServerSettings:
+    """The settings of this server; one that others can reach has limits.
+
+    Raises:
+        SettingsError: a variable of the environment makes no sense.
+    """
+    settings = server_settings()
+    return settings.for_network() if is_open() else settings
+
+
+def is_open() -> bool:
+    """Whether others than the user of this machine can reach the server."""
+    return is_served() and config.get_option("server.address") not in _OWN_MACHINE
+
+
+def n_within_limits(texts: Sequence[str]) -> int:
+    """How many of the texts, from the first, this server takes at once."""
+    most_texts, most_characters = allowed().max_texts, allowed().max_characters
+    n = len(texts) if most_texts is None else min(len(texts), most_texts)
+    if most_characters is None:
+        return n
+    left = most_characters
+    for place in range(n):
+        left -= len(texts[place])
+        if left < 0:
+            return place
+    return n
+
+
+def most_rows(most: int, texts_in_row: int = 1) -> int:
+    """How many rows of a table this server takes: ``most`` or fewer."""
+    most_texts = allowed().max_texts
+    return most if most_texts is None else max(1, min(most, most_texts // texts_in_row))
+
+
+def check_within_limits(texts: Sequence[str]) -> None:
+    """Refuse more texts than this server takes.
+
+    Raises:
+        TooMuchError: there are more, or they are too long; the message says what it takes.
+    """
+    if n_within_limits(texts) < len(texts):
+        raise TooMuchError(too_much())
+
+
+def too_much() -> str:
+    """What this server takes at once, as a sentence."""
+    most_texts, most_characters = allowed().max_texts, allowed().max_characters
+    most = [many(most_texts, "text")] if most_texts is not None else []
+    most += [many(most_characters, "character")] if most_characters is not None else []
+    return f"This server takes up to {' and '.join(most)} at once."

@@ -1,0 +1,50 @@
+"""Saved corpora, and whose they are."""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.allowed import allowed, is_open
+
+if TYPE_CHECKING:
+    from neuralviz.store.corpora import Corpus
+
+BROWSER = "neuralviz_browser"  # the cookie that tells browsers apart
+_SESSION = "browser"  # where the session keeps who it is when there is no cookie
+
+
+def corpus_store() -> CorpusStore:
+    """The saved corpora that this browser sees."""
+    return CorpusStore(owner=_browser() if allowed().private else None)
+
+
+def may_change(corpus: Corpus) -> bool:
+    """Whether this browser may rename, extend or delete a corpus."""
+    if allowed().demo:
+        return False
+    return not allowed().private or corpus.owner == _browser()
+
+
+def whose_corpora() -> str:
+    """Who sees a corpus that is added, as a sentence; empty on a machine of one's own."""
+    if allowed().private:
+        return "Only this browser sees the corpora that you add here."
+    if is_open():
+        return "Everybody who uses this server sees saved corpora, and can delete them."
+    return ""
+
+
+def _browser() -> str:
+    """Who looks: the same for all pages of a browser, and nobody can tell the cookie from it.
+
+    A browser without cookies is known for as long as its page is open.
+    """
+    cookie = st.context.cookies.get(BROWSER)
+    if not cookie:
+        cookie = st.session_state.setdefault(_SESSION, secrets.token_urlsafe(16))
+    return blake2b(cookie.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

@@ -1,0 +1,43 @@
+"""The pages, and what stands beside all of them: the script that every visit runs."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from neuralviz import ui
+from neuralviz.paths import app_folder
+from neuralviz.ui.model_choice import model_sidebar, warm_up
+from neuralviz.ui.stage import stage_switch
+
+ASSETS = Path(ui.__file__).with_name("assets")
+PAGES = app_folder() / "pages"
+
+st.set_page_config(
+    page_title="neuralviz",
+    page_icon=str(ASSETS / "icon.svg"),
+    layout="wide",
+    menu_items={"About": "**neuralviz** shows what a language model learns from a text."},
+)
+st.html(ASSETS / "app.css")
+page = st.navigation(
+    [
+        st.Page(
+            PAGES / "micro_tuning.py",
+            title="Micro-tuning",
+            icon=":material/trending_down:",
+            default=True,
+        ),
+        st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare_arrows:"),
+        st.Page(PAGES / "corpus_map.py", title="Corpus map", icon=":material/scatter_plot:"),
+        st.Page(PAGES / "training.py", title="Training", icon=":material/fitness_center:"),
+        st.Page(PAGES / "frozen_features.py", title="Frozen features", icon=":material/ac_unit:"),
+        st.Page(PAGES / "evaluation.py", title="Evaluation", icon=":material/fact_check:"),
+        st.Page(PAGES / "layers.py", title="Layer dynamics", icon=":material/layers:"),
+        st.Page(PAGES / "blueprints.py", title="Masking blueprints", icon=":material/grid_view:"),
+        st.Page(PAGES / "how_it_works.py", title="How it works", icon=":material/school:"),
+    ]
+)
+stage_switch()
+model_sidebar()
+warm_up()
+page.run()

@@ -1,0 +1,202 @@
+"""The server around the pages: how it begins and ends, and what it answers to machines.
+
+GET /livez     whether the process serves
+GET /readyz    whether it can work: the model is loaded and a worker answers
+GET /metrics   counts for Prometheus
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from streamlit import config
+
+from neuralviz.errors import SettingsError
+from neuralviz.jobs.queue import serve_runs
+from neuralviz.jobs.workers import Workers, worker_count
+from neuralviz.models import BUNDLED
+from neuralviz.models.shared import is_loaded
+from neuralviz.serving.logs import log_as_json, log_run
+from neuralviz.serving.metrics import CONTENT_TYPE, Metrics
+from neuralviz.ui.allowed import allowed
+from neuralviz.ui.corpora import BROWSER
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+    from types import FrameType
+    from typing import Any
+
+    from starlette.requests import Request
+    from streamlit import App
+
+    from neuralviz.jobs.queue import RunQueue
+
+    Handler = Callable[[int, FrameType | None], Any]
+
+COOKIE_DAYS = 365
+CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
+
+
+class Server:
+    """The queue of this process, its workers and its counts."""
+
+    def __init__(self) -> None:
+        settings = allowed()
+        n = worker_count(settings.workers)
+        self._workers = Workers(n, model=BUNDLED) if n else None
+        self._queue: RunQueue = serve_runs(
+            self._workers, max_of_owner=settings.max_runs, spare_mb=settings.spare_memory_mb
+        )
+        self._metrics = Metrics(self._queue, self._workers)
+        self._grace = settings.grace_seconds
+        self.is_ending = False
+        if settings.json_logs:
+            log_as_json()
+        self._queue.at_every_end(log_run)
+
+    def why_not_ready(self) -> str:
+        """Why it cannot work yet, or any more; empty where it can."""
+        if self.is_ending:
+            return "The server is ending."
+        if self._workers is None:
+            return "" if is_loaded(BUNDLED) else "The model is not loaded yet."
+        return "" if self._workers.is_ready() else "No worker is ready."
+
+    def metrics(self) -> bytes:
+        """The counts in Prometheus' text format."""
+        return self._metrics.text()
+
+    def end(self, *, at_once: bool) -> None:
+        """End all work; what is under way gets its time, unless it should end at once."""
+        self._queue.close(grace=0 if at_once else self._grace)
+
+
+@cache
+def _server() -> Server:
+    return Server()
+
+
+def routes() -> list[Route]:
+    """What is answered beside the pages."""
+    return [
+        Route("/livez", _live),
+        Route("/readyz", _ready),
+        Route("/metrics", _counts),
+    ]
+
+
+def middleware() -> list[Middleware]:
+    """What every request passes through."""
+    return [Middleware(BrowserCookie)] if allowed().private else []
+
+
+@asynccontextmanager
+async def lifespan(_app: App) -> AsyncIterator[None]:
+    """Begin with the server, and end with it: Ctrl-C at once, SIGTERM when running work is done."""
+    server = _server()
+    asked = _heed_signals(server)
+    yield
+    server.is_ending = True
+    await run_in_threadpool(server.end, at_once=signal.SIGTERM not in asked)
+
+
+def _live(_request: Request) -> Response:
+    return PlainTextResponse("ok")
+
+
+def _ready(_request: Request) -> Response:
+    why_not = _server().why_not_ready()
+    return PlainTextResponse(why_not or "ok", status_code=503 if why_not else 200)
+
+
+def _counts(_request: Request) -> Response:
+    return Response(_server().metrics(), media_type=CONTENT_TYPE)
+
+
+def _heed_signals(server: Server) -> set[int]:
+    """Have the first signal end the server in good order; gives the signals that have come.
+
+    uvicorn raises a signal again once it has ended, which then looks like an abort. The second
+    signal is its own affair.
+    """
+    asked: set[int] = set()
+
+    def heed(number: int, before: Handler) -> Handler:
+        web_server: Any = getattr(before, "__self__", None)
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            server.is_ending = True
+            if asked or not hasattr(web_server, "should_exit"):
+                asked.add(number)
+                before(number, frame)
+                return
+            asked.add(number)
+            web_server.config.timeout_graceful_shutdown = CONNECTION_SECONDS
+            web_server.should_exit = True
+
+        return handle
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before = signal.getsignal(number)
+        if callable(before):
+            signal.signal(number, heed(number, before))
+    return asked
+
+
+class BrowserCookie:
+    """Gives every browser a cookie of its own, which tells its corpora from those of others."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(
+        self, scope: MutableMapping[str, Any], receive: Any, send: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        """Pass a request on; its answer brings the cookie where there is none."""
+        if scope["type"] != "http" or BROWSER in HTTPConnection(scope).cookies:
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_cookie(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if headers.get("content-type", "").startswith("text/html"):
+                    headers.append("set-cookie", _cookie(scope))
+            await send(message)
+
+        await self._app(scope, receive, send_with_cookie)
+
+
+def _cookie(scope: MutableMapping[str, Any]) -> str:
+    parts = [
+        f"{BROWSER}={secrets.token_urlsafe(24)}",
+        f"Max-Age={COOKIE_DAYS * 86_400}",
+        f"Path=/{config.get_option('server.baseUrlPath').strip('/')}",
+        "HttpOnly",
+        "SameSite=Lax",
+    ]
+    return "; ".join([*parts, "Secure"] if scope.get("scheme") == "https" else parts)
+
+
+def check_settings() -> None:
+    """End with a sentence where a setting makes no sense, before anything is served.
+
+    Raises:
+        SystemExit: with the sentence.
+    """
+    try:
+        settings = allowed()
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+    if settings.max_upload_mb is not None:
+        config.set_option("server.maxUploadSize", settings.max_upload_mb)
