@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.memory import spare_memory
-from neuralviz.jobs.run import GONE_AFTER, Run
+from neuralviz.jobs.run import Run
 from neuralviz.jobs.task import SharingTask
 from neuralviz.jobs.workers import Here
 from neuralviz.words import many
@@ -89,7 +89,7 @@ class RunQueue:
         number: int = 1,
         at_end: Callable[[Run[R]], None] | None = None,
         owner: str = "",
-        gone_after: float = GONE_AFTER,
+        gone_after: float | None = None,
     ) -> Run[R]:
         """Queue a task and return its run.
 
@@ -99,7 +99,7 @@ class RunQueue:
             number: of the run among those of its owner.
             at_end: called with the run when it is over.
             owner: whose run it is; owners take turns.
-            gone_after: seconds that it goes on while nobody waits for it.
+            gone_after: seconds that it goes on while nobody waits for it; by default as of `Run`.
         """
 
         def ended(run: Run[R]) -> None:

@@ -8,14 +8,12 @@ import threading
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from neuralviz.jobs.keeping import keeper, result_key
 from neuralviz.jobs.run import Run
-from neuralviz.jobs.run_table import RunTable
+from neuralviz.jobs.run_table import KnownRun, RunTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from neuralviz.jobs.keeping import KeptTask
 
 R = TypeVar("R")
 
@@ -43,27 +41,24 @@ class Returning:
 
     def begin(
         self,
-        task: KeptTask[Any, R],
-        view: str,
+        work: str,
         submit: Callable[[Watchers, Callable[[Run[R]], None]], Run[R]],
-        *,
-        in_part: bool,
+        keep: Callable[[Run[R]], None] | None = None,
     ) -> tuple[str, Run[R]]:
         """Start a run that can be found again, and its id.
 
         Args:
-            task: what is to be done.
-            view: id under which the result is kept.
+            work: what is done, as of `work_of`.
             submit: starts it, given who watches it and what is to be called at its end.
-            in_part: as of `keeper`.
+            keep: called at the end, before it is known to others that the run is over.
         """
         run_id = secrets.token_urlsafe(12)
         watchers = Watchers()
-        keep = keeper(view, in_part=in_part)
-        self._table.add(run_id, digest_of(task))
+        self._table.add(run_id, work)
 
         def at_end(run: Run[R]) -> None:
-            keep(run)
+            if keep is not None:
+                keep(run)
             self._table.end(run_id, run.status, run.error)
             with self._lock:
                 if self._live.pop(run_id, None) is None:
@@ -77,26 +72,36 @@ class Returning:
         return run_id, run
 
     def join(
-        self, run_id: str, task: KeptTask[Any, R], is_here: Callable[[], bool]
-    ) -> Run[R] | None:
-        """The run of an id, if it is of this task and under way here; looked at by one more."""
+        self, run_id: str, is_wanted: Callable[[Any], bool], is_here: Callable[[], bool]
+    ) -> Run[Any] | None:
+        """The run of an id, if it is under way here; looked at by one more.
+
+        Args:
+            run_id: in an address.
+            is_wanted: whether a task is what the page is about.
+            is_here: whether the one who looks still does.
+        """
         with self._lock:
             run, watchers = self._live.get(run_id, (None, None))
-        if run is None or watchers is None or run.task != task:
+        if run is None or watchers is None or not is_wanted(run.task):
             return None
         watchers.add(is_here)
         return run
 
-    def over(self, run_id: str, task: KeptTask[Any, R], number: int) -> Run[R] | None:
+    def find(self, run_id: str, work: str) -> KnownRun | None:
+        """What is known of the run of an id; None where nothing is, or it did other work."""
+        known = self._table.find(run_id)
+        return known if known is not None and known.work == work else None
+
+    def why_no_result(self, run_id: str, work: str) -> str | None:
         """What became of the run of an id whose result is not kept; None where that is not known.
 
         Args:
             run_id: in an address.
-            task: what was done.
-            number: of the run among those of its owner.
+            work: what was done, as of `work_of`.
         """
-        known = self._table.find(run_id)
-        if known is None or known.work != digest_of(task):
+        known = self.find(run_id, work)
+        if known is None:
             return None
         sentences = {
             "queued": CRASHED,
@@ -105,7 +110,7 @@ class Returning:
             "done": GONE,
             "stopped": STOPPED,
         }
-        return Run.failed(task, sentences.get(known.status, known.error or CRASHED), number)
+        return sentences.get(known.status, known.error or CRASHED)
 
     def close(self) -> None:
         """Let other servers see that this one is gone."""
@@ -129,9 +134,13 @@ class Watchers:
         return bool(there)
 
 
-def digest_of(task: KeptTask[Any, Any]) -> str:
-    """What tells the work of a task from all other work, without saying what it is."""
-    return blake2b(result_key(task).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def work_of(key: str) -> str:
+    """What tells a piece of work from all other work, without saying what it is.
+
+    Args:
+        key: all that the work depends on.
+    """
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 _lock = threading.Lock()

@@ -48,7 +48,7 @@ class Run(Generic[R]):
         owner_is_here: whether anybody still waits for it; asked at most once a second.
         number: see above.
         at_end: called with the run when it is over, by the thread that carried it out.
-        gone_after: seconds without the owner until its work ends.
+        gone_after: seconds without the owner until its work ends; by default a reconnect has time.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Run(Generic[R]):
         owner_is_here: Callable[[], bool],
         number: int = 1,
         at_end: Callable[[Run[R]], None] | None = None,
-        gone_after: float = GONE_AFTER,
+        gone_after: float | None = None,
     ) -> None:
         self.id = next(_ids)
         self.number = number
@@ -81,7 +81,7 @@ class Run(Generic[R]):
         self._stop_asked = threading.Event()
         self._owner_is_here = owner_is_here
         self._at_end = at_end
-        self._gone_after = gone_after
+        self._gone_after = GONE_AFTER if gone_after is None else gone_after
         self._last_look = -LOOK_EVERY
         self._gone_since: float | None = None
 

@@ -11,14 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from operator import eq
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 from neuralviz.errors import SettingsError
-from neuralviz.jobs import run_queue
-from neuralviz.jobs.keeping import KeptTask, reopened
-from neuralviz.jobs.returning import UNWATCHED_SECONDS, returning
+from neuralviz.jobs import Run, run_queue
+from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
+from neuralviz.jobs.returning import UNWATCHED_SECONDS, returning, work_of
 from neuralviz.ui.links import is_shared
 from neuralviz.ui.pace import DRAWINGS, draw_at_once, wait_for_turn
 from neuralviz.ui.page import plain
@@ -26,8 +28,9 @@ from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
-    from neuralviz.jobs import Run, Task
+    from neuralviz.jobs import Task
     from neuralviz.jobs.returning import Watchers
+    from neuralviz.jobs.run_table import KnownRun
 
 R = TypeVar("R")
 
@@ -89,7 +92,24 @@ class SessionRuns:
         self._remember([*(one for one in runs if one is not run), run])
         return run
 
-    def start(self, task: Task[Any, R], *, again: bool = False, view: str = "") -> Run[R]:
+    def meet(self, is_wanted: Callable[[Any], bool]) -> Run[Any] | None:
+        """The session's last run if it is wanted, else the one under way that the address names.
+
+        Args:
+            is_wanted: whether a task is what the page is about.
+        """
+        last = self.last()
+        if last is not None and is_wanted(last.task):
+            return last
+        run_id = st.query_params.get(ADDRESS, "")
+        run = returning().join(run_id, is_wanted, is_here(session_id())) if run_id else None
+        if run is not None:
+            self._remember([*self.all(), run])
+        return run
+
+    def start(
+        self, task: Task[Any, R], *, again: bool = False, view: str = "", work: str = ""
+    ) -> Run[R]:
         """The run of a task, started unless it is under way or remembered.
 
         Args:
@@ -98,6 +118,8 @@ class SessionRuns:
                 the second click of a double click starts nothing.
             view: id under which the result is kept when the run ends; by default that of the run
                 that is started anew, if it had one.
+            work: names the work of a run that the address leads back to, and whose result is kept
+                by what it does.
 
         Raises:
             SettingsError: too many runs of this kind are not over yet.
@@ -122,7 +144,11 @@ class SessionRuns:
             number = st.session_state.get(self._count, 0) + 1
             st.session_state[self._count] = number
             if view and isinstance(task, KeptTask):
-                run = _begin(task, view, number)
+                # nobody wants to meet what somebody else has stopped, or lacked the memory for
+                keep = keeper(view, in_part=not is_shared(view))
+                run = _begin(task, work_of(result_key(task)), number, keep)
+            elif work:
+                run = _begin(task, work_of(work), number)
             else:
                 session = session_id()
                 run = run_queue().submit(task, is_here(session), number, owner=session)
@@ -152,7 +178,15 @@ class SessionRuns:
         return f"{self.kind}-runs-started"
 
 
-def _begin(task: KeptTask[Any, R], view: str, number: int) -> Run[R]:
+def known_run(work: str) -> KnownRun | None:
+    """What is known of the run that the address names, where it did this work."""
+    run_id = st.query_params.get(ADDRESS, "")
+    return returning().find(run_id, work_of(work)) if run_id else None
+
+
+def _begin(
+    task: Task[Any, R], work: str, number: int, keep: Callable[[Run[R]], None] | None = None
+) -> Run[R]:
     """Start a run that the address leads back to."""
     session = session_id()
 
@@ -162,8 +196,7 @@ def _begin(task: KeptTask[Any, R], view: str, number: int) -> Run[R]:
             task, watchers.any_is_here, number, at_end, session, UNWATCHED_SECONDS
         )
 
-    # nobody wants to meet what somebody else has stopped, or lacked the memory for
-    run_id, run = returning().begin(task, view, submit, in_part=not is_shared(view))
+    run_id, run = returning().begin(work, submit, keep)
     st.query_params[ADDRESS] = run_id
     return run
 
@@ -171,11 +204,13 @@ def _begin(task: KeptTask[Any, R], view: str, number: int) -> Run[R]:
 def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
     """The run that the address names, or the result that is kept of its task."""
     run_id = st.query_params.get(ADDRESS, "")
-    run = returning().join(run_id, task, is_here(session_id())) if run_id else None
+    wanted = partial(eq, task)
+    run = returning().join(run_id, wanted, is_here(session_id())) if run_id else None
     if run is None:
         run = reopened(task, view, number)
     if run is None and run_id:
-        run = returning().over(run_id, task, number)
+        why = returning().why_no_result(run_id, work_of(result_key(task)))
+        run = None if why is None else Run.failed(task, why, number)
     return run
 
 

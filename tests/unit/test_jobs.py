@@ -18,13 +18,14 @@ from neuralviz.evaluation.data import scored_data
 from neuralviz.evaluation.experiments import Row
 from neuralviz.evaluation.plan import EvaluationPlan
 from neuralviz.jobs import Progress, Run, RunQueue, Task
+from neuralviz.jobs import queue as queues
 from neuralviz.jobs import run as runs
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, PlaceSentence
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.queue import start_of_next
+from neuralviz.jobs.queue import NOT_BEGUN, start_of_next
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models import shared
@@ -544,8 +545,78 @@ def test_closing_ends_what_runs_and_what_waits() -> None:
     assert gate.begun.wait(5)
     assert queue.close()
     late = queue.submit(Listed("late"), here)
-    assert [run.status for run in (running, waiting, late)] == ["stopped"] * 3
+    assert [run.status for run in (running, waiting, late)] == ["stopped", "failed", "failed"]
+    assert waiting.error == late.error == NOT_BEGUN
     assert waiting.result == late.result == ()
+
+
+def test_running_work_gets_its_time_when_the_server_ends() -> None:
+    queue, gate = RunQueue(), Gate()
+    run = queue.submit(gate, here)
+    assert gate.begun.wait(5)
+    threading.Timer(0.2, gate.open.set).start()
+    assert queue.close(grace=10)
+    assert (run.status, run.result) == ("done", ("begun", "ended"))
+
+
+def test_work_that_takes_longer_is_stopped_when_its_time_is_over() -> None:
+    queue, gate = RunQueue(), Gate()
+    run = queue.submit(gate, here)
+    assert gate.begun.wait(5)
+    assert queue.close(grace=0.05)
+    assert (run.status, run.result) == ("stopped", ("begun",))
+
+
+# --- what is not taken ---------------------------------------------------------------------------
+
+
+def test_one_owner_has_so_many_runs() -> None:
+    queue, gate = RunQueue(max_of_owner=2), Gate()
+    ended = []
+    first = queue.submit(gate, here, owner="ann")
+    second = queue.submit(Listed("second"), here, owner="ann")
+    third = queue.submit(Listed("third"), here, at_end=ended.append, owner="ann")
+    other = queue.submit(Listed("other"), here, owner="ben")
+    assert (third.status, third.may_succeed_again) == ("failed", True)
+    assert third.error == (
+        "You already have 2 unfinished runs, the most that this server allows. Stop one, or wait "
+        "until one finishes."
+    )
+    assert ended == [third]
+    gate.open.set()
+    for run in (first, second, other):
+        assert run.wait(5)
+        assert run.status == "done"
+    again = queue.submit(Listed("third"), here, owner="ann")
+    assert again.wait(5)
+    assert again.status == "done"
+
+
+def test_nothing_new_begins_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "spare_memory", lambda: 499 * 2**20)
+    refused = RunQueue(spare_mb=500).submit(Listed("large"), here)
+    taken = RunQueue(spare_mb=499).submit(Listed("large"), here)
+    assert refused.status == "failed"
+    assert refused.error.startswith("The server is short of memory")
+    assert taken.wait(5)
+    assert taken.status == "done"
+
+
+def test_whoever_listens_hears_of_every_end() -> None:
+    queue, gate = RunQueue(max_of_owner=2), Gate()
+    heard: list[str] = []
+    queue.at_every_end(lambda run: heard.append(run.status))
+    running = queue.submit(gate, here, owner="ann")
+    waiting = queue.submit(Listed("waiting"), here, owner="ann")
+    queue.submit(Listed("too many"), here, owner="ann")
+    assert gate.begun.wait(5)
+    assert queue.n_by_lane() == {"long": (1, 1), "short": (0, 0), "sharing": (0, 0)}
+    waiting.stop()
+    gate.open.set()
+    assert running.wait(5)
+    assert queue.close()
+    assert heard == ["failed", "stopped", "done"]
+    assert running.seconds_waited < 1
 
 
 def test_closing_does_not_wait_for_ever() -> None:

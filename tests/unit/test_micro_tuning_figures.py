@@ -16,8 +16,8 @@ from neuralviz.plots.micro_tuning import (
     loss_figure,
     neurons_figure,
     products_figure,
-    shares_figure,
 )
+from neuralviz.plots.shares import shares_figure
 from neuralviz.plots.theme import AFTER, BEFORE, LAYER_COLOURS
 
 LAYER = "cls.predictions.transform.dense.bias"

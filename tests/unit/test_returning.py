@@ -18,8 +18,16 @@ import pytest
 
 from neuralviz.errors import ShouldStop, TextError
 from neuralviz.jobs import Run, RunQueue
-from neuralviz.jobs.keeping import KeptTask
-from neuralviz.jobs.returning import CRASHED, ELSEWHERE, GONE, STOPPED, Returning, Watchers
+from neuralviz.jobs.keeping import KeptTask, keeper
+from neuralviz.jobs.returning import (
+    CRASHED,
+    ELSEWHERE,
+    GONE,
+    STOPPED,
+    Returning,
+    Watchers,
+    work_of,
+)
 from neuralviz.jobs.run_table import RunTable
 
 SECRET = "a text that nobody else may see"
@@ -77,22 +85,29 @@ def queue() -> Iterator[RunQueue]:
     queue.close()
 
 
+def work(task: Wait) -> str:
+    return work_of(task.cache_key())
+
+
+def is_any(task: object) -> bool:
+    return isinstance(task, Wait)
+
+
 def begun(returning: Returning, queue: RunQueue, task: Wait) -> tuple[str, Run[int]]:
     def submit(watchers: Watchers, at_end: Callable[[Run[int]], None]) -> Run[int]:
         return queue.submit(task, watchers.any_is_here, 1, at_end, "me", 3600.0)
 
-    return returning.begin(task, "aView", submit, in_part=True)
+    return returning.begin(work(task), submit, keeper("aView"))
 
 
 def over(returning: Returning, run_id: str, task: Wait) -> str | None:
-    run = returning.over(run_id, task, 1)
-    return None if run is None else run.error
+    return returning.why_no_result(run_id, work(task))
 
 
 def ended(run: Run[int], returning: Returning, run_id: str) -> None:
     assert run.wait(10)
     until = time.monotonic() + 10  # what is called at the end comes a moment later
-    while returning.join(run_id, run.task, lambda: True) is not None:
+    while returning.join(run_id, is_any, lambda: True) is not None:
         assert time.monotonic() < until
         time.sleep(0.01)
 
@@ -100,9 +115,9 @@ def ended(run: Run[int], returning: Returning, run_id: str) -> None:
 def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
     returning = Returning(RunTable())
     run_id, run = begun(returning, queue, Wait())
-    assert returning.join(run_id, Wait(), lambda: True) is run
-    assert returning.join(run_id, Wait("another text"), lambda: True) is None
-    assert returning.join("another id", Wait(), lambda: True) is None
+    assert returning.join(run_id, is_any, lambda: True) is run
+    assert returning.join(run_id, lambda task: task == Wait("another text"), lambda: True) is None
+    assert returning.join("another id", is_any, lambda: True) is None
     _may_end.set()
     ended(run, returning, run_id)
     assert over(returning, run_id, Wait()) == GONE  # had its result not been kept
@@ -189,11 +204,11 @@ def test_a_table_that_cannot_be_used_hinders_nobody(
         monkeypatch.setattr(sqlite3, "connect", refuse)
     returning = Returning(RunTable())
     run_id, run = begun(returning, queue, Wait())
-    assert returning.join(run_id, Wait(), lambda: True) is run
+    assert returning.join(run_id, is_any, lambda: True) is run
     _may_end.set()
     assert run.wait(10)
     assert (run.status, run.result) == ("done", 3)
-    assert returning.over("an-id", Wait(), 1) is None
+    assert returning.why_no_result("an-id", work(Wait())) is None
     returning.close()
 
 

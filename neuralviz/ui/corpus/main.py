@@ -28,7 +28,7 @@ from neuralviz.ui.corpus.maps import (
     show_placing,
 )
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
-from neuralviz.ui.corpus.work import current_run, show_run, start_maps, warm_up
+from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import on_stage, slide
@@ -135,6 +135,9 @@ def _make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: b
         if pressed or is_new:
             start_maps(corpus, missing if pressed else missing[:1])
             st.rerun()
+    lost = lost_in_words(corpus) if missing and run is None else ""
+    if lost:
+        st.info(lost)
     if run is not None and (is_working or (missing and run.status != "done")):
         show_run(run)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
 from neuralviz.maps import projecting
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import SessionRuns, Words, known_run, run_panel
 from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
@@ -20,18 +20,39 @@ if TYPE_CHECKING:
 
 RUNS = SessionRuns("corpus-maps")
 LIVE_SECONDS = 1.0
+_LOST = {
+    "crashed": (
+        "The server ended while it was working on this corpus. The embeddings that were finished "
+        "are saved; what is missing is made when you press the button above."
+    ),
+    "elsewhere": (
+        "Another server of this machine is working on this corpus. Reload the page later to see "
+        "the map."
+    ),
+}
 WARM_UP_AFTER = 4.0  # seconds: the page is drawn before that takes a core
 
 
 def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
     """Make the maps that are missing, in place of the session's last ones under way."""
-    RUNS.start(MakeMaps.now(corpus.id, choices), again=True)
+    RUNS.start(MakeMaps.now(corpus.id, choices), again=True, work=_work(corpus))
 
 
 def current_run(corpus: Corpus) -> Run[Mapped] | None:
-    """The session's last run, where it is on this corpus."""
-    run = RUNS.last()
-    return run if run is not None and _task(run).corpus_id == corpus.id else None
+    """The run on this corpus: the session's last, or the one that the address names."""
+    return RUNS.meet(
+        lambda task: isinstance(task, MakeMaps) and task.corpus_id == corpus.id,
+    )
+
+
+def lost_in_words(corpus: Corpus) -> str:
+    """What became of the run of the address that was lost; empty where none was."""
+    known = known_run(_work(corpus))
+    return _LOST.get(known.status, "") if known is not None else ""
+
+
+def _work(corpus: Corpus) -> str:
+    return f"maps of {corpus.id}"
 
 
 def _task(run: Run[Mapped]) -> MakeMaps:

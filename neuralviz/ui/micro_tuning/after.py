@@ -11,12 +11,8 @@ import streamlit as st
 
 from neuralviz.micro_tuning.in_words import similar_point, words_point
 from neuralviz.plots.about_run import about_run
-from neuralviz.plots.micro_tuning import (
-    products_figure,
-    shares_figure,
-    shares_width,
-    short_layer_names,
-)
+from neuralviz.plots.micro_tuning import products_figure, short_layer_names
+from neuralviz.plots.shares import shares_figure, shares_width
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.figures import download_table, show_figure, swiped
 from neuralviz.ui.micro_tuning.one_step import offer_one_step
