@@ -15,7 +15,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from playwright.sync_api import Browser, Page, Playwright
 
@@ -92,9 +92,16 @@ class Server:
     Args:
         script, folder: as of `served`.
         settings: of the environment.
+        options: of ``streamlit run``.
     """
 
-    def __init__(self, script: Path, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        script: Path,
+        folder: Path,
+        settings: Mapping[str, str],
+        options: Sequence[str] = (),
+    ) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
@@ -102,6 +109,7 @@ class Server:
         self.log = folder / "log"
         self._script = script
         self._folder = folder
+        self._options = options
         self._settings = {"PYTHONPATH": str(ROOT), "NEURALVIZ_HOME": str(folder), **settings}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -114,7 +122,10 @@ class Server:
         command = [sys.executable, "-m", "streamlit", "run", str(self._script)]
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                [*command, "--server.headless", "true", "--server.port", str(self._port)],
+                [
+                    *(*command, "--server.headless", "true", "--server.port", str(self._port)),
+                    *self._options,
+                ],
                 cwd=self._folder,
                 env={**os.environ, **self._settings},
                 stdout=log,
@@ -128,13 +139,13 @@ class Server:
         self._process.kill()
         self._process.wait()
 
-    def end(self) -> None:
-        """End it as Ctrl-C does."""
+    def end(self) -> int:
+        """Ask it to end, as who hosts it does; gives its exit code."""
         if self._process is None:
-            return
+            return 0
         self._process.terminate()
         try:
-            self._process.wait(START_SECONDS)
+            return self._process.wait(START_SECONDS)
         finally:
             self._process.kill()
 

@@ -102,6 +102,31 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
 
 
 @pytest.mark.slow
+def test_a_run_that_is_killed_at_fifty_random_moments_loses_nothing(store: CorpusStore):
+    texts = ReadTexts(tuple(f"text {i}" for i in range(4000)))
+    corpus = store.add("c", texts)
+    undisturbed = HashEmbedder().encode(list(texts.texts))
+    chance = random.Random(18)
+    n_before = 0
+    for _ in range(50):
+        kill_when(start(store.folder, "hash"), 0, chance.uniform(0, 0.4))
+        here = CorpusStore(store.folder)
+        (kept,) = here.vectors.embedders() or (None,)
+        if kept is None:
+            continue
+        has = here.vectors.has(kept, here.keys(corpus))
+        np.testing.assert_array_equal(
+            here.vectors.get(kept, here.keys(corpus)[has]), undisturbed[has]
+        )
+        assert has.sum() >= n_before
+        n_before = int(has.sum())
+    assert 0 < n_before < 4000, "the moments were not in the middle of the work"
+    *_, last = embed_corpus(store, corpus, HashEmbedder())
+    assert last.is_complete
+    np.testing.assert_array_equal(vectors_of(store), undisturbed)
+
+
+@pytest.mark.slow
 def test_a_killed_run_of_a_model_comes_to_the_same_bits(store: CorpusStore, tmp_path: Path):
     read = read_texts(Source.at(sample_data() / "scored_pairs.csv")).first(72)
     undisturbed = CorpusStore(tmp_path / "undisturbed")

@@ -18,7 +18,7 @@ import pytest
 
 from neuralviz.errors import ShouldStop, TextError
 from neuralviz.jobs import Run, RunQueue
-from neuralviz.jobs.keeping import KeptTask, keeper
+from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.jobs.returning import (
     CRASHED,
     ELSEWHERE,
@@ -30,6 +30,7 @@ from neuralviz.jobs.returning import (
 )
 from neuralviz.jobs.run_table import RunTable
 
+ROOT = Path(__file__).parents[2]
 SECRET = "a text that nobody else may see"
 _may_end = threading.Event()
 
@@ -169,6 +170,92 @@ def test_a_killed_server_leaves_runs_that_say_so(folder: Path) -> None:
     known = table.find("an-id")
     assert known is not None
     assert known.status == "crashed"
+
+
+TEN_RUNS = """
+import sys, threading, time
+from neuralviz.jobs import RunQueue
+from neuralviz.jobs.keeping import keeper
+from neuralviz.jobs.returning import Returning
+from neuralviz.jobs.run_table import RunTable
+from tests.unit.test_returning import Wait, _may_end, is_any, work
+
+returning, queue = Returning(RunTable()), RunQueue(max_running=4)
+
+def begin(task):
+    return returning.begin(
+        work(task), lambda watchers, at_end: queue.submit(task, lambda: True, 1, at_end),
+        keeper("aView"),
+    )
+
+begun = [begin(Wait(f"text {n}")) for n in range(4)]
+_may_end.set()
+for run_id, run in begun:
+    run.wait(10)
+    while returning.join(run_id, is_any, lambda: True) is not None:
+        time.sleep(0.01)
+_may_end.clear()
+begun += [begin(Wait(f"text {n}")) for n in range(4, 14)]
+print(*(run_id for run_id, _ in begun), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_server_that_is_killed_with_ten_runs_loses_only_those(folder: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", TEN_RUNS], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as server:
+        assert server.stdout is not None
+        ids = server.stdout.readline().split()
+        server.send_signal(signal.SIGKILL)
+    returning = Returning(RunTable())
+    assert len(ids) == 14
+    for number, run_id in enumerate(ids):
+        task = Wait(f"text {number}")
+        kept = reopened(task, "aView", 1)
+        if number < 4:
+            assert kept is not None
+            assert (kept.status, kept.result) == ("done", 3)
+        else:
+            assert kept is None
+            assert over(returning, run_id, task) == CRASHED
+    returning.close()
+
+
+def test_a_clock_that_jumps_changes_nothing(
+    queue: RunQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Returning(RunTable()), Returning(RunTable())
+    now = time.time()
+    run_id, run = begun(first, queue, Wait())
+    monkeypatch.setattr(time, "time", lambda: now - 3 * 86_400)
+    assert over(second, run_id, Wait()) == ELSEWHERE
+    monkeypatch.setattr(time, "time", lambda: now + 3 * 86_400)
+    assert over(second, run_id, Wait()) == ELSEWHERE
+    _may_end.set()
+    ended(run, first, run_id)
+    assert 0 < run.seconds < 10
+    assert over(second, run_id, Wait()) == GONE  # its result is found by its task
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are Unix's")
+def test_a_full_disk_hinders_no_run(folder: Path) -> None:
+    program = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))\n"
+        f"{TEN_RUNS.split('begun = ')[0]}"
+        "run_id, run = begin(Wait())\n"
+        "_may_end.set()\n"
+        "print(run.wait(10), run.status, run.result, flush=True)\n"
+        "queue.close()\n"
+        "returning.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True done 3\n"
+    assert done.stderr.count("Runs are not noted") == 1
+    assert "Traceback" not in done.stderr
 
 
 def test_no_text_is_in_the_table(queue: RunQueue, folder: Path) -> None:
