@@ -22,6 +22,7 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import BATCH_SIZE, embed_corpus
 from tests.support.embedders import HashEmbedder
+from tests.support.embedding import embedding
 
 ROOT = Path(__file__).parents[2]
 THREADS = 2  # of torch: another number adds up in another order
@@ -34,6 +35,7 @@ from neuralviz.embedders import make_embedder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from tests.support.embedders import HashEmbedder
+from tests.support.embedding import embedding
 
 store = CorpusStore(Path(sys.argv[1]))
 embedder = HashEmbedder(seconds=0.004) if sys.argv[2] == "hash" else make_embedder(sys.argv[2])
@@ -108,8 +110,13 @@ def test_a_run_that_is_killed_at_fifty_random_moments_loses_nothing(store: Corpu
     undisturbed = HashEmbedder().encode(list(texts.texts))
     chance = random.Random(18)
     n_before = 0
-    for _ in range(50):
-        kill_when(start(store.folder, "hash"), 0, chance.uniform(0, 0.4))
+    for moment in range(50):
+        run, said = embedding(store.folder, seconds=0.05)
+        if moment % 2:  # every other time, not before something is done
+            assert said.poll(60)
+        time.sleep(chance.uniform(0.0, 0.5))
+        run.kill()
+        run.join()
         here = CorpusStore(store.folder)
         (kept,) = here.vectors.embedders() or (None,)
         if kept is None:
