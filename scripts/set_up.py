@@ -158,7 +158,7 @@ def make_venv() -> None:
                 "Python's venv module is missing. On Debian and Ubuntu: "
                 "sudo apt-get install python3-venv"
             )
-        VENV.mkdir()
+        VENV.mkdir(parents=True)
         UNFINISHED.touch()
         run([sys.executable, "-m", "venv", str(VENV)])
     if not python_runs("import pip"):  # as where another tool made the environment

@@ -184,7 +184,7 @@ def test_the_image_has_what_the_wheel_is_made_from_and_little_else(tracked: list
         "docs/tour.md",
         "neuralviz/ui/__pycache__/page.cpython-311.pyc",
         ".streamlit/secrets.toml",
-        "deploy/.env",
+        "deploy/server.env",
         ".env",
     ):
         assert not in_image(name), name

@@ -299,7 +299,8 @@ def test_a_python_without_venv(checkout: Checkout) -> None:
 
 
 def test_a_server_gets_a_copy_in_another_folder(checkout: Checkout) -> None:
-    venv = checkout.venv.rename(checkout.folder.parent / "server")
+    venv = checkout.folder.parent / "opt" / "server"
+    shutil.rmtree(checkout.venv)
     for _ in range(2):  # each time: the copy may be an older one
         code, printed, asked = checkout.set_up(
             "server", NEURALVIZ_VENV=str(venv), CONFIGURED_HAS=f"{VERSION}+cpu"
