@@ -3,6 +3,9 @@
 
     python3 scripts/set_up.py app     what the app needs
     python3 scripts/set_up.py test    also what tests and checks need
+    python3 scripts/set_up.py server  as app, but a copy that needs no checkout: deploy/install.sh
+
+NEURALVIZ_VENV names another folder than `.venv`.
 
 Packages come from wherever pip is configured to look, in the versions of `constraints.txt`. Only
 PyTorch is looked for in a second place: on Linux without an NVIDIA GPU the build without CUDA is
@@ -27,25 +30,25 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = Path(os.environ.get("NEURALVIZ_VENV") or ROOT / ".venv").absolute()
 PYTHON = VENV / "bin" / "python"
 READY = VENV / ".set_up"  # what it was set up for; written last
 UNFINISHED = VENV / ".unfinished"  # there while something is being installed
 
 OLDEST_PYTHON = (3, 11)
-EXTRAS = {"app": "", "test": "[test,dev]"}
+INSTALLED = {"app": ["-e", "."], "test": ["-e", ".[test,dev]"], "server": ["."]}
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 LOOK_UP_SECONDS = 60  # for a question to the configured sources, which may be slow mirrors
 CPU_INDEX_SECONDS = 20  # for a question to PyTorch's index, whatever the network does
 IMPATIENT = ["--timeout", "10", "--retries", "0"]
-MEGABYTES = {"app": 440, "test": 600}  # without PyTorch; measured on Linux
+MEGABYTES = {"app": 440, "test": 600, "server": 440}  # without PyTorch; measured on Linux
 TORCH_MEGABYTES = 190  # without CUDA
 
 
 def main() -> int:
     """Set up, and return the exit code."""
     parser = argparse.ArgumentParser(description="Set up .venv for neuralviz.")
-    parser.add_argument("kind", choices=EXTRAS, help="what to set up: the app, or the tests too")
+    parser.add_argument("kind", choices=INSTALLED, help="what to set up")
     parser.add_argument(
         "--torch", choices=["cpu", "cuda"], help="PyTorch without (cpu) or with CUDA"
     )
@@ -54,8 +57,8 @@ def main() -> int:
         return 0
     if not use_new_enough_python():
         say(
-            "neuralviz needs Python 3.11 or newer. Install it, or pass its path, for "
-            f"example:\n  make {wanted.kind} PYTHON=/opt/python3.12/bin/python3"
+            "neuralviz needs Python 3.11 or newer. Install it, or set PYTHON to its path, for "
+            "example:\n  export PYTHON=/opt/python3.12/bin/python3"
         )
         return 1
     begin = time.monotonic()
@@ -77,6 +80,8 @@ class SetUpError(Exception):
 
 def is_ready(kind: str) -> bool:
     """Whether `.venv` was set up for this, from these files, in this folder, and still runs."""
+    if kind == "server":  # its copy of the code may be an older one
+        return False
     try:
         ready_for = READY.read_text("utf-8").split()
     except OSError:
@@ -122,7 +127,7 @@ def set_up(kind: str, torch: str | None) -> None:
     if options is not None and not pip("install", "--no-deps", f"torch=={version}+cpu", *options):
         say("Could not download PyTorch without CUDA. Installing PyTorch like any other package.")
         say("PyPI's build has gigabytes of CUDA libraries. Press Ctrl-C to stop.")
-    if not pip("install", "-c", "constraints.txt", "-e", "." + EXTRAS[kind]):
+    if not pip("install", "-c", "constraints.txt", *INSTALLED[kind]):
         UNFINISHED.unlink()  # pip leaves things as they were
         raise SetUpError(
             "Could not install the packages; pip's message above says why. Run the same command to "
@@ -153,7 +158,7 @@ def make_venv() -> None:
                 "Python's venv module is missing. On Debian and Ubuntu: "
                 "sudo apt-get install python3-venv"
             )
-        VENV.mkdir()
+        VENV.mkdir(parents=True)
         UNFINISHED.touch()
         run([sys.executable, "-m", "venv", str(VENV)])
     if not python_runs("import pip"):  # as where another tool made the environment

@@ -293,3 +293,22 @@ def test_a_python_without_venv(checkout: Checkout) -> None:
     assert code == 1
     assert "sudo apt-get install python3-venv" in printed
     assert not checkout.venv.exists()
+
+
+# --- for a server ------------------------------------------------------------------------------
+
+
+def test_a_server_gets_a_copy_in_another_folder(checkout: Checkout) -> None:
+    venv = checkout.folder.parent / "opt" / "server"
+    shutil.rmtree(checkout.venv)
+    for _ in range(2):  # each time: the copy may be an older one
+        code, printed, asked = checkout.set_up(
+            "server", NEURALVIZ_VENV=str(venv), CONFIGURED_HAS=f"{VERSION}+cpu"
+        )
+        assert code == 0
+        assert asked[1:] == [
+            f"install --quiet --no-deps torch=={VERSION}+cpu",
+            "install --quiet -c constraints.txt .",
+        ]
+        assert f"Setting up neuralviz in {venv}." in printed
+    assert not checkout.venv.exists()

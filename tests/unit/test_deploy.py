@@ -1,0 +1,320 @@
+"""The files of `deploy/` agree with each other, and its scripts do what they say."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.deploy import (
+    DEPLOY,
+    PORT,
+    ROOT,
+    free_port,
+    image_command,
+    image_settings,
+    in_image,
+    instructions,
+    is_ready,
+    tracked_files,
+)
+
+CADDYFILE = (DEPLOY / "Caddyfile").read_text()
+HEALTHCHECK = (DEPLOY / "healthcheck.py").read_text()
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+
+
+def unit() -> dict[str, list[str]]:
+    """Settings of the unit's service by name; one may be given several times."""
+    settings: dict[str, list[str]] = {}
+    service = (DEPLOY / "neuralviz.service").read_text().split("[Service]")[1].split("[Install]")[0]
+    for line in service.splitlines():
+        if line and not line.startswith("#"):
+            name, _, value = line.partition("=")
+            settings.setdefault(name, []).append(value)
+    return settings
+
+
+def replicas() -> dict[str, dict[str, object]]:
+    """The services of the compose file that run the app."""
+    return {name: it for name, it in COMPOSE["services"].items() if it["image"] == "neuralviz"}
+
+
+@pytest.fixture(scope="module")
+def tracked() -> list[str]:
+    return tracked_files()
+
+
+# --- the files agree ---------------------------------------------------------------------------
+
+
+def test_the_image_only_calls_the_script():
+    (copied,) = instructions("COPY")
+    (ran,) = instructions("RUN")
+    assert copied.split() == [".", "/src"]
+    script, _target, data, user = ran.split()
+    assert script == "/src/deploy/install.sh"
+    assert os.access(DEPLOY / "install.sh", os.X_OK)
+    assert user.isdecimal()
+    assert user != "0"
+    assert instructions("USER") == [f"{user}:{user}"]
+    assert instructions("VOLUME") == [data]
+    assert not instructions("ADD")
+
+
+def test_the_image_runs_what_the_script_installed():
+    target, data = instructions("RUN")[0].split()[1:3]
+    settings = image_settings()
+    assert settings["PATH"] == f"{target}/bin:$PATH"
+    assert settings["NEURALVIZ_HOME"] == settings["HOME"] == data
+    assert image_command()[:4] == ["python", "-m", "neuralviz", "app"]
+
+
+def test_the_user_comes_after_the_script_and_before_the_command():
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    order = [line.split()[0] for line in lines if re.match("(RUN|USER|CMD) ", line)]
+    assert order == ["RUN", "USER", "CMD"]
+
+
+def test_one_port():
+    (health,) = instructions("HEALTHCHECK")
+    python, script, port = json.loads(health.partition("CMD ")[2])
+    assert (python, port) == ("python", PORT)
+    assert (ROOT / Path(script).relative_to("/src")).is_file()
+    assert f'["{PORT}"]' in HEALTHCHECK
+    assert instructions("EXPOSE") == [PORT]
+    assert COMPOSE["services"]["app"]["ports"] == [f"${{LISTEN:-127.0.0.1}}:{PORT}:{PORT}"]
+    assert space()["app_port"] == int(PORT)
+    for command in (image_command(), unit()["ExecStart"][0].split()):
+        assert command[command.index("--port") + 1] == PORT
+
+
+def test_the_unit_starts_the_server_as_the_image_does():
+    image, (started,) = image_command(), unit()["ExecStart"]
+    image[0] = "/opt/neuralviz/bin/python"
+    image[image.index("--host") + 1] = "127.0.0.1"
+    assert started.split() == image
+    (folder,) = unit()["StateDirectory"]
+    assert f"NEURALVIZ_HOME=%S/{folder}" in unit()["Environment"][0].split()
+    (caches,) = unit()["CacheDirectory"]
+    assert f"XDG_CACHE_HOME=%C/{caches}" in unit()["Environment"][0].split()
+
+
+def test_the_unit_may_do_little():
+    settings = unit()
+    for name in "DynamicUser NoNewPrivileges PrivateTmp ProtectHome RestrictSUIDSGID".split():
+        assert settings[name] == ["yes"], name
+    assert settings["ProtectSystem"] == ["strict"]
+    assert settings["CapabilityBoundingSet"] == [""]
+    assert "MemoryDenyWriteExecute" not in settings  # numba compiles as it runs
+
+
+def test_the_server_is_given_time_to_end():
+    assert unit()["TimeoutStopSec"] == ["30"]
+    assert unit()["KillSignal"] == ["SIGTERM"]
+    assert unit()["KillMode"] == ["mixed"]  # else its workers would be told as well
+    assert {service["stop_grace_period"] for service in replicas().values()} == {"30s"}
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_systemd_reads_the_unit(tmp_path: Path):
+    text = (DEPLOY / "neuralviz.service").read_text()
+    copy = tmp_path / "neuralviz.service"
+    copy.write_text(text.replace("/opt/neuralviz/bin/python", "/bin/sh"))
+    done = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True)
+    assert "neuralviz.service" not in done.stdout + done.stderr
+
+
+def test_compose_starts_one_server_unless_asked_for_more():
+    services = COMPOSE["services"]
+    assert [name for name, it in services.items() if not it.get("profiles")] == ["app"]
+    assert {tuple(it["profiles"]) for it in services.values() if "profiles" in it} == {
+        ("replicas",)
+    }
+
+
+def test_the_replicas_share_one_data_folder_and_may_do_little():
+    (data,) = instructions("VOLUME")
+    assert len(replicas()) == 2
+    for service in replicas().values():
+        assert service["volumes"] == [f"data:{data}"]
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert (DEPLOY / service["build"]["context"]).resolve() == ROOT
+        assert (ROOT / service["build"]["dockerfile"]).is_file()
+    assert {"data"} < set(COMPOSE["volumes"])
+
+
+def test_the_proxy_knows_every_replica_and_keeps_a_browser_on_one():
+    (upstreams,) = re.findall(r"^\treverse_proxy (.*) \{$", CADDYFILE, re.MULTILINE)
+    assert upstreams.split() == [f"{name}:{PORT}" for name in replicas()]
+    assert "lb_policy cookie " in CADDYFILE
+    mounted = COMPOSE["services"]["proxy"]["volumes"][0].split(":")
+    assert (DEPLOY / mounted[0]).is_file()
+    assert CADDYFILE.count("{") == CADDYFILE.count("}")
+
+
+def test_everybody_asks_the_same_address_whether_the_server_is_ready():
+    assert re.findall(r"health_uri (.*)", CADDYFILE) == ["/readyz"]
+    assert '"GET", "/readyz"' in HEALTHCHECK
+
+
+def test_the_image_has_what_the_wheel_is_made_from_and_little_else(tracked: list[str]):
+    inside = {name for name in tracked if in_image(name)}
+    assert "neuralviz/models/bundled/encoder_and_head.safetensors" in inside
+    folders = ("neuralviz/", "pages/", "sample_data/", "licences/", "scripts/set_up.py", "deploy/")
+    files = "app.py README.md LICENSE constraints.txt pyproject.toml hatch_build.py".split()
+    needed = {name for name in tracked if name.startswith(folders) or name in files}
+    assert len(needed) > 200
+    assert needed <= inside
+    assert ".streamlit/config.toml" in inside
+    for name in (
+        ".git/config",
+        ".venv/bin/python",
+        "tests/conftest.py",
+        "docs/tour.md",
+        "neuralviz/ui/__pycache__/page.cpython-311.pyc",
+        ".streamlit/secrets.toml",
+        "deploy/server.env",
+        ".env",
+    ):
+        assert not in_image(name), name
+
+
+def test_the_documentation_names_every_file():
+    text = (ROOT / "docs" / "server.md").read_text("utf-8")
+    for path in DEPLOY.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert f"deploy/{path.relative_to(DEPLOY)}" in text, path
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / "docs" / target).exists(), target
+
+
+# --- a Space -----------------------------------------------------------------------------------
+
+
+def space(readme: Path = DEPLOY / "huggingface" / "README.md") -> dict[str, object]:
+    """The settings of the Space, which stand at the beginning of its README."""
+    beginning, settings, _ = readme.read_text("utf-8").split("---\n", 2)
+    assert beginning == ""
+    return yaml.safe_load(settings)
+
+
+def test_the_space_runs_the_image_in_demo_mode(tracked: list[str], tmp_path: Path):
+    folder = tmp_path / "space"
+    command = [DEPLOY / "huggingface" / "gather.sh", folder]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert space()["sdk"] == space(folder / "README.md")["sdk"] == "docker"
+    assert len(space()["short_description"]) <= 60  # what the Hub allows
+    image = (folder / "Dockerfile").read_text()
+    assert image.splitlines()[-1].startswith("ENV NEURALVIZ_DEMO=1 ")
+    assert (folder / "deploy" / "install.sh").stat().st_mode & 0o111
+    assert (folder / ".dockerignore").is_file()
+    assert not (folder / "tests").exists()
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr == f"{folder} is not empty. Name a new folder.\n"
+
+
+# --- the script --------------------------------------------------------------------------------
+
+# Stands for Python: notes how the set-up is called, and makes what the script looks for.
+PYTHON = """#!/bin/sh
+echo "$@" > "$LOG"
+env >> "$LOG"
+mkdir -p "$NEURALVIZ_VENV/bin"
+printf '#!/bin/sh\\necho "neuralviz 9.9 $*"\\n' > "$NEURALVIZ_VENV/bin/neuralviz"
+chmod +x "$NEURALVIZ_VENV/bin/neuralviz"
+"""
+
+
+def install(*arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [DEPLOY / "install.sh", *map(str, arguments)],
+        env={"PATH": os.environ["PATH"], **{name: str(it) for name, it in settings.items()}},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    program = tmp_path / "python"
+    program.write_text(PYTHON)
+    program.chmod(0o755)
+    return program
+
+
+def test_the_script_sets_up_and_makes_the_data_folder(python: Path, tmp_path: Path):
+    target, data, log = tmp_path / "opt" / "neuralviz", tmp_path / "data", tmp_path / "log"
+    done = install(target, data, os.getuid(), PYTHON=python, LOG=log, TORCH="cpu", PYTHONPATH="x")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "neuralviz 9.9 --version\n"
+    called, *settings = log.read_text().splitlines()
+    assert called == f"{ROOT}/scripts/set_up.py server --torch cpu"
+    assert {f"NEURALVIZ_VENV={target}", "PIP_NO_CACHE_DIR=1", "CI=1"} <= set(settings)
+    assert "PYTHONPATH=x" not in settings
+    assert data.stat().st_mode & 0o777 == 0o700
+    assert data.stat().st_uid == os.getuid()
+
+
+def test_the_script_chooses_no_build_of_pytorch_by_itself(python: Path, tmp_path: Path):
+    assert install(tmp_path / "opt", PYTHON=python, LOG=tmp_path / "log").returncode == 0
+    assert (tmp_path / "log").read_text().splitlines()[0].endswith("set_up.py server")
+
+
+def test_the_script_replaces_nobodys_files(python: Path, tmp_path: Path):
+    target = tmp_path / "home"
+    target.mkdir()
+    (target / "thesis.txt").touch()
+    done = install(target, PYTHON=python, LOG=tmp_path / "log")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"{target} has other files in it. Name a new folder, or one that this script has made.\n"
+    )
+    assert [path.name for path in target.iterdir()] == ["thesis.txt"]
+    (target / "pyvenv.cfg").touch()  # a virtual environment, to be brought up to date
+    assert install(target, PYTHON=python, LOG=tmp_path / "log").returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("target", "data"), ("target", "data", "1", "more")])
+def test_the_script_says_what_it_needs(arguments: tuple[str, ...], tmp_path: Path):
+    done = install(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"Usage: {DEPLOY / 'install.sh'} TARGET [DATA UID]\n"
+
+
+# --- the check of health -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("status", "ready"), [(200, True), (503, False), (404, False)])
+def test_a_server_is_ready_when_it_says_so(status: int, ready: bool):
+    asked = []
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert is_ready(server.server_port) == ready
+        server.shutdown()
+    assert asked == ["/readyz"]
+
+
+def test_a_server_that_does_not_answer_is_not_ready():
+    assert not is_ready(free_port())
