@@ -20,6 +20,7 @@ _BOUNDS = {
     "KEEP_DAYS": (1, 36_500),
     "SPARE_MEMORY_MB": (0, 1_000_000),
     "GRACE_SECONDS": (0, 3600),
+    "UNWATCHED_SECONDS": (0, 86_400),
 }
 
 
@@ -32,6 +33,8 @@ class ServerSettings:
             serves the pages; None for one for two cores.
         demo: ``NEURALVIZ_DEMO``, a site that strangers use: no model by name or path, saved
             corpora, encoders and similarity models can be looked at but not changed.
+        open: ``NEURALVIZ_OPEN``, others than the user of this machine reach the server, behind a
+            proxy, say; by default that is so where it listens beyond this machine.
         private: ``NEURALVIZ_PRIVATE``, corpora belong to the browser that added them.
         max_texts: ``NEURALVIZ_MAX_TEXTS``, of one input or corpus.
         max_characters: ``NEURALVIZ_MAX_CHARACTERS``, of all texts of one input or corpus.
@@ -42,6 +45,8 @@ class ServerSettings:
         spare_memory_mb: ``NEURALVIZ_SPARE_MEMORY_MB``, megabytes of memory that must be left for
             new work to begin.
         grace_seconds: ``NEURALVIZ_GRACE_SECONDS``, for running work when the server is told to end.
+        unwatched_seconds: ``NEURALVIZ_UNWATCHED_SECONDS``, for which a run goes on while nobody has
+            its page open.
         json_logs: ``NEURALVIZ_JSON_LOGS``, logs as lines of JSON, without anything that was typed.
 
     A limit that is None does not exist.
@@ -49,6 +54,7 @@ class ServerSettings:
 
     workers: int | None = None
     demo: bool = False
+    open: bool = False
     private: bool = False
     max_texts: int | None = None
     max_characters: int | None = None
@@ -57,11 +63,12 @@ class ServerSettings:
     keep_days: int = 90
     spare_memory_mb: int = 500
     grace_seconds: int = 10
+    unwatched_seconds: int = 900
     json_logs: bool = False
 
     def for_network(self) -> ServerSettings:
         """With limits where none were set: for a server that others than its owner can reach."""
-        return self._with_limits(OPEN_LIMITS)
+        return replace(self, open=True)._with_limits(OPEN_LIMITS)
 
     def _with_limits(self, limits: dict[str, int]) -> ServerSettings:
         missing = {name: most for name, most in limits.items() if getattr(self, name) is None}

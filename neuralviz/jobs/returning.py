@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-UNWATCHED_SECONDS = 3600.0  # that a run goes on while nobody looks: a laptop may be closed
 CRASHED = "The server ended in the middle of this run. Press “Run again” to start it again."
 ELSEWHERE = (
     "Another server of this machine is carrying out this run. Its result is shown here when it is "

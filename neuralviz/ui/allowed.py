@@ -30,12 +30,8 @@ def allowed() -> ServerSettings:
         SettingsError: a variable of the environment makes no sense.
     """
     settings = server_settings()
-    return settings.for_network() if is_open() else settings
-
-
-def is_open() -> bool:
-    """Whether others than the user of this machine can reach the server."""
-    return is_served() and config.get_option("server.address") not in _OWN_MACHINE
+    listens = is_served() and config.get_option("server.address") not in _OWN_MACHINE
+    return settings.for_network() if settings.open or listens else settings
 
 
 def n_within_limits(texts: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.ui.allowed import allowed, is_open
+from neuralviz.ui.allowed import allowed
 
 if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
@@ -34,7 +34,7 @@ def whose_corpora() -> str:
     """Who sees a corpus that is added, as a sentence; empty on a machine of one's own."""
     if allowed().private:
         return "Only this browser sees the corpora that you add here."
-    if is_open():
+    if allowed().open:
         return "Everybody who uses this server sees saved corpora, and can delete them."
     return ""
 

@@ -20,7 +20,8 @@ import streamlit as st
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
-from neuralviz.jobs.returning import UNWATCHED_SECONDS, returning, work_of
+from neuralviz.jobs.returning import returning, work_of
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import is_shared
 from neuralviz.ui.pace import DRAWINGS, draw_at_once, wait_for_turn
 from neuralviz.ui.page import plain
@@ -193,7 +194,7 @@ def _begin(
     def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
         watchers.add(is_here(session))
         return run_queue().submit(
-            task, watchers.any_is_here, number, at_end, session, UNWATCHED_SECONDS
+            task, watchers.any_is_here, number, at_end, session, allowed().unwatched_seconds
         )
 
     run_id, run = returning().begin(work, submit, keep)

@@ -110,7 +110,12 @@ class Server:
         self._script = script
         self._folder = folder
         self._options = options
-        self._settings = {"PYTHONPATH": str(ROOT), "NEURALVIZ_HOME": str(folder), **settings}
+        self._settings = {
+            "PYTHONPATH": str(ROOT),
+            "NEURALVIZ_HOME": str(folder),
+            "NEURALVIZ_UNWATCHED_SECONDS": "20",  # what one test leaves does not slow the next
+            **settings,
+        }
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

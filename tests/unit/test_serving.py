@@ -60,12 +60,12 @@ def test_each_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "WORKERS": "0", "PRIVATE": "1", "MAX_TEXTS": "10", "MAX_CHARACTERS": "1000",
         "MAX_RUNS": "3", "MAX_UPLOAD_MB": "7", "KEEP_DAYS": "30", "SPARE_MEMORY_MB": "0",
-        "GRACE_SECONDS": "60", "JSON_LOGS": "yes",
+        "UNWATCHED_SECONDS": "60", "GRACE_SECONDS": "60", "JSON_LOGS": "yes",
     }.items():  # fmt: skip
         monkeypatch.setenv(f"NEURALVIZ_{name}", value)
     assert server_settings() == ServerSettings(
         workers=0, private=True, max_texts=10, max_characters=1000, max_runs=3, max_upload_mb=7,
-        keep_days=30, spare_memory_mb=0, grace_seconds=60, json_logs=True,
+        keep_days=30, spare_memory_mb=0, unwatched_seconds=60, grace_seconds=60, json_logs=True,
     )  # fmt: skip
 
 
@@ -92,10 +92,12 @@ def test_limits_of_an_open_server_and_of_a_demo_leave_those_that_were_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NEURALVIZ_MAX_RUNS", "9")
-    assert server_settings().for_network() == ServerSettings(**{**OPEN_LIMITS, "max_runs": 9})
+    assert server_settings().for_network() == ServerSettings(
+        open=True, **{**OPEN_LIMITS, "max_runs": 9}
+    )
     monkeypatch.setenv("NEURALVIZ_DEMO", "1")
-    demo = ServerSettings(demo=True, **{**DEMO_LIMITS, "max_runs": 9})
-    assert server_settings() == server_settings().for_network() == demo
+    assert server_settings() == ServerSettings(demo=True, **{**DEMO_LIMITS, "max_runs": 9})
+    assert server_settings().for_network().max_texts == DEMO_LIMITS["max_texts"]
 
 
 def test_a_demo_loads_no_model_by_name_or_path(

@@ -1,0 +1,174 @@
+"""Pages of a server that many people use: what a demo keeps back, whose corpora are seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.errors import StoreError
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui import allowed as limits
+from neuralviz.ui import corpora
+from neuralviz.ui.allowed import allowed, check_within_limits, most_rows, n_within_limits
+from tests.support.pages import page_at
+
+TEXTS = ReadTexts(("The river rose.", "The bridge fell.", "The baker waited."))
+
+
+@pytest.fixture(autouse=True)
+def _settings_are_read_anew() -> Iterator[None]:
+    allowed.cache_clear()
+    yield
+    allowed.cache_clear()
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_DEMO", "1")
+
+
+@pytest.fixture
+def private(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURALVIZ_PRIVATE", "1")
+
+
+def come_as(monkeypatch: pytest.MonkeyPatch, cookie: str) -> None:
+    cookies = {corpora.BROWSER: cookie}
+    monkeypatch.setattr(corpora, "st", SimpleNamespace(context=SimpleNamespace(cookies=cookies)))
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def test_texts_and_characters_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert n_within_limits(["word"] * 100_000) == 100_000
+    allowed.cache_clear()
+    monkeypatch.setenv("NEURALVIZ_MAX_TEXTS", "3")
+    monkeypatch.setenv("NEURALVIZ_MAX_CHARACTERS", "10")
+    assert n_within_limits(["a"] * 4) == 3
+    assert n_within_limits(["12345", "12345", ""]) == 3
+    assert n_within_limits(["12345", "123456"]) == 1
+    assert n_within_limits(["x" * 11]) == 0
+    assert most_rows(1000, texts_in_row=2) == 1
+    check_within_limits(["a", "b"])
+    with pytest.raises(limits.TooMuchError) as caught:
+        check_within_limits(["a"] * 4)
+    assert str(caught.value) == "This server takes up to 3 texts and 10 characters at once."
+
+
+def test_a_page_uses_the_texts_that_the_server_takes_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_MAX_TEXTS", "2")
+
+    def app() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.texts import texts_input
+
+        st.json(list(texts_input("t", {"Three": ["a", "b", "c"]}).texts))
+
+    page = AppTest.from_function(app, default_timeout=20).run()
+    assert not page.exception
+    assert json.loads(page.json[0].value) == ["a", "b"]
+    said = "This server takes up to 2 texts at once. Using the first 2 of 3 texts."
+    assert said in [caption.value for caption in page.caption]
+
+
+# --- a demo --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_demo_adds_changes_and_deletes_no_corpus() -> None:
+    CorpusStore().add("ours", TEXTS)
+    page = page_at("corpus_map").run()
+    assert not page.exception
+    labels = {button.label for button in page.button}
+    assert not labels & {"Add a corpus", "Delete", "Import"}
+    assert "Corpora cannot be added or changed in this demo." in [one.value for one in page.caption]
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_demo_offers_no_hub_and_takes_no_model_from_the_address() -> None:
+    page = page_at("evaluation", evaluation_model="/etc").run()
+    assert not page.exception
+    assert page.segmented_control(key="evaluation-source").options == [
+        "Example",
+        "Upload",
+        "Saved corpus",
+    ]
+    assert not page.selectbox(key="evaluation-model").proto.accept_new_options
+    page = page_at("layers", layers_model="/etc").run()
+    assert not page.exception
+    assert page.selectbox(key="layers-model").value != "/etc"
+
+
+# --- corpora of one's own ------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("private")
+def test_a_browser_sees_its_own_corpora_and_everybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    everybodys = CorpusStore().add("everybody's", TEXTS)
+    come_as(monkeypatch, "one browser")
+    mine = corpora.corpus_store().add("notes", TEXTS)
+    assert corpora.may_change(mine)
+    assert not corpora.may_change(everybodys)
+    come_as(monkeypatch, "another browser")
+    theirs = corpora.corpus_store().add("notes", TEXTS)
+    assert [one.id for one in corpora.corpus_store().corpora()] == [theirs.id, everybodys.id]
+    assert theirs.name == mine.name == "notes"
+    assert not corpora.may_change(mine)
+    with pytest.raises(StoreError):
+        corpora.corpus_store().corpus(mine.id)
+    assert "browser" not in mine.owner  # the cookie cannot be told from it
+    come_as(monkeypatch, "one browser")
+    corpora.corpus_store().delete(mine)
+    assert {one.id for one in CorpusStore().corpora()} == {theirs.id, everybodys.id}
+    assert CorpusStore().texts(theirs) == list(TEXTS.texts)
+
+
+@pytest.mark.usefixtures("private")
+def test_a_browser_without_cookies_is_known_while_its_page_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ContextProxy, "cookies", {})
+
+    def app() -> None:
+        import streamlit as st
+
+        from neuralviz.ui.corpora import corpus_store
+
+        st.text(corpus_store().owner)
+
+    page = AppTest.from_function(app, default_timeout=20).run()
+    owner = page.text[0].value
+    assert len(owner) == 24
+    assert page.run().text[0].value == owner
+    assert AppTest.from_function(app, default_timeout=20).run().text[0].value != owner
+
+
+def test_on_ones_own_machine_there_is_one_store_for_all() -> None:
+    corpus = corpora.corpus_store().add("notes", TEXTS)
+    assert corpus.owner == ""
+    assert corpora.may_change(corpus)
+    assert corpora.whose_corpora() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("OPEN", "Everybody who uses this server sees saved corpora, and can delete them."),
+        ("PRIVATE", "Only this browser sees the corpora that you add here."),
+    ],
+)
+def test_it_is_said_whose_corpora_they_are(
+    monkeypatch: pytest.MonkeyPatch, name: str, sentence: str
+) -> None:
+    monkeypatch.setenv(f"NEURALVIZ_{name}", "1")
+    assert corpora.whose_corpora() == sentence
