@@ -189,13 +189,11 @@ def _begin(
     task: Task[Any, R], work: str, number: int, keep: Callable[[Run[R]], None] | None = None
 ) -> Run[R]:
     """Start a run that the address leads back to."""
-    session = session_id()
+    session, unwatched = session_id(), allowed().unwatched_seconds
 
     def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
         watchers.add(is_here(session))
-        return run_queue().submit(
-            task, watchers.any_is_here, number, at_end, session, allowed().unwatched_seconds
-        )
+        return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
     run_id, run = returning().begin(work, submit, keep)
     st.query_params[ADDRESS] = run_id
