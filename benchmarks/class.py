@@ -2,11 +2,15 @@
 
     python benchmarks/class.py
     python benchmarks/class.py --sessions 20
+    python benchmarks/class.py --day
 
 Starts the app on this machine and opens sessions over the websocket that a browser uses, each
 with a text of its own of 10 to 30 tokens. Like a browser, a session asks for a live part of its
 page again as often as the page says. Prints a table in markdown: when the first point of the loss
 was there and when the run was over, for the first, the middle and the last session.
+
+`--day` measures memory instead: 200 page loads and 100 runs, four sessions at a time, that come and
+go; what the server and its workers hold after each quarter.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
@@ -39,8 +44,10 @@ from tests.support.app import APP, served
 
 POINT, OVER = "first point of the loss", "run over"
 WITHIN = 2.0  # seconds in which all press
-SETTLED = 8.0  # seconds after the first visit: the model is loaded in the background
+AT_ONCE = 4  # sessions that come and go together
+LOADS, RUNS = 200, 100  # of a day
 PATIENCE = 300.0
+MODEL_SECONDS = 3.0  # for the server's own copy of the model, which pages read tokens with
 MOST_MESSAGE = 1 << 28
 WORDS = (
     "river bridge winter letter garden market teacher engine harbour village mountain window "
@@ -188,7 +195,7 @@ def text_of(number: int) -> str:
 async def lesson(address: str, n_sessions: int) -> list[Session]:
     """The sessions, when all have seen the end of their runs."""
     first = await opened(address)
-    await asyncio.sleep(SETTLED)
+    await ready(address)
     sessions = [first, *[await opened(address) for _ in range(n_sessions - 1)]]
     for number, session in enumerate(sessions):
         await session.paste(text_of(number))
@@ -199,6 +206,64 @@ async def lesson(address: str, n_sessions: int) -> list[Session]:
 
     await asyncio.gather(*(press(*pair) for pair in enumerate(sessions)))
     return sessions
+
+
+async def ready(address: str) -> None:
+    """Wait until the server says that it can work, and has loaded the model of its own."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        with suppress(OSError):
+            await asyncio.to_thread(urlopen, f"{address}/readyz")
+            break
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(MODEL_SECONDS)
+
+
+async def day(address: str) -> list[tuple[int, int, float, float]]:
+    """Page loads, runs, and megabytes of the server and of its workers, after each quarter."""
+    await opened(address)
+    await ready(address)
+    found = []
+    for quarter in range(1, 5):
+        for group in range(LOADS // 4 // AT_ONCE):
+            runs = group % (LOADS // RUNS) == 0
+            numbers = [quarter * 1000 + group * AT_ONCE + i for i in range(AT_ONCE)]
+            await asyncio.gather(*(_visit(address, number, runs) for number in numbers))
+        found.append((LOADS * quarter // 4, RUNS * quarter // 4, *await _megabytes(address)))
+    return found
+
+
+async def _visit(address: str, number: int, runs: bool) -> None:
+    session = await opened(address)
+    if runs:
+        await session.paste(text_of(number))
+        await session.press()
+        assert OVER in session.seen, session.errors
+    await session.socket.close()
+
+
+async def _megabytes(address: str) -> tuple[float, float]:
+    answer = await asyncio.to_thread(urlopen, f"{address}/metrics")
+    held = dict(
+        line.split()
+        for line in answer.read().decode().splitlines()
+        if line.startswith(("process_resident_memory_bytes ", "neuralviz_worker_memory_bytes "))
+    )
+    server, workers = (
+        float(held[f"{name}_memory_bytes"]) / 2**20
+        for name in ("process_resident", "neuralviz_worker")
+    )
+    return server, workers
+
+
+def print_day(found: list[tuple[int, int, float, float]]) -> None:
+    """Memory after each quarter, and how much it has grown since the first."""
+    print("| page loads | runs | server, MB | workers, MB |\n| --- | --- | --- | --- |")
+    for loads, runs, server, workers in found:
+        print(f"| {loads} | {runs} | {server:,.0f} | {workers:,.0f} |")
+    (*_, server, workers), (*_, server_first, workers_first) = found[-1], found[0]
+    print(f"\nSince the first quarter: server {server / server_first - 1:+.1%}, ", end="")
+    print(f"workers {workers / workers_first - 1:+.1%}.")
 
 
 def print_table(sessions: list[Session], began: str) -> None:
@@ -214,7 +279,12 @@ def print_table(sessions: list[Session], began: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 20, 50])
+    parser.add_argument("--day", action="store_true", help="measure memory instead")
     options = parser.parse_args()
+    if options.day:
+        with TemporaryDirectory() as folder, served(APP, Path(folder), workers="") as address:
+            print_day(asyncio.run(day(address)))
+        return
     for n_sessions in options.sessions:
         with TemporaryDirectory() as folder, served(APP, Path(folder), workers="") as address:
             sessions = asyncio.run(lesson(address, n_sessions))

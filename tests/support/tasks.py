@@ -6,9 +6,27 @@ import os
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from neuralviz.errors import ShouldStop, Stopped, TextError
 from neuralviz.jobs.task import LatestTask, Task
+from neuralviz.models.shared import shared_model
+
+
+@dataclass(frozen=True)
+class DigestOfModel(LatestTask[str]):
+    """A digest of the bundled model's parameters where the task is done."""
+
+    @property
+    def label(self) -> str:
+        return "Digest"
+
+    def events(self, should_stop: ShouldStop) -> Generator[str, None, None]:
+        model = shared_model("bundled").network
+        made = blake2b()
+        for name, parameter in sorted(model.state_dict().items()):
+            made.update(name.encode() + parameter.numpy().tobytes())
+        yield made.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,12 @@ from collections.abc import Iterator
 import pytest
 
 from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs.micro_tuning import TuneTexts
+from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.workers import Workers
-from tests.support.tasks import CountUp, Fails, SaysWhere, WaitForStop
+from neuralviz.micro_tuning import TuningSettings
+from neuralviz.models.shared import ModelRef, shared_model
+from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,29 @@ def test_what_a_task_raises_is_said_as_it_is_here(workers: Workers) -> None:
     assert odd.may_succeed_again
 
 
+@pytest.mark.slow
+def test_after_everything_the_model_is_bit_identical() -> None:
+    workers = Workers(n=1, threads=1)
+    try:
+        before = carried_out(workers, DigestOfModel()).result
+        queue = RunQueue(max_sharing=8, executor=workers)
+        settings = TuningSettings(shared_model("bundled").head_layers, epochs=5)
+        runs = [
+            queue.submit(
+                TuneTexts(ModelRef.now("bundled"), (f"The bridge number {n} fell.",), settings),
+                lambda: True,
+                owner=str(n),
+            )
+            for n in range(8)
+        ]
+        runs[0].stop()
+        assert all(run.wait(120) for run in runs)
+        assert [run.status for run in runs[1:]] == ["done"] * 7
+        assert len({before, carried_out(workers, DigestOfModel()).result}) == 1
+    finally:
+        workers.close()
+
+
 def test_stop_reaches_a_worker(workers: Workers) -> None:
     run: Run[object] = Run(WaitForStop(), lambda: True)
     thread = on_thread(workers, run)
@@ -105,7 +132,7 @@ def test_a_queue_hands_runs_to_workers() -> None:
     assert len({run.result for run in runs}) == 1
     assert queue.close()
     late = queue.submit(SaysWhere(), lambda: True)
-    assert late.status == "stopped"
+    assert (late.status, late.error) == ("failed", NOT_BEGUN)
 
 
 def test_workers_end_with_the_process_that_started_them() -> None:
