@@ -23,6 +23,7 @@ ELSEWHERE = (
     "over: reload the page later."
 )
 STOPPED = "This run was stopped. Press “Run again” to start it again."
+FAILED = "This run failed. Press “Run again” to try once more."
 GONE = "The result of this run is no longer saved. Press “Run again” to compute it again."
 
 
@@ -58,7 +59,7 @@ class Returning:
         def at_end(run: Run[R]) -> None:
             if keep is not None:
                 keep(run)
-            self._table.end(run_id, run.status, run.error)
+            self._table.end(run_id, run.status)
             with self._lock:
                 if self._live.pop(run_id, None) is None:
                     over.append(run_id)  # before it was known that it lives
@@ -108,8 +109,9 @@ class Returning:
             "elsewhere": ELSEWHERE,
             "done": GONE,
             "stopped": STOPPED,
+            "failed": FAILED,
         }
-        return sentences.get(known.status, known.error or CRASHED)
+        return sentences[known.status]
 
     def close(self) -> None:
         """Let other servers see that this one is gone."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 WAIT = 5.0  # seconds for another process that writes
 _COLUMNS = """
     id TEXT PRIMARY KEY, work TEXT NOT NULL, server TEXT NOT NULL, status TEXT NOT NULL,
-    created REAL NOT NULL, finished REAL, error TEXT
+    created REAL NOT NULL, finished REAL
 """
 _log = logging.getLogger(__name__)
 
@@ -45,13 +45,11 @@ class KnownRun:
         work: a digest of what was done, which tells it from other work.
         status: ``queued`` until it ends; ``crashed`` where its server ended before it
             did, ``elsewhere`` where another server of this machine still carries it out.
-        error: why it failed, in a sentence.
     """
 
     id: str
     work: str
     status: End
-    error: str | None
 
 
 class RunTable:
@@ -76,15 +74,14 @@ class RunTable:
     def add(self, run_id: str, work: str) -> None:
         """Note that a run was asked for."""
         self._write(
-            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, 'queued', ?, NULL, NULL)",
+            "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, 'queued', ?, NULL)",
             *(run_id, work, self._server, time.time()),
         )
 
-    def end(self, run_id: str, status: Status, error: str | None) -> None:
-        """Note how a run ended."""
+    def end(self, run_id: str, status: Status) -> None:
+        """Note how a run ended; not why it failed, which may quote a text."""
         self._write(
-            "UPDATE runs SET status = ?, finished = ?, error = ? WHERE id = ?",
-            *(status, time.time(), error, run_id),
+            "UPDATE runs SET status = ?, finished = ? WHERE id = ?", status, time.time(), run_id
         )
 
     def find(self, run_id: str) -> KnownRun | None:
@@ -92,14 +89,14 @@ class RunTable:
         row = None
         with suppress(sqlite3.Error, OSError), self._opened() as table:
             row = table.execute(
-                "SELECT work, server, status, error FROM runs WHERE id = ?", (run_id,)
+                "SELECT work, server, status FROM runs WHERE id = ?", (run_id,)
             ).fetchone()
         if row is None:
             return None
-        work, server, status, error = row
+        work, server, status = row
         if status == "queued" and server != self._server:
             status = "elsewhere" if self._is_up(server) else "crashed"
-        return KnownRun(run_id, work, status, error)
+        return KnownRun(run_id, work, status)
 
     def close(self) -> None:
         """Let others see that this server is gone."""

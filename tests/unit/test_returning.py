@@ -22,6 +22,7 @@ from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.jobs.returning import (
     CRASHED,
     ELSEWHERE,
+    FAILED,
     GONE,
     STOPPED,
     Returning,
@@ -52,7 +53,7 @@ class Wait(KeptTask[int, int]):
     def events(self, should_stop: ShouldStop) -> Generator[int, None, None]:
         yield 1
         if self.fails:
-            raise TextError("The text cannot be read.")
+            raise TextError(f"“{self.text}” cannot be read.")
         while not _may_end.wait(0.01):
             if should_stop():
                 return
@@ -135,9 +136,7 @@ def test_how_a_run_ended_is_told(queue: RunQueue, how: str) -> None:
     if how != "failed":
         run.stop()
     ended(run, returning, run_id)
-    assert over(Returning(RunTable()), run_id, task) == (
-        "The text cannot be read." if how == "failed" else STOPPED
-    )
+    assert over(Returning(RunTable()), run_id, task) == (FAILED if how == "failed" else STOPPED)
 
 
 def test_a_server_that_is_there_and_one_that_ended_are_told_apart(queue: RunQueue) -> None:
@@ -260,9 +259,10 @@ def test_a_full_disk_hinders_no_run(folder: Path) -> None:
 
 def test_no_text_is_in_the_table(queue: RunQueue, folder: Path) -> None:
     returning = Returning(RunTable())
-    run_id, run = begun(returning, queue, Wait())
-    _may_end.set()
-    ended(run, returning, run_id)
+    for task in (Wait(), Wait(fails=True)):
+        run_id, run = begun(returning, queue, task)
+        _may_end.set()
+        ended(run, returning, run_id)
     for path in folder.glob("runs.sqlite*"):
         assert SECRET.encode() not in path.read_bytes()
 
