@@ -9,6 +9,8 @@ from pathlib import Path
 import streamlit as st
 import streamlit.components.v2
 
+from neuralviz.paths import app_folder
+
 _ASKED = "asked"  # in the address: the number of the question
 _LIST = "questions"  # in the session: whether the list is open
 _MICRO_TUNING, _COMPARE, _CORPUS, _EVALUATION, _LAYERS, _HOW = (
@@ -168,7 +170,7 @@ def question_card(title: str) -> bool:
         if st.button("All questions", type="tertiary", key="asked-list"):
             st.session_state[_LIST] = True
             if title != _HOW[1]:
-                st.switch_page(_HOW[0])
+                st.switch_page(app_folder() / _HOW[0])
             del st.query_params[_ASKED]
             st.rerun()
         if st.button("Close", icon=":material/close:", type="tertiary", key="asked-close"):
@@ -183,7 +185,8 @@ def _open(number: int, question: Question) -> None:
     if question.page == _HOW:  # no switch to where one is: its widgets are in the address
         st.query_params[_ASKED] = str(number)
         st.rerun()
-    st.switch_page(question.page[0], query_params={_ASKED: str(number), **question.address})
+    address = {_ASKED: str(number), **question.address}
+    st.switch_page(app_folder() / question.page[0], query_params=address)
 
 
 def _close_list() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import streamlit as st
 
+from neuralviz.paths import app_folder
 from neuralviz.ui.point import show_point
 from neuralviz.ui.stage import slide
 
@@ -137,9 +138,10 @@ def start_button() -> None:
 def go_to(number: int) -> None:
     """Open a stop with its example; behind the last one, the page that explains every step."""
     if number > len(STOPS):
-        st.switch_page("pages/how_it_works.py")
+        st.switch_page(app_folder() / "pages/how_it_works.py")
     address = _prepare(number)
-    st.switch_page(STOPS[number - 1].page, query_params={_STOP: str(number), **address})
+    page = app_folder() / STOPS[number - 1].page
+    st.switch_page(page, query_params={_STOP: str(number), **address})
 
 
 def _prepare(number: int) -> dict[str, str]:

@@ -13,6 +13,7 @@ from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED, bundled
 from neuralviz.models.language_model import head_layers, last_block_layers, layers_of
 from neuralviz.models.shared import is_held, shared_model
+from neuralviz.paths import app_folder
 from neuralviz.ui.compare.main import MAX_TEXTS, RUNS
 from neuralviz.ui.method_choice import NOTHING
 from neuralviz.ui.views import View, save_once
@@ -113,4 +114,4 @@ def offer_one_step(record: RunRecord, key: str) -> None:
         except OSError:
             st.error("The texts could not be saved on this machine, so Compare cannot open them.")
             return
-        st.switch_page("pages/compare.py", query_params=address)
+        st.switch_page(app_folder() / "pages/compare.py", query_params=address)

@@ -10,6 +10,7 @@ from neuralviz import training
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.models.shared import shared_text_model
 from neuralviz.models.trained import check_free_name, encoders_folder, trained_encoder
+from neuralviz.paths import app_folder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
@@ -70,7 +71,7 @@ def _offer_the_maps(task: TrainOnCorpus, settings: TrainingSettings, name: str) 
         address = {"corpus": task.corpus}
         for side, method, model in (("a", after, name), ("b", before, task.model.id)):
             address |= {f"map-{side}": method, f"map-{side}-{method}-model": model}
-        st.switch_page("pages/corpus_map.py", query_params=address)
+        st.switch_page(app_folder() / "pages/corpus_map.py", query_params=address)
 
 
 def _save(task: TrainOnCorpus, number: int, name: str) -> None:
