@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -57,6 +58,10 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
     finally:
         _may_end.set()
     assert all(run.wait(10) for run in before)
-    assert queue.close(grace=10)
+    until = time.monotonic() + 10
+    while queue.n_unfinished():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert queue.close()
     page.run()
     assert page.text[0].value == "mine"
