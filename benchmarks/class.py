@@ -196,9 +196,15 @@ async def lesson(address: str, n_sessions: int) -> list[Session]:
     """The sessions, when all have seen the end of their runs."""
     first = await opened(address)
     await ready(address)
-    sessions = [first, *[await opened(address) for _ in range(n_sessions - 1)]]
-    for number, session in enumerate(sessions):
-        await session.paste(text_of(number))
+    at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def sit_down(number: int) -> Session:
+        async with at_once:
+            session = await opened(address) if number else first
+            await session.paste(text_of(number))
+            return session
+
+    sessions = await asyncio.gather(*map(sit_down, range(n_sessions)))
 
     async def press(number: int, session: Session) -> None:
         await asyncio.sleep(WITHIN * number / len(sessions))

@@ -60,6 +60,9 @@ class TuneTexts(KeptTask[WatchedEvent, RunRecord], SharingTask[WatchedEvent, Run
             return None
         return self.model, self.settings
 
+    def prepare(self) -> None:
+        shared_model(self.model.id)
+
     @classmethod
     def work_together(
         cls, tasks: Sequence[TuneTexts], should_stop: Sequence[ShouldStop]

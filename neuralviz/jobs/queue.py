@@ -26,6 +26,7 @@ NEWEST_COUNTS = 0.3  # of the mean duration of a kind of task: the share of the 
 MAX_SHARING = 64  # runs that share their work on workers
 CLOSE_SECONDS = 10.0  # for the running work to end when the process does
 MEGABYTE = 1 << 20
+MOST_UNFINISHED = 500  # of all owners
 NOT_BEGUN = "The server was stopped before this run began. Press “Run again” to start it."
 R = TypeVar("R")
 Lane = Literal["long", "short", "sharing"]
@@ -123,9 +124,13 @@ class RunQueue:
     def _why_not(self, owner: str) -> BusyError | None:
         """Why a run of an owner cannot be taken now."""
         with self._lock:
-            n_unfinished = sum(one == owner for one in self._owners.values())
             if self._is_closed:
                 return BusyError(NOT_BEGUN)
+            if len(self._owners) >= MOST_UNFINISHED:
+                return BusyError("The server has too much to do. Try again in a minute.")
+            n_unfinished = sum(
+                one == owner and not run.is_stopping for run, one in self._owners.items()
+            )
         if self._max_of_owner is not None and n_unfinished >= self._max_of_owner:
             return BusyError(
                 f"You already have {many(n_unfinished, 'unfinished run')}, the most that this "
@@ -172,9 +177,9 @@ class RunQueue:
             if run not in ahead:
                 return 0.0
             running = [one for one in self._running if self._lane(one) == lane]
-            free_in = [self._seconds_left(one) for one in running]
             expected = [self._took.expected(one.task) for one in ahead[: ahead.index(run)]]
             places = self._most[lane]
+        free_in = [self._seconds_left(one) for one in running]  # which may take a moment
         if None in free_in or None in expected:
             return None
         return start_of_next(
@@ -238,6 +243,8 @@ class RunQueue:
 
     def _start_next(self) -> None:
         self._drop_unwanted()
+        if self._is_closed:
+            return
         for lane, most in self._most.items():
             n_running = sum(self._lane(run) == lane for run in self._running)
             for run in self._in_order(lane)[: max(0, most - n_running)]:
@@ -263,12 +270,11 @@ class RunQueue:
 
     def _drop_unwanted(self) -> None:
         """Take the runs out of the queue that were stopped or whose owner is gone."""
-        for run in self._waiting:
-            if run.is_abandoned():
-                run.stop()
-        for run in [run for run in self._waiting if run.is_over]:
+        for run in [run for run in self._waiting if run.is_over or run.is_abandoned()]:
             self._waiting.remove(run)
             self._forget(run)
+            # what is called at its end takes its time, and the lock is held here
+            threading.Thread(target=run.stop, name="neuralviz-stop", daemon=True).start()
 
     def _forget(self, run: Run[Any]) -> None:
         owner = self._owners.pop(run)

@@ -123,16 +123,19 @@ class Watchers:
 
     def __init__(self) -> None:
         self._here: list[Callable[[], bool]] = []
+        self._lock = threading.Lock()
 
     def add(self, is_here: Callable[[], bool]) -> None:
         """One more."""
-        self._here.append(is_here)
+        with self._lock:
+            self._here.append(is_here)
 
     def any_is_here(self) -> bool:
         """Whether anybody is; those who have left are forgotten but for the last."""
-        there = [one for one in self._here if one()]
-        self._here = there or self._here[-1:]
-        return bool(there)
+        with self._lock:
+            there = [one for one in self._here if one()]
+            self._here = there or self._here[-1:]
+            return bool(there)
 
 
 def work_of(key: str) -> str:

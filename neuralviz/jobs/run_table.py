@@ -69,14 +69,19 @@ class RunTable:
         self._server = secrets.token_hex(8)
         self._lock: FileLock | None = None
         self._is_silent = False
-        self._write("DELETE FROM runs WHERE created < ?", time.time() - days * 86400)
+        self._kept_seconds = days * 86400
+        self._forget_old()
 
     def add(self, run_id: str, work: str) -> None:
-        """Note that a run was asked for."""
+        """Note that a run was asked for; those of long ago are forgotten."""
+        self._forget_old()
         self._write(
             "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, 'queued', ?, NULL)",
             *(run_id, work, self._server, time.time()),
         )
+
+    def _forget_old(self) -> None:
+        self._write("DELETE FROM runs WHERE created < ?", time.time() - self._kept_seconds)
 
     def end(self, run_id: str, status: Status) -> None:
         """Note how a run ended; not why it failed, which may quote a text."""

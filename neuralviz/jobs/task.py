@@ -108,6 +108,14 @@ class SharingTask(Task[E, R]):
     def sharing_key(self) -> Hashable | None:
         """What tasks have in common that can be done together; None: it is done alone."""
 
+    @abstractmethod
+    def prepare(self) -> None:
+        """Load what the work needs: apart from the others, as it may take long.
+
+        Raises:
+            NeuralvizError: it cannot be had.
+        """
+
     @classmethod
     @abstractmethod
     def work_together(

@@ -21,9 +21,11 @@ from multiprocessing.connection import Client, Connection
 from typing import TYPE_CHECKING, Any
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
+from neuralviz.jobs.logs import log_as_json
 from neuralviz.jobs.sharing import Sharer, Sharing
 from neuralviz.jobs.task import SharingTask
 from neuralviz.models.shared import shared_model
+from neuralviz.server_settings import server_settings
 
 if TYPE_CHECKING:
     from neuralviz.jobs.task import Task
@@ -35,6 +37,8 @@ def main() -> None:
     """Serve until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it says when it is over
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    if server_settings().json_logs:
+        log_as_json()
     about = json.loads(sys.stdin.readline())
     connection = Client(about["address"], authkey=base64.b64decode(about["key"]))
     try:
@@ -89,19 +93,28 @@ class _Worker:
 
     def _start(self, number: int, task: Task[Any, Any]) -> None:
         stopped = self._stopped[number] = threading.Event()
-        if isinstance(task, SharingTask) and task.sharing_key() is not None:
-            self._sharing.add(
-                Sharer(
-                    task,
-                    stopped.is_set,
-                    event=lambda event: self._send("event", number, event),
-                    end=lambda error: self._end(number, task, error),
-                )
+        shares = isinstance(task, SharingTask) and task.sharing_key() is not None
+        threading.Thread(
+            target=self._share if shares else self._carry_out,
+            args=(number, task, stopped),
+            daemon=True,
+        ).start()
+
+    def _share(self, number: int, task: SharingTask[Any, Any], stopped: threading.Event) -> None:
+        try:
+            task.prepare()
+        except BaseException as error:  # nobody may wait for ever
+            with suppress(OSError):
+                self._end(number, task, error)
+            return
+        self._sharing.add(
+            Sharer(
+                task,
+                stopped.is_set,
+                event=lambda event: self._send("event", number, event),
+                end=lambda error: self._end(number, task, error),
             )
-        else:
-            threading.Thread(
-                target=self._carry_out, args=(number, task, stopped), daemon=True
-            ).start()
+        )
 
     def _carry_out(self, number: int, task: Task[Any, Any], stopped: threading.Event) -> None:
         failed: BaseException | None = None

@@ -133,8 +133,14 @@ class Workers:
 
     def is_ready(self, seconds: float = ANSWER_SECONDS) -> bool:
         """Whether a worker has loaded the model and answers within some seconds."""
-        places = [one for one in self._places if one is not None and one.is_ready]
-        return any(one.answers(seconds) for one in places)
+        there = [one for one in self._places if one is not None and one.is_alive]
+        if not there and self._n_started and not self._is_closed:  # else the next run starts one
+            threading.Thread(target=self._start_again, name="neuralviz-start", daemon=True).start()
+        return any(one.answers(seconds) for one in there if one.is_ready)
+
+    def _start_again(self) -> None:
+        with suppress(NeuralvizError, Stopped):
+            self._process(0)
 
     @property
     def n_started(self) -> int:

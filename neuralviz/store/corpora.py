@@ -124,7 +124,8 @@ class CorpusStore:
         for corpus in corpora:
             if name_or_id in (corpus.name, corpus.id):
                 return corpus
-        names = ", ".join(f"“{corpus.name}”" for corpus in corpora[:12]) or "none yet"
+        known = [corpus for corpus in corpora if corpus.owner in ("", self.owner)]
+        names = ", ".join(f"“{corpus.name}”" for corpus in known[:12]) or "none yet"
         raise StoreError(f"No corpus named “{name_or_id[:40]}”. Saved corpora: {names}.")
 
     def add(self, name: str, read: ReadTexts) -> Corpus:

@@ -15,11 +15,24 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_is_serving = False
 _OWN_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class TooMuchError(NeuralvizError):
     """More than this server takes at once."""
+
+
+def begin_serving() -> ServerSettings:
+    """Note that this process is a server, before Streamlit knows it; gives what it allows.
+
+    Raises:
+        SettingsError: a variable of the environment makes no sense.
+    """
+    global _is_serving
+    _is_serving = True
+    allowed.cache_clear()
+    return allowed()
 
 
 @cache
@@ -30,7 +43,9 @@ def allowed() -> ServerSettings:
         SettingsError: a variable of the environment makes no sense.
     """
     settings = server_settings()
-    listens = is_served() and config.get_option("server.address") not in _OWN_MACHINE
+    listens = (_is_serving or is_served()) and config.get_option(
+        "server.address"
+    ) not in _OWN_MACHINE
     return settings.for_network() if settings.open or listens else settings
 
 

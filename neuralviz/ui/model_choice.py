@@ -181,11 +181,12 @@ after_loading(_set_aside)
 def warm_up() -> None:
     """Once a process: load the bundled model soon after the first page."""
     if is_served():
-        _start_warm_up()
+        load_bundled_soon()
 
 
 @cache
-def _start_warm_up() -> None:
+def load_bundled_soon() -> None:
+    """Load the bundled model in the background, once a process."""
     timer = threading.Timer(WARM_UP_AFTER, _load_bundled)
     timer.daemon = True
     timer.start()

@@ -24,7 +24,7 @@ SHARE = 0.4  # of a core that may go into drawing, however many look at runs
 NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
 AT_FIRST = 0.03  # seconds of a core, before anything was measured
 LOOK_EVERY = 0.1  # seconds between two looks for news
-LET_GO_EVERY = 4  # looks: a click that runs the whole page ends the wait then
+LET_GO_EVERY = 2  # looks: a click that runs the whole page ends the wait then
 WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
 
 

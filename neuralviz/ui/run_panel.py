@@ -88,6 +88,7 @@ class SessionRuns:
             if run is not None:
                 st.session_state[self._count] = number
                 self._views[run.id] = view
+                self._met.add(run.id)
         if run is None:
             return None
         self._remember([*(one for one in runs if one is not run), run])
@@ -105,6 +106,7 @@ class SessionRuns:
         run_id = st.query_params.get(ADDRESS, "")
         run = returning().join(run_id, is_wanted, is_here(session_id())) if run_id else None
         if run is not None:
+            self._met.add(run.id)
             self._remember([*self.all(), run])
         return run
 
@@ -133,7 +135,8 @@ class SessionRuns:
             unfinished = [earlier for earlier in runs if not earlier.is_over]
             if self.at_once == 1:
                 for earlier in unfinished:
-                    earlier.stop()
+                    if earlier.id not in self._met:  # somebody else's goes on
+                        earlier.stop()
                     runs.remove(earlier)
             elif len(unfinished) >= self.at_once:
                 raise SettingsError(
@@ -169,6 +172,11 @@ class SessionRuns:
     def _views(self) -> dict[int, str]:
         """By id of a run, the view under which its result is kept."""
         return st.session_state.setdefault(f"{self.kind}-runs-views", {})
+
+    @property
+    def _met(self) -> set[int]:
+        """Ids of runs that this session did not start."""
+        return st.session_state.setdefault(f"{self.kind}-runs-met", set())
 
     @property
     def _key(self) -> str:

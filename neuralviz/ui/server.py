@@ -22,14 +22,15 @@ from starlette.routing import Route
 from streamlit import config
 
 from neuralviz.errors import SettingsError
+from neuralviz.jobs.logs import log_as_json, log_run
+from neuralviz.jobs.metrics import CONTENT_TYPE, Metrics
 from neuralviz.jobs.queue import serve_runs
 from neuralviz.jobs.workers import Workers, worker_count
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
-from neuralviz.serving.logs import log_as_json, log_run
-from neuralviz.serving.metrics import CONTENT_TYPE, Metrics
-from neuralviz.ui.allowed import allowed
+from neuralviz.ui.allowed import allowed, begin_serving
 from neuralviz.ui.corpora import BROWSER
+from neuralviz.ui.model_choice import load_bundled_soon
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -60,6 +61,8 @@ class Server:
         self._metrics = Metrics(self._queue, self._workers)
         self._grace = settings.grace_seconds
         self.is_ending = False
+        if self._workers is None:
+            load_bundled_soon()
         if settings.json_logs:
             log_as_json()
         self._queue.at_every_end(log_run)
@@ -195,7 +198,7 @@ def check_settings() -> None:
         SystemExit: with the sentence.
     """
     try:
-        settings = allowed()
+        settings = begin_serving()
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     if settings.max_upload_mb is not None:

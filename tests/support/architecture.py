@@ -21,7 +21,6 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
         frozenset,
         (
             {"ui"},
-            {"serving"},
             {"cli"},
             {"plots"},
             {"jobs"},

@@ -69,7 +69,7 @@ def load(model_id):
 
 model_choice.WARM_UP_AFTER = 0
 model_choice.shared_model = load
-model_choice._start_warm_up()
+model_choice.load_bundled_soon()
 time.sleep(0.3)
 """
 

@@ -13,12 +13,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, TextError
 from neuralviz.jobs import RunQueue
+from neuralviz.jobs.logs import JsonFormatter, log_run
 from neuralviz.jobs.memory import spare_memory
+from neuralviz.jobs.metrics import Metrics
 from neuralviz.jobs.task import LatestTask
 from neuralviz.models.shared import check_may_load
 from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, server_settings
-from neuralviz.serving.logs import JsonFormatter, log_run
-from neuralviz.serving.metrics import Metrics
 
 SECRET = "the text that somebody typed"
 

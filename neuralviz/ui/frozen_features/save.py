@@ -13,6 +13,7 @@ from neuralviz.paths import similarity_models_folder
 from neuralviz.training import similarity
 from neuralviz.training.similarity.folder import check_free_name, model_path
 from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.page import plain, show_error
 
@@ -25,6 +26,9 @@ _SAVED = "frozen-saved"  # where the session keeps the last one: its name, its l
 
 def offer_to_save(run: Run[Ladder]) -> None:
     """A name for one of the rungs, and *Save*."""
+    if allowed().demo:
+        st.caption("Similarity models cannot be saved in this demo.")
+        return
     ladder = run.result
     rungs = {one.trained.settings.rung: one for one in similarity_models_of(run.task.model, ladder)}
     st.subheader("Save a similarity model", anchor=False)

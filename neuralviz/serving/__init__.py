@@ -1,1 +1,0 @@
-"""What a server for many people needs beside its pages: health, metrics, and logs."""
