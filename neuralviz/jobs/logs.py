@@ -24,11 +24,12 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
+        is_ours = record.name.partition(".")[0] == "neuralviz"  # others may quote anything
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": record.getMessage() if is_ours else str(record.msg),
             **getattr(record, _FIELDS, {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -38,8 +39,8 @@ class JsonFormatter(logging.Formatter):
                 f"{frame.filename}:{frame.lineno} {frame.name}"
                 for frame in traceback.extract_tb(trace)
             ]
-            if record.name.partition(".")[0] != "neuralviz":
-                line["message"] = "Uncaught exception"  # which the message of others may quote
+            if not is_ours:
+                line["message"] = "Uncaught exception"
         return json.dumps(line, ensure_ascii=False)
 
 

@@ -110,27 +110,25 @@ class RunQueue:
                 tell(run)
 
         run = Run(task, owner_is_here, number, ended, gone_after)
-        refused = self._why_not(owner)
-        if refused is not None:
-            run.begin()
-            run.end(refused)
-            return run
         with self._lock:
-            self._waiting.append(run)
-            self._owners[run] = owner
-            self._start_next()
+            refused = self._why_not(owner)
+            if refused is None:
+                self._waiting.append(run)
+                self._owners[run] = owner
+                self._start_next()
+        if refused is not None:
+            run.end(refused)
         return run
 
     def _why_not(self, owner: str) -> BusyError | None:
         """Why a run of an owner cannot be taken now."""
-        with self._lock:
-            if self._is_closed:
-                return BusyError(NOT_BEGUN)
-            if len(self._owners) >= MOST_UNFINISHED:
-                return BusyError("The server has too much to do. Try again in a minute.")
-            n_unfinished = sum(
-                one == owner and not run.is_stopping for run, one in self._owners.items()
-            )
+        if self._is_closed:
+            return BusyError(NOT_BEGUN)
+        if len(self._owners) >= MOST_UNFINISHED:
+            return BusyError("The server has too much to do. Try again in a minute.")
+        n_unfinished = sum(
+            one == owner and not run.is_stopping for run, one in self._owners.items()
+        )
         if self._max_of_owner is not None and n_unfinished >= self._max_of_owner:
             return BusyError(
                 f"You already have {many(n_unfinished, 'unfinished run')}, the most that this "
@@ -232,7 +230,7 @@ class RunQueue:
             self._is_closed = True
             waiting, running = list(self._waiting), dict(self._running)
         for run in waiting:
-            if run.begin():
+            if not run.is_over:
                 run.end(BusyError(NOT_BEGUN))
         _join(running.values(), grace)
         for run in running:
@@ -247,7 +245,9 @@ class RunQueue:
             return
         for lane, most in self._most.items():
             n_running = sum(self._lane(run) == lane for run in self._running)
-            for run in self._in_order(lane)[: max(0, most - n_running)]:
+            if n_running >= most:
+                continue
+            for run in self._in_order(lane)[: most - n_running]:
                 self._waiting.remove(run)
                 self._n_started += 1
                 self._turns[self._owners[run]] = self._n_started

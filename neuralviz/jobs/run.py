@@ -209,7 +209,7 @@ class Run(Generic[R]):
     def begin(self) -> bool:
         """Note that the work starts; False when it was stopped before."""
         with self._lock:
-            if self.is_over:
+            if self.status != "queued":
                 return False
             self.status = "running"
             self.started, self._begun = time.time(), time.monotonic()

@@ -74,8 +74,10 @@ class _Worker:
                 threading.Thread(target=self._load, args=(number, value), daemon=True).start()
             elif kind == "ping":
                 self._send("answer", number, True)
-            elif kind == "stop" and number in self._stopped:
-                self._stopped[number].set()
+            elif kind == "stop":
+                stopped = self._stopped.get(number)
+                if stopped is not None:  # it may have ended a moment ago
+                    stopped.set()
             elif kind == "close":
                 return
 

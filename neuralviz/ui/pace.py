@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -25,6 +26,8 @@ NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
 AT_FIRST = 0.03  # seconds of a core, before anything was measured
 LOOK_EVERY = 0.1  # seconds between two looks for news
 LET_GO_EVERY = 2  # looks: a click that runs the whole page ends the wait then
+DRAWN_AT_ONCE = 2
+SLOT_SECONDS = 5.0  # until one draws without a slot
 WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
 
 
@@ -46,6 +49,28 @@ class Drawings:
 
 
 DRAWINGS = Drawings()
+
+
+_SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
+_here = threading.local()
+
+
+@contextmanager
+def slot() -> Iterator[None]:
+    """A place among those who draw: more at once only slow each other and what else is done.
+
+    Whoever waits longer than a moment draws all the same.
+    """
+    if getattr(_here, "has_slot", False):  # a part of a page that is drawn
+        yield
+        return
+    _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
+    try:
+        yield
+    finally:
+        if _here.has_slot:
+            _SLOTS.release()
+        _here.has_slot = False
 
 
 def wait_for_turn(run: Run[Any], place: DeltaGenerator, key: str, every: float) -> None:

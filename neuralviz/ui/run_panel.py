@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -23,7 +24,7 @@ from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
 from neuralviz.jobs.returning import returning, work_of
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import is_shared
-from neuralviz.ui.pace import DRAWINGS, draw_at_once, wait_for_turn
+from neuralviz.ui.pace import DRAWINGS, draw_at_once, slot, wait_for_turn
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import about_seconds, many
@@ -287,10 +288,11 @@ def _panel(
         wait_for_turn(run, place, _turn(runs, run), every)
         if run.is_over:
             st.rerun()
-    began = time.thread_time()
-    with st.container(key=f"{runs.kind}-state-{run.id}"):
-        _state(runs, run, words, bar_stays)
-    show(run.result, live)
+    with slot() if live else nullcontext():
+        began = time.thread_time()
+        with st.container(key=f"{runs.kind}-state-{run.id}"):
+            _state(runs, run, words, bar_stays)
+        show(run.result, live)
     if live:
         DRAWINGS.note(time.thread_time() - began)
 

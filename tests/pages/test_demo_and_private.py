@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +21,7 @@ from neuralviz.ui import corpora
 from neuralviz.ui.allowed import allowed, check_within_limits, most_rows, n_within_limits
 from tests.support.pages import page_at
 
+ROOT = Path(__file__).parents[2]
 TEXTS = ReadTexts(("The river rose.", "The bridge fell.", "The baker waited."))
 
 
@@ -81,6 +85,25 @@ def test_a_page_uses_the_texts_that_the_server_takes_and_says_so(
     assert said in [caption.value for caption in page.caption]
 
 
+@pytest.mark.parametrize(
+    ("address", "limits"), [("0.0.0.0", "True 20000 4 50"), ("localhost", "False None None 500")]
+)
+def test_a_server_that_listens_beyond_its_machine_has_limits(address: str, limits: str) -> None:
+    program = (
+        "from streamlit import config\n"
+        f"config.set_option('server.address', {address!r})\n"
+        "config.set_option('server.maxUploadSize', 500)\n"
+        "import app\n"
+        "from neuralviz.ui.allowed import allowed\n"
+        "now = allowed()\n"
+        "print(now.open, now.max_texts, now.max_runs, config.get_option('server.maxUploadSize'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[-2] == limits
+
+
 # --- a demo --------------------------------------------------------------------------------------
 
 
@@ -107,6 +130,17 @@ def test_a_demo_offers_no_hub_and_takes_no_model_from_the_address() -> None:
     page = page_at("layers", layers_model="/etc").run()
     assert not page.exception
     assert page.selectbox(key="layers-model").value != "/etc"
+
+
+@pytest.mark.usefixtures("demo")
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "pages").glob("*.py")))
+def test_no_page_of_a_demo_takes_a_path_or_a_model_or_saves(name: str) -> None:
+    page = page_at(name).run()
+    assert not page.exception
+    assert not {button.label for button in page.button} & {"Save", "Open", "Delete"}
+    assert "Folder" not in {field.label for field in page.text_input}
+    boxes = {box.key: box for box in page.selectbox if "model" in (box.key or "")}
+    assert not [key for key, box in boxes.items() if box.proto.accept_new_options]
 
 
 # --- corpora of one's own ------------------------------------------------------------------------

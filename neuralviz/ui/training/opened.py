@@ -18,6 +18,7 @@ from neuralviz.plots.training import (
 from neuralviz.training.folders import Recorded, read_folder
 from neuralviz.training.in_words import training_point
 from neuralviz.training.record import Lesson
+from neuralviz.ui.allowed import allowed
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
@@ -30,6 +31,8 @@ LABEL = "label"
 
 def open_folder() -> None:
     """A field for a folder that `SnapshotCallback` writes, *Open*, and what is in it."""
+    if allowed().demo:
+        return
     with st.expander("Open a folder of snapshots"):
         st.caption(
             "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
