@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Handler = Callable[[int, FrameType | None], Any]
 
 COOKIE_DAYS = 365
-SWITCH_SECONDS = 0.005  # a tenth of Python's own: what comes from workers never waits for drawing
+SWITCH_SECONDS = 0.0005  # a tenth of Python's own: what comes from workers never waits for drawing
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
