@@ -63,12 +63,14 @@ class Session:
         widgets: ids of the widgets that were drawn, by kind and label.
         seen: seconds from the press to the end of the drawing that first held each mark.
         errors: what the page says that is wrong.
+        is_closed: whether the connection has ended.
     """
 
     socket: ClientConnection
     widgets: dict[tuple[str, str], str] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
+    is_closed: bool = False
     _states: dict[str, WidgetState] = field(default_factory=dict)
     _page: str = ""
     _pressed: float = 0.0
@@ -83,6 +85,8 @@ class Session:
                 message = ForwardMsg()
                 message.ParseFromString(content)
                 self._take(message)
+        self.is_closed = True
+        self._drawn.set()
 
     def _take(self, message: ForwardMsg) -> None:
         kind = message.WhichOneof("type")
@@ -112,6 +116,8 @@ class Session:
             self.widgets[kind, found.label] = found.id
         if kind == "alert" and found.format == found.ERROR:
             self.errors.append(found.body)
+        if kind == "exception":
+            self.errors.append(f"{found.type}: {found.message}")
         if not self._pressed:
             return
         if kind == "progress" and found.text.startswith("Step "):
@@ -155,6 +161,8 @@ class Session:
         await self.draw(WidgetState(id=self._id("Tune"), trigger_value=True))
         until = self._pressed + PATIENCE
         while OVER not in self.seen and time.perf_counter() < until:
+            assert not self.is_closed, "the server has closed the connection"
+            assert not self.errors, self.errors
             await asyncio.sleep(0.05)
 
     def _id(self, label: str) -> str:

@@ -30,12 +30,16 @@ from neuralviz.server_settings import server_settings
 if TYPE_CHECKING:
     from neuralviz.jobs.task import Task
 
+NICENESS = 5  # pages are drawn first, and work has what is left of the cores
+
 _log = logging.getLogger(__name__)
 
 
 def main() -> None:
     """Serve until the connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it says when it is over
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if server_settings().json_logs:
         log_as_json()

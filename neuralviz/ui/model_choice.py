@@ -23,6 +23,7 @@ from neuralviz.models.shared import (
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.allowed import allowed
+from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
@@ -157,7 +158,7 @@ def _or_none(model_id: str, load: Callable[[str], M]) -> M | None:
     if not _is_wanted(model_id):
         return None
     try:
-        with st.spinner(plain(f"Loading “{model_id}” …")):
+        with letting_others_draw(), st.spinner(plain(f"Loading “{model_id}” …")):
             return load(model_id)
     except NeuralvizError as error:
         show_error(error)

@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui.model_choice import model_sidebar, warm_up
+from neuralviz.ui.pace import slot
 from neuralviz.ui.stage import stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
@@ -40,4 +41,5 @@ page = st.navigation(
 stage_switch()
 model_sidebar()
 warm_up()
-page.run()
+with slot():
+    page.run()

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from neuralviz.jobs import Run
 
-SHARE = 0.4  # of a core that may go into drawing, however many look at runs
+SHARE = 0.15  # of a core that may go into drawing live parts; to send them takes as much again
 NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
 AT_FIRST = 0.03  # seconds of a core, before anything was measured
 LOOK_EVERY = 0.1  # seconds between two looks for news
 LET_GO_EVERY = 2  # looks: a click that runs the whole page ends the wait then
 DRAWN_AT_ONCE = 2
-SLOT_SECONDS = 5.0  # until one draws without a slot
+SLOT_SECONDS = 10.0  # until one draws without a slot
 WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
 
 
@@ -71,6 +71,18 @@ def slot() -> Iterator[None]:
         if _here.has_slot:
             _SLOTS.release()
         _here.has_slot = False
+
+
+@contextmanager
+def letting_others_draw() -> Iterator[None]:
+    """While a page waits for something, its place is another's."""
+    had_slot = getattr(_here, "has_slot", False)
+    if had_slot:
+        _SLOTS.release()
+        _here.has_slot = False
+    yield
+    if had_slot:
+        _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
 
 
 def wait_for_turn(run: Run[Any], place: DeltaGenerator, key: str, every: float) -> None:

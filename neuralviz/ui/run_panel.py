@@ -24,7 +24,13 @@ from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
 from neuralviz.jobs.returning import returning, work_of
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import is_shared
-from neuralviz.ui.pace import DRAWINGS, draw_at_once, slot, wait_for_turn
+from neuralviz.ui.pace import (
+    DRAWINGS,
+    draw_at_once,
+    letting_others_draw,
+    slot,
+    wait_for_turn,
+)
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import about_seconds, many
@@ -263,7 +269,8 @@ def run_panel(
         patience: seconds that the page waits before it draws anything: a run that is over by then
             shows its result at once.
     """
-    live = not run.wait(patience)
+    with letting_others_draw():
+        live = not run.wait(patience)
     draw_at_once(_turn(runs, run))
     panel = st.fragment(_panel, run_every=every if live else None)
     panel(runs, run, show, words or Words(), bar_stays, every, live)

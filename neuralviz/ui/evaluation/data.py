@@ -25,6 +25,7 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.kept import open_corpus
 from neuralviz.ui.links import open_view, put_in_address
+from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain
 from neuralviz.ui.stage import on_stage
 from neuralviz.ui.views import LARGEST_FILE, View
@@ -272,7 +273,7 @@ def _from_hub() -> DataSet | None:
     if not (name or "").strip():
         st.caption("Enter the name of a data set. Downloading it needs an internet connection.")
         return None
-    with st.spinner("Downloading …"):
+    with letting_others_draw(), st.spinner("Downloading …"):
         return _load_hub_data(name.strip(), max_rows=most_rows(MAX_ROWS))
 
 

@@ -14,6 +14,7 @@ from neuralviz.paths import app_folder
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.allowed import allowed
 from neuralviz.ui.choices import choose_one
+from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain, show_error
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def offer_to_save(task: TrainOnCorpus, lessons: tuple[Lesson, ...]) -> None:
         return
     try:
         name = check_free_name(name)
-        with st.spinner("Saving …"):
+        with letting_others_draw(), st.spinner("Saving …"):
             _save(task, number, name)
     except NeuralvizError as error:
         show_error(error)
