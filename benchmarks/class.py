@@ -61,7 +61,7 @@ class Session:
 
     Attributes:
         widgets: ids of the widgets that were drawn, by kind and label.
-        seen: seconds from the press to the end of the drawing that first held each mark.
+        seen: seconds from the press until each mark came.
         errors: what the page says that is wrong.
         is_closed: whether the connection has ended.
     """
@@ -74,7 +74,6 @@ class Session:
     _states: dict[str, WidgetState] = field(default_factory=dict)
     _page: str = ""
     _pressed: float = 0.0
-    _marks: set[str] = field(default_factory=set)  # of the drawing under way
     _pings: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _drawn: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -97,8 +96,6 @@ class Session:
                     ping.cancel()
                 self._pings.clear()
         elif kind == "script_finished":
-            for mark in self._marks:
-                self.seen.setdefault(mark, time.perf_counter() - self._pressed)
             self._drawn.set()
         elif kind == "auto_rerun":
             again = message.auto_rerun
@@ -121,9 +118,13 @@ class Session:
         if not self._pressed:
             return
         if kind == "progress" and found.text.startswith("Step "):
-            self._marks.add(POINT)
+            self._see(POINT)
         if kind == "markdown" and found.body.startswith("Done in"):
-            self._marks |= {POINT, OVER}
+            self._see(POINT)
+            self._see(OVER)
+
+    def _see(self, mark: str) -> None:
+        self.seen.setdefault(mark, time.perf_counter() - self._pressed)
 
     async def _ask_again(self, fragment: str, interval: float) -> None:
         while True:
@@ -157,7 +158,6 @@ class Session:
     async def press(self) -> None:
         """Press *Tune* and wait until the run is over."""
         self._pressed = time.perf_counter()
-        self._marks.clear()
         await self.draw(WidgetState(id=self._id("Tune"), trigger_value=True))
         until = self._pressed + PATIENCE
         while OVER not in self.seen and time.perf_counter() < until:

@@ -26,7 +26,7 @@ from neuralviz.errors import NeuralvizError, Stopped, TextError
 if TYPE_CHECKING:
     from neuralviz.jobs.run import Run
 
-LOOK_EVERY = 0.1  # seconds between two looks whether a run should stop
+LOOK_EVERY = 0.25  # seconds between two looks whether a run should stop
 START_SECONDS = 60.0  # for a worker to connect
 END_SECONDS = 5.0  # for a worker to leave
 ANSWER_SECONDS = 2.0  # for a worker to say that it is there

@@ -17,15 +17,13 @@ from neuralviz.jobs import run_queue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamlit.delta_generator import DeltaGenerator
-
     from neuralviz.jobs import Run
 
 SHARE = 0.15  # of a core that may go into drawing live parts; to send them takes as much again
 NEWEST_COUNTS = 0.1  # of the mean: the share of the last drawing
 AT_FIRST = 0.03  # seconds of a core, before anything was measured
-LOOK_EVERY = 0.1  # seconds between two looks for news
-LET_GO_EVERY = 2  # looks: a click that runs the whole page ends the wait then
+LOOK_EVERY = 0.1  # seconds between two looks for news, at least
+LOOKS = 20  # for news in the time between two drawings, where that is long
 DRAWN_AT_ONCE = 2
 SLOT_SECONDS = 10.0  # until one draws without a slot
 WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
@@ -51,6 +49,7 @@ class Drawings:
 DRAWINGS = Drawings()
 
 
+_NO_KEY = "nothing is kept here"
 _SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
 _here = threading.local()
 
@@ -85,60 +84,35 @@ def letting_others_draw() -> Iterator[None]:
         _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
 
 
-def wait_for_turn(run: Run[Any], place: DeltaGenerator, key: str, every: float) -> None:
-    """Return when a live run should be drawn anew: at once where its viewer has changed something.
+def pause(seconds: float) -> None:
+    """Wait a moment; a click that runs the whole page ends what is drawn here."""
+    time.sleep(seconds)
+    st.session_state.get(_NO_KEY)  # Streamlit lets go where the session's state is read
 
-    A click that runs the whole page ends the wait.
+
+def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
+    """Return when a live run that was just drawn should be drawn anew.
+
+    What was drawn reaches the browser meanwhile: Streamlit throws away what it has not sent yet
+    when the same part of a page is drawn again.
 
     Args:
         run: that is looked at.
-        place: an empty one.
-        key: names it in this session.
+        n_events: that the run had when it was drawn.
         every: seconds between two drawings at least.
     """
-    before = st.session_state.get(key)
-    given = _given()
-    if before is not None and before.given == given:
-        looks = 0
-        while not _is_due(run, before, every):
-            time.sleep(LOOK_EVERY)
-            looks += 1
-            if not looks % LET_GO_EVERY:
-                place.empty()
-    st.session_state[key] = _Drawn(time.monotonic(), run.n_events, given)
+    began = time.monotonic()
+    while not _is_due(run, n_events, time.monotonic() - began, every):
+        pause(max(LOOK_EVERY, _pace() / LOOKS))
 
 
-def draw_at_once(key: str) -> None:
-    """Let the next drawing not wait: the whole page is drawn."""
-    st.session_state.pop(key, None)
-
-
-class _Drawn:
-    """What was there at the last drawing."""
-
-    def __init__(self, at: float, n_events: int, given: dict[str, object]) -> None:
-        self.at = at
-        self.n_events = n_events
-        self.given = given
-
-
-def _is_due(run: Run[Any], before: _Drawn, every: float) -> bool:
+def _is_due(run: Run[Any], n_events: int, passed: float, every: float) -> bool:
     if run.is_over or run.is_stopping:
         return True
-    if run.n_events and not before.n_events:
+    if run.n_events and not n_events:
         return True  # the first news
-    passed = time.monotonic() - before.at
-    pace = max(every, DRAWINGS.pace(run_queue().n_unfinished()))
-    return passed >= pace and (run.n_events != before.n_events or passed >= WITHOUT_NEWS)
+    return passed >= max(every, _pace()) and (run.n_events != n_events or passed >= WITHOUT_NEWS)
 
 
-def _given() -> dict[str, object]:
-    """What widgets hold: plain values alone, which can be compared."""
-
-    def plain() -> Iterator[tuple[str, object]]:
-        for name in list(st.session_state):
-            value = st.session_state.get(name)
-            if isinstance(value, str | int | float | bool):
-                yield str(name), value
-
-    return dict(plain())
+def _pace() -> float:
+    return DRAWINGS.pace(run_queue().n_unfinished())

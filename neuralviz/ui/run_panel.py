@@ -26,10 +26,9 @@ from neuralviz.ui.allowed import allowed
 from neuralviz.ui.links import is_shared
 from neuralviz.ui.pace import (
     DRAWINGS,
-    draw_at_once,
     letting_others_draw,
     slot,
-    wait_for_turn,
+    wait_for_news,
 )
 from neuralviz.ui.page import plain
 from neuralviz.ui.session import is_here, session_id
@@ -271,14 +270,14 @@ def run_panel(
     """
     with letting_others_draw():
         live = not run.wait(patience)
-    draw_at_once(_turn(runs, run))
+    st.session_state[_page_draws(runs, run)] = True
     panel = st.fragment(_panel, run_every=every if live else None)
     panel(runs, run, show, words or Words(), bar_stays, every, live)
 
 
-def _turn(runs: SessionRuns, run: Run[Any]) -> str:
-    """Where the session keeps when a run was drawn."""
-    return f"{runs.kind}-drawn-{run.id}"
+def _page_draws(runs: SessionRuns, run: Run[Any]) -> str:
+    """Where the session keeps that the panel is drawn with the whole page, which must go on."""
+    return f"{runs.kind}-page-draws-{run.id}"
 
 
 def _panel(
@@ -290,11 +289,10 @@ def _panel(
     every: float,
     live: bool,
 ) -> None:
-    place = st.empty()
-    if live:
-        wait_for_turn(run, place, _turn(runs, run), every)
-        if run.is_over:
-            st.rerun()
+    on_its_own = not st.session_state.pop(_page_draws(runs, run), False)
+    n_events = run.n_events
+    if live and run.is_over and on_its_own:
+        st.rerun()
     with slot() if live else nullcontext():
         began = time.thread_time()
         with st.container(key=f"{runs.kind}-state-{run.id}"):
@@ -302,6 +300,10 @@ def _panel(
         show(run.result, live)
     if live:
         DRAWINGS.note(time.thread_time() - began)
+        if on_its_own:
+            wait_for_news(run, n_events, every)
+            if run.is_over:
+                st.rerun()
 
 
 def _state(runs: SessionRuns, run: Run[Any], words: Words, bar_stays: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -26,7 +25,7 @@ from neuralviz.ui.micro_tuning.runs import (
 )
 from neuralviz.ui.micro_tuning.trying import try_deltas
 from neuralviz.ui.model_choice import chosen_model_id
-from neuralviz.ui.pace import letting_others_draw
+from neuralviz.ui.pace import letting_others_draw, pause
 from neuralviz.ui.page import dimmed, show_error
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import on_stage
@@ -165,9 +164,7 @@ def _let_the_browser_draw() -> None:
     """
     if "has-drawn" in st.session_state or not is_served():
         return
-    place = st.empty()
     with letting_others_draw():
         for _ in range(round(FIRST_FIGURES_SECONDS / 0.1)):
-            time.sleep(0.1)
-            place.empty()  # a click ends the wait here
+            pause(0.1)
     st.session_state["has-drawn"] = True
