@@ -1,8 +1,7 @@
-"""Runs of a browser session, and how a run is shown on every page.
+"""How a run is shown on every page.
 
-A page says what is to be done (a task) and how a result is drawn. What lies between is here: one
-run in place of another, the second click of a double click, the place in the queue, *Stop*, the
-time left, *Start again*, and drawing anew while the run goes on.
+A page says what is to be done (a task) and how a result is drawn. What lies between is here: the
+place in the queue, *Stop*, the time left, *Run again*, and drawing anew while the run goes on.
 """
 
 from __future__ import annotations
@@ -12,219 +11,25 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from operator import eq
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 from neuralviz.errors import SettingsError
 from neuralviz.jobs import Run, run_queue
-from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
-from neuralviz.jobs.returning import returning, work_of
-from neuralviz.ui.allowed import allowed
-from neuralviz.ui.links import is_shared
-from neuralviz.ui.pace import (
-    DRAWINGS,
-    letting_others_draw,
-    slot,
-    wait_for_news,
-)
+from neuralviz.ui.pace import DRAWINGS, letting_others_draw, slot, wait_for_news
 from neuralviz.ui.page import plain
-from neuralviz.ui.session import is_here, session_id
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
-    from neuralviz.jobs import Task
-    from neuralviz.jobs.returning import Watchers
-    from neuralviz.jobs.run_table import KnownRun
+    from neuralviz.ui.session_runs import SessionRuns
 
 R = TypeVar("R")
 
 LIVE_SECONDS = 0.5
-ADDRESS = "run"  # what the id of a run is called in the address
 LONG_SECONDS = 5.0  # a run that takes no longer needs no time left
 MEASURED_SECONDS = 1.0  # of work, before its time left is believed
 _AS_HIGH_AS_A_BUTTON = '<div style="height: 2.5rem; width: 1px"></div>'
-
-
-@dataclass(frozen=True)
-class SessionRuns:
-    """The runs of one kind that a browser session has started.
-
-    Attributes:
-        kind: names them; begins the keys of their widgets.
-        at_once: so many may be queued or under way. One more is refused; where it is one, it takes
-            the place of the former instead, which is stopped.
-        kept: so many are remembered with their results.
-    """
-
-    kind: str
-    at_once: int = 1
-    kept: int = 4
-
-    def all(self) -> list[Run[Any]]:
-        """The runs, the one that was asked for last at the end."""
-        return list(st.session_state.get(self._key, ()))
-
-    def last(self) -> Run[Any] | None:
-        """The run that was asked for last."""
-        runs = self.all()
-        return runs[-1] if runs else None
-
-    def of(self, task: Task[Any, R]) -> Run[R] | None:
-        """The last run of this very task, if it is remembered."""
-        return next((run for run in reversed(self.all()) if run.task == task), None)
-
-    def view_of(self, run: Run[Any]) -> str:
-        """The id under which the result of a run is kept; empty where it has none."""
-        return self._views.get(run.id, "")
-
-    def recall(self, task: KeptTask[Any, R], view: str) -> Run[R] | None:
-        """The run of this very task as the last one.
-
-        Remembered, or under way in another tab, or kept under a view's id, or known to have ended:
-        the run that the address names.
-        """
-        runs = self.all()
-        run = self.of(task)
-        if run is None and view:
-            number = st.session_state.get(self._count, 0) + 1
-            run = _of_address(task, view, number)
-            if run is not None:
-                st.session_state[self._count] = number
-                self._views[run.id] = view
-                self._met.add(run.id)
-        if run is None:
-            return None
-        self._remember([*(one for one in runs if one is not run), run])
-        return run
-
-    def meet(self, is_wanted: Callable[[Any], bool]) -> Run[Any] | None:
-        """The session's last run if it is wanted, else the one under way that the address names.
-
-        Args:
-            is_wanted: whether a task is what the page is about.
-        """
-        last = self.last()
-        if last is not None and is_wanted(last.task):
-            return last
-        run_id = st.query_params.get(ADDRESS, "")
-        run = returning().join(run_id, is_wanted, is_here(session_id())) if run_id else None
-        if run is not None:
-            self._met.add(run.id)
-            self._remember([*self.all(), run])
-        return run
-
-    def start(
-        self, task: Task[Any, R], *, again: bool = False, view: str = "", work: str = ""
-    ) -> Run[R]:
-        """The run of a task, started unless it is under way or remembered.
-
-        Args:
-            task: what is to be done.
-            again: start it anew when it is over. While it is under way there is no second one: so
-                the second click of a double click starts nothing.
-            view: id under which the result is kept when the run ends; by default that of the run
-                that is started anew, if it had one.
-            work: names the work of a run that the address leads back to, and whose result is kept
-                by what it does.
-
-        Raises:
-            SettingsError: too many runs of this kind are not over yet.
-        """
-        run = self.of(task)
-        runs = self.all()
-        if run is not None and not (again and run.is_over):
-            runs.remove(run)
-        else:
-            unfinished = [earlier for earlier in runs if not earlier.is_over]
-            if self.at_once == 1:
-                for earlier in unfinished:
-                    if earlier.id not in self._met:  # somebody else's goes on
-                        earlier.stop()
-                    runs.remove(earlier)
-            elif len(unfinished) >= self.at_once:
-                raise SettingsError(
-                    f"You already have {self.at_once} unfinished runs. Stop one, or wait "
-                    "until one finishes."
-                )
-            if run is not None:
-                view = view or self._views.get(run.id, "")
-            number = st.session_state.get(self._count, 0) + 1
-            st.session_state[self._count] = number
-            if view and isinstance(task, KeptTask):
-                # nobody wants to meet what somebody else has stopped, or lacked the memory for
-                keep = keeper(view, in_part=not is_shared(view))
-                run = _begin(task, work_of(result_key(task)), number, keep)
-            elif work:
-                run = _begin(task, work_of(work), number)
-            else:
-                session = session_id()
-                run = run_queue().submit(task, is_here(session), number, owner=session)
-            self._views[run.id] = view
-        runs.append(run)
-        self._remember(runs)
-        return run
-
-    def _remember(self, runs: list[Run[Any]]) -> None:
-        """Hold on to runs; those that have been over for longest go first."""
-        finished = [earlier for earlier in runs[:-1] if earlier.is_over]
-        for oldest in finished[: max(0, len(runs) - self.kept)]:
-            runs.remove(oldest)
-        st.session_state[self._key] = runs
-
-    @property
-    def _views(self) -> dict[int, str]:
-        """By id of a run, the view under which its result is kept."""
-        return st.session_state.setdefault(f"{self.kind}-runs-views", {})
-
-    @property
-    def _met(self) -> set[int]:
-        """Ids of runs that this session did not start."""
-        return st.session_state.setdefault(f"{self.kind}-runs-met", set())
-
-    @property
-    def _key(self) -> str:
-        return f"{self.kind}-runs"
-
-    @property
-    def _count(self) -> str:
-        return f"{self.kind}-runs-started"
-
-
-def known_run(work: str) -> KnownRun | None:
-    """What is known of the run that the address names, where it did this work."""
-    run_id = st.query_params.get(ADDRESS, "")
-    return returning().find(run_id, work_of(work)) if run_id else None
-
-
-def _begin(
-    task: Task[Any, R], work: str, number: int, keep: Callable[[Run[R]], None] | None = None
-) -> Run[R]:
-    """Start a run that the address leads back to."""
-    session, unwatched = session_id(), allowed().unwatched_seconds
-
-    def submit(watchers: Watchers, at_end: Callable[[Run[R]], None]) -> Run[R]:
-        watchers.add(is_here(session))
-        return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
-
-    run_id, run = returning().begin(work, submit, keep)
-    st.query_params[ADDRESS] = run_id
-    return run
-
-
-def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
-    """The run that the address names, or the result that is kept of its task."""
-    run_id = st.query_params.get(ADDRESS, "")
-    wanted = partial(eq, task)
-    run = returning().join(run_id, wanted, is_here(session_id())) if run_id else None
-    if run is None:
-        run = reopened(task, view, number)
-    if run is None and run_id:
-        why = returning().why_no_result(run_id, work_of(result_key(task)))
-        run = None if why is None else Run.failed(task, why, number)
-    return run
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from tests.support.tasks import WaitForStop
 def app() -> None:
     import streamlit as st
 
-    from neuralviz.ui.run_panel import SessionRuns, run_panel
+    from neuralviz.ui.run_panel import run_panel
+    from neuralviz.ui.session_runs import SessionRuns
     from tests.support.tasks import SaysWhere
 
     runs = SessionRuns("where")

@@ -36,7 +36,8 @@ from neuralviz.ui.compare.settings import choose_methods, needs_asking
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import off_stage, on_stage, slide
 from neuralviz.ui.texts import put_texts_in_address, texts_input
 from neuralviz.words import many

@@ -17,7 +17,8 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.compare.looking import PAIR, choose_pair, chosen_pair
 from neuralviz.ui.figures import show_figure, swiped
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import stage_only
 from neuralviz.words import number
 

@@ -26,7 +26,8 @@ from neuralviz.ui.corpus.filters import choose_filter
 from neuralviz.ui.figures import Download, show_figure
 from neuralviz.ui.live_figure import Handlers
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
 from neuralviz.maps import projecting
-from neuralviz.ui.run_panel import SessionRuns, Words, known_run, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session import is_served
+from neuralviz.ui.session_runs import SessionRuns, known_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,7 +35,8 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, run_panel
+from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from neuralviz.ui.layers import followed_model_id
 from neuralviz.ui.links import kept_under
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import dimmed, show_error, wide_columns
-from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import off_stage
 from neuralviz.words import many
 

@@ -17,7 +17,8 @@ from neuralviz.ui.frozen_features.closer import quote
 from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
 from neuralviz.ui.page import dimmed
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import on_stage, slide
 
 if TYPE_CHECKING:

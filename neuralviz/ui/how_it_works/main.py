@@ -15,8 +15,9 @@ from neuralviz.ui.how_it_works.steps import PAGE, STEPS, introduce
 from neuralviz.ui.model_choice import chosen_model_id, may_load
 from neuralviz.ui.point import show_point
 from neuralviz.ui.questions import questions
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session import is_served
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 from neuralviz.ui.tour import start_button
 

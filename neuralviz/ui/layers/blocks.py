@@ -28,7 +28,8 @@ from neuralviz.ui.micro_tuning.choose import (
 from neuralviz.ui.model_choice import chosen_model_id
 from neuralviz.ui.page import dimmed, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 from neuralviz.words import many
 

@@ -38,7 +38,8 @@ from neuralviz.ui.layers import followed_model_id, more_figures
 from neuralviz.ui.model_choice import may_load
 from neuralviz.ui.page import plain, show_error, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, run_panel
+from neuralviz.ui.run_panel import run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 from neuralviz.words import many, number
 

@@ -24,7 +24,8 @@ from neuralviz.ui.layers.text_more import show_more
 from neuralviz.ui.model_choice import text_model_or_stop
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import slide
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from neuralviz.jobs import Run
     from neuralviz.micro_tuning.record import RunRecord
-    from neuralviz.ui.run_panel import SessionRuns
+    from neuralviz.ui.session_runs import SessionRuns
 
 ADDRESS = "earlier"  # in it, the id of the earlier run's view
 _SEEN = "micro-tuning-earlier"  # the one that the session has put there, or has brought back

@@ -18,7 +18,8 @@ from neuralviz.ui.links import kept_under
 from neuralviz.ui.micro_tuning.draw import Earlier, show_record
 from neuralviz.ui.micro_tuning.earlier import bring_earlier_back, put_earlier_in_address
 from neuralviz.ui.page import plain
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.words import many
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, Words, run_panel
+from neuralviz.ui.run_panel import Words, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import on_stage, slide
 from neuralviz.ui.tour import is_at
 

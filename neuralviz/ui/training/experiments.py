@@ -22,7 +22,8 @@ from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import dimmed, plain
 from neuralviz.ui.point import show_point
-from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run

@@ -15,7 +15,8 @@ from neuralviz.store.results import corpus_view
 from neuralviz.training.example import NAME, add_textbooks, add_textbooks_once, textbooks
 from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.page import dimmed, plain, show_error
-from neuralviz.ui.run_panel import SessionRuns, Words, done_in, run_panel
+from neuralviz.ui.run_panel import Words, done_in, run_panel
+from neuralviz.ui.session_runs import SessionRuns
 from neuralviz.ui.stage import off_stage
 from neuralviz.ui.training.choose import choose, texts_of
 from neuralviz.ui.training.experiments import show_experiments
