@@ -86,31 +86,58 @@ def predict_masked(
         SettingsError: the deltas do not fit the layers, or ``top`` is out of range.
         Stopped: ``should_stop`` said so.
     """
+    (found,) = predict_with_each(model, text, settings, [deltas], top, at_most, should_stop)
+    return found
+
+
+@torch.no_grad()
+def predict_with_each(
+    model: LanguageModel,
+    text: TokenizedText,
+    settings: TuningSettings,
+    each: Sequence[Sequence[np.ndarray] | None],
+    top: int = 5,
+    at_most: int | None = None,
+    should_stop: ShouldStop = never,
+) -> list[MaskedPredictions]:
+    """`predict_masked` with several deltas in turn; what lies below the tuned layers is run once.
+
+    Args:
+        model, text, settings, top, at_most, should_stop: as of `predict_masked`.
+        each: deltas, as of `predict_masked`.
+
+    Raises:
+        SettingsError, Stopped: as of `predict_masked`.
+    """
     if not 1 <= top <= model.vocab_size:
         raise SettingsError(
             f"The number of predictions must be from 1 to {model.vocab_size:,}, not {top}."
         )
     network = per_text_network(model, settings.layers)
-    values = _tuned_values(model, settings, deltas)
-    parts, n_left, first_input = [], math.inf if at_most is None else at_most, 0
+    values = [_tuned_values(model, settings, deltas) for deltas in each]
+    parts: list[list[tuple[Tensor, ...]]] = [[] for _ in each]
+    n_left, first_input = math.inf if at_most is None else at_most, 0
     for chunk in range(len(text.chunks)):
         if n_left <= 0:
             break
         for piece in make_pieces(model, [text], settings, chunk):
             if n_left <= 0:
                 break
-            if should_stop():
-                raise Stopped
             n_left -= len(piece.row)
             inputs = piece.input_of_row[piece.row] + first_input
-            probability, loss, ids, probabilities = _predict(network, piece, values, top)
-            parts.append(
-                (inputs, piece.token_of, piece.labels, probability, loss, ids, probabilities)
-            )
+            below = _below(network, piece)
+            for of_one, found in zip(values, parts, strict=True):
+                if should_stop():
+                    raise Stopped
+                predicted = _predict(network, piece, below, of_one, top)
+                found.append((inputs, piece.token_of, piece.labels, *predicted))
         first_input = int(inputs[-1]) + 1
-    return MaskedPredictions(
-        *(torch.cat(part)[:at_most].cpu().numpy() for part in zip(*parts, strict=True))
-    )
+    return [
+        MaskedPredictions(
+            *(torch.cat(part)[:at_most].cpu().numpy() for part in zip(*found, strict=True))
+        )
+        for found in parts
+    ]
 
 
 def _tuned_values(
@@ -131,12 +158,16 @@ def _tuned_values(
 
 
 def _predict(
-    network: PerTextNetwork, piece: Piece, values: dict[str, Tensor], top: int
+    network: PerTextNetwork,
+    piece: Piece,
+    below: Tensor | None,
+    values: dict[str, Tensor],
+    top: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Probability and loss of the label [position], likeliest ids and theirs [position, top]."""
     weight = network.output_weight
     bias = values.get(network.output_bias_name or "", network.output_bias)
-    vectors = _output_layer_inputs(network, piece, values)
+    vectors = _output_layer_inputs(network, piece, below, values)
     rows = rows_at_once(len(weight))  # logits never exist all at once
     parts = []
     for block, labels in zip(vectors.split(rows), piece.labels.split(rows), strict=True):
@@ -150,16 +181,20 @@ def _predict(
     return tuple(torch.cat(part) for part in zip(*parts, strict=True))
 
 
+def _below(network: PerTextNetwork, piece: Piece) -> Tensor | None:
+    """What no tuned layer changes, of a piece."""
+    at = (piece.row, piece.column) if network.cut == HEAD_ONLY else ()
+    return network.below(piece.ids, piece.attention, at=at)
+
+
 def _output_layer_inputs(
-    network: PerTextNetwork, piece: Piece, values: dict[str, Tensor]
+    network: PerTextNetwork, piece: Piece, below: Tensor | None, values: dict[str, Tensor]
 ) -> Tensor:
     """[position, width] what goes into the output layer at the masked positions of a piece."""
     rows = {name: value for name, value in values.items() if name != network.output_bias_name}
     if network.cut == HEAD_ONLY:
-        below = network.below(piece.ids, piece.attention, at=(piece.row, piece.column))
         assert below is not None
         return network.at_positions(below[None], rows)[0]
     of_row = {name: value.expand(len(piece.ids), -1) for name, value in rows.items()}
-    below = network.below(piece.ids, piece.attention)
     out = network.at_tokens(piece.ids, piece.attention, below, of_row, piece.text_of_row)
     return out[piece.row, piece.column]

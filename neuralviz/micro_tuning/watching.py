@@ -160,15 +160,12 @@ def report_on(
     should_stop: ShouldStop = never,
 ) -> TextReport:
     """On the ``i``-th text of a batch, which is the ``index``-th of the run."""
-    from neuralviz.micro_tuning.predictions import predict_masked
+    from neuralviz.micro_tuning.predictions import predict_with_each
 
     text, settings = result.texts[i], result.settings
     deltas = [delta[i] for delta in result.deltas]
-    before, after = (
-        predict_masked(
-            model, text, settings, weights, at_most=MAX_PREDICTED, should_stop=should_stop
-        )
-        for weights in (None, deltas)
+    before, after = predict_with_each(
+        model, text, settings, [None, deltas], at_most=MAX_PREDICTED, should_stop=should_stop
     )
     shares = result.shares[i] if result.shares else None
     return TextReport(
