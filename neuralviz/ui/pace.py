@@ -91,7 +91,7 @@ def pause(seconds: float) -> None:
 
 
 def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
-    """Return when a live run that was just drawn should be drawn anew.
+    """Return when a live run that was just drawn should be drawn anew; at once if few look at runs.
 
     What was drawn reaches the browser meanwhile: Streamlit throws away what it has not sent yet
     when the same part of a page is drawn again.
@@ -99,19 +99,19 @@ def wait_for_news(run: Run[Any], n_events: int, every: float) -> None:
     Args:
         run: that is looked at.
         n_events: that the run had when it was drawn.
-        every: seconds between two drawings at least.
+        every: seconds after which the browser asks for the next drawing.
     """
     began = time.monotonic()
-    while not _is_due(run, n_events, time.monotonic() - began, every):
-        pause(max(LOOK_EVERY, _pace() / LOOKS))
+    while (pace := _pace()) > every and not _is_due(run, n_events, time.monotonic() - began, pace):
+        pause(max(LOOK_EVERY, pace / LOOKS))
 
 
-def _is_due(run: Run[Any], n_events: int, passed: float, every: float) -> bool:
+def _is_due(run: Run[Any], n_events: int, passed: float, pace: float) -> bool:
     if run.is_over or run.is_stopping:
         return True
     if run.n_events and not n_events:
         return True  # the first news
-    return passed >= max(every, _pace()) and (run.n_events != n_events or passed >= WITHOUT_NEWS)
+    return passed >= pace and (run.n_events != n_events or passed >= WITHOUT_NEWS)
 
 
 def _pace() -> float:
