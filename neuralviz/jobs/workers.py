@@ -71,6 +71,12 @@ def worker_count(asked: int | None = None) -> int:
     return max(1, _cores() // 2) if asked is None else asked
 
 
+def _asked_threads() -> int:
+    """What the environment says of threads; 0 where it says nothing."""
+    said = os.environ.get(THREADS[0], "").split(",")[0].strip()  # a list counts levels of nesting
+    return int(said) if said.isdecimal() else 0
+
+
 def _cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -86,14 +92,15 @@ class Workers:
 
     Args:
         n: workers.
-        threads: of torch in each; by default the machine's cores, shared evenly.
+        threads: of torch in each; by default what ``OMP_NUM_THREADS`` says, else the machine's
+            cores, shared evenly.
         model: id of a masked language model that each loads when it starts; empty for none.
     """
 
     def __init__(self, n: int = 1, threads: int | None = None, *, model: str = "") -> None:
         self._model = model
         self._lock = threading.Lock()
-        self._threads = threads or max(1, _cores() // n)
+        self._threads = threads or _asked_threads() or max(1, _cores() // n)
         self._places: list[_Process | None] = [None] * n
         self._starting = [threading.Lock() for _ in range(n)]
         self._load = [0] * n

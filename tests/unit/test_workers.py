@@ -156,3 +156,23 @@ def test_workers_end_with_the_process_that_started_them() -> None:
         return False
 
     wait_for(is_gone)
+
+
+@pytest.mark.parametrize(
+    ("said", "threads"), [("3", 3), ("2,1", 2), ("", 4), ("many", 4), ("0", 4)]
+)
+def test_threads_are_as_the_environment_says_or_an_even_share(
+    monkeypatch: pytest.MonkeyPatch, said: str, threads: int
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    monkeypatch.setattr(the_workers, "_cores", lambda: 8)
+    started: list[int] = []
+
+    def start(threads: int) -> None:
+        started.append(threads)
+        raise the_workers.WorkerEndedError
+
+    monkeypatch.setattr(the_workers._Process, "start", start)
+    with pytest.raises(the_workers.WorkerEndedError):
+        the_workers.Workers(2).start()
+    assert started == [threads]
