@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from neuralviz.jobs import Run, RunQueue
+from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
 from neuralviz.jobs.workers import Workers
