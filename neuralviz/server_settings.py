@@ -68,11 +68,8 @@ class ServerSettings:
 
     def for_network(self) -> ServerSettings:
         """With limits where none were set: for a server that others than its owner can reach."""
-        return replace(self, open=True)._with_limits(OPEN_LIMITS)
-
-    def _with_limits(self, limits: dict[str, int]) -> ServerSettings:
-        missing = {name: most for name, most in limits.items() if getattr(self, name) is None}
-        return replace(self, **missing)  # type: ignore[arg-type]
+        missing = {name: most for name, most in OPEN_LIMITS.items() if getattr(self, name) is None}
+        return replace(self, open=True, **missing)  # type: ignore[arg-type]
 
 
 OPEN_LIMITS = {
@@ -81,7 +78,13 @@ OPEN_LIMITS = {
     "max_runs": 4,
     "max_upload_mb": 50,
 }
-DEMO_LIMITS = {"max_texts": 200, "max_characters": 50_000, "max_runs": 2, "max_upload_mb": 2}
+DEMO_LIMITS = {
+    "max_texts": 200,
+    "max_characters": 50_000,
+    "max_runs": 2,
+    "max_upload_mb": 2,
+    "unwatched_seconds": 60,  # strangers leave, and others wait
+}
 
 
 def server_settings() -> ServerSettings:
@@ -96,8 +99,7 @@ def server_settings() -> ServerSettings:
         said = os.environ.get(PREFIX + name, "").strip()
         if said:
             found[one.name] = _whole(name, said) if name in _BOUNDS else _yes(name, said)
-    settings = ServerSettings(**found)
-    return settings._with_limits(DEMO_LIMITS) if settings.demo else settings
+    return ServerSettings(**(DEMO_LIMITS | found if found.get("demo") else found))
 
 
 def _whole(name: str, said: str) -> int:

@@ -69,6 +69,12 @@ def most_rows(most: int, texts_in_row: int = 1) -> int:
     return most if most_texts is None else max(1, min(most, most_texts // texts_in_row))
 
 
+def most_typed(n_fields: int = 1) -> int | None:
+    """How much may be typed into each of some text fields; None for as much as one likes."""
+    most = allowed().max_characters
+    return None if most is None else most // n_fields
+
+
 def check_within_limits(texts: Sequence[str]) -> None:
     """Refuse more texts than this server takes.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.links import open_view, put_in_address
 from neuralviz.ui.views import View
 
@@ -35,6 +36,7 @@ def text_fields(page: str, fields: Mapping[str, str], *, height: int = 68) -> li
                 st.text_area(
                     label,
                     height=height,
+                    max_chars=most_typed(len(keys)),
                     key=key,
                     on_change=keep_texts,
                     args=(page, keys),

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.server_settings import DEMO_LIMITS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui import allowed as limits
 from neuralviz.ui import corpora
@@ -105,6 +106,12 @@ def test_a_server_that_listens_beyond_its_machine_has_limits(address: str, limit
 
 
 # --- a demo --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_field_of_a_demo_takes_no_book() -> None:
+    (text,) = page_at("blueprints").run().text_area
+    assert text.max_chars == DEMO_LIMITS["max_characters"]
 
 
 @pytest.mark.usefixtures("demo")

@@ -12,6 +12,7 @@ from neuralviz.evaluation.ladder_in_words import PAPERS_PAIR, identical_point
 from neuralviz.jobs.ladder import ScoreTwo, similarity_models_of
 from neuralviz.plots.ladder import two_figure
 from neuralviz.training.similarity.names import RUNG_NAMES
+from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.frozen_features.closer import quote
 from neuralviz.ui.frozen_features.show import HEIGHT, about_ladder
@@ -41,7 +42,14 @@ def show_two(run: Run[Ladder]) -> None:
         for label, text in zip(("Text 1", "Text 2"), PAPERS_PAIR, strict=True):
             key = f"{KEY}-{label[-1]}"
             st.session_state.setdefault(key, text)
-            texts.append(st.text_input(label, key=key, persist_state="session"))
+            texts.append(
+                st.text_input(
+                    label,
+                    max_chars=most_typed(len(PAPERS_PAIR)),
+                    key=key,
+                    persist_state="session",
+                )
+            )
     task = ScoreTwo(run.task.model, _rungs(run), *texts)
     scored = RUNS.start(task)
     last = next(

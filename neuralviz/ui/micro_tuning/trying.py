@@ -21,6 +21,7 @@ from neuralviz.plots.about_run import about_run
 from neuralviz.plots.filling import blank_figure, blank_height
 from neuralviz.plots.standalone import About
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.allowed import most_typed
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.micro_tuning.choose import texts_key
 from neuralviz.ui.page import plain
@@ -64,6 +65,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             sentence = st.text_input(
                 "A sentence with a blank: ___",
                 sentence_with_blank(record.texts[text], record.reports.get(text)),
+                max_chars=most_typed(),
                 key=f"sentence-{texts_key(record)}-{text}",
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
