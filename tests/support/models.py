@@ -6,7 +6,9 @@ have the size of the learning rate whatever the gradient's size, and would blow 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,19 +51,39 @@ _SMALL = {
 
 
 def word_piece(specials: tuple[str, ...]) -> Tokenizer:
-    """An uncased WordPiece tokenizer of about 200 entries, without special tokens around texts."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    """An uncased WordPiece tokenizer of 200 entries, without special tokens around texts."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+    words = [word for one in SENTENCES for word, _ in split(normalizer.normalize_str(one))]
+    entries = [*specials, *_pieces(words, 200 - len(specials))]
+    vocabulary = {piece: i for i, piece in enumerate(entries)}
     unknown = next(token for token in specials if "unk" in token.lower())
-    tokenizer = Tokenizer(models.WordPiece(unk_token=unknown))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
+    tokenizer.add_special_tokens(list(specials))
+    tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=200, special_tokens=list(specials), show_progress=False
-    )
-    tokenizer.train_from_iterator(SENTENCES, trainer)
     return tokenizer
+
+
+def _pieces(words: list[str], n: int) -> list[str]:
+    """The characters of the words, and what their most frequent neighbours make when merged.
+
+    The library's own trainer breaks ties by chance, and no figure would come out twice.
+    """
+    spelled = [[word[0], *(f"##{letter}" for letter in word[1:])] for word in words]
+    pieces = sorted({piece for word in spelled for piece in word})
+    while len(pieces) < n:
+        counts = Counter(pair for word in spelled for pair in pairwise(word))
+        first, second = min(counts, key=lambda pair: (-counts[pair], pair))
+        pieces.append(first + second.removeprefix("##"))
+        for word in spelled:
+            for i in reversed(range(len(word) - 1)):
+                if word[i : i + 2] == [first, second]:
+                    word[i : i + 2] = [pieces[-1]]
+    return pieces
 
 
 def byte_level(specials: tuple[str, ...], *, trim_offsets: bool) -> Tokenizer:
