@@ -168,8 +168,14 @@ class Workers:
             if process is None or not process.is_alive:
                 if self._is_closed:
                     raise Stopped
-                process = self._places[place] = _Process.start(self._threads)
-                self._n_started += 1
+                process = _Process.start(self._threads)
+                with self._lock:
+                    self._places[place] = process
+                    self._n_started += 1
+                    came_too_late = self._is_closed
+                if came_too_late:
+                    process.close()
+                    raise Stopped
                 if self._model:
                     process.load(self._model)
                 else:

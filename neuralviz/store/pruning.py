@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import time
 from collections.abc import Callable
 from operator import attrgetter
@@ -31,7 +32,9 @@ def prune(
     units: dict[str, tuple[float, int, list[Path]]] = {}
     for path in folder.iterdir():
         try:
-            files = [one.stat() for one in (path, *path.rglob("*"))]
+            itself = path.stat()
+            inside = path.rglob("*") if stat.S_ISDIR(itself.st_mode) else ()
+            files = [itself, *(one.stat() for one in inside)]
         except FileNotFoundError:  # another session pruned it
             continue
         opened, size, paths = units.get(unit(path), (0.0, 0, []))

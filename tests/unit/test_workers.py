@@ -16,7 +16,7 @@ from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.jobs.queue import NOT_BEGUN
-from neuralviz.jobs.workers import Workers
+from neuralviz.jobs.workers import Workers, _Process
 from neuralviz.micro_tuning import TuningSettings
 from neuralviz.models.shared import ModelRef, shared_model
 from tests.support.tasks import CountUp, DigestOfModel, Fails, SaysWhere, WaitForStop
@@ -117,6 +117,66 @@ def test_a_killed_worker_ends_its_runs_alone_and_is_started_anew(workers: Worker
     spared.stop()
     threads[1].join(10)
     assert {carried_out(workers, SaysWhere()).result for _ in range(4)} <= set(workers.processes())
+
+
+def test_when_the_last_worker_is_killed_another_is_made_ready_without_any_run() -> None:
+    workers = Workers(n=1, threads=1)
+    try:
+        assert not workers.is_ready()  # none was started
+        workers.start()
+        wait_for(workers.is_ready)
+        (killed,) = workers.processes()
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: not workers.is_ready())
+        wait_for(workers.is_ready)
+        assert workers.processes() != [killed]
+        assert workers.n_started == 2
+    finally:
+        workers.close()
+    assert not workers.is_ready()
+
+
+def test_a_worker_that_hangs_is_not_ready() -> None:
+    workers = Workers(n=1, threads=1)
+    workers.start()
+    (process,) = workers.processes()
+    os.kill(process, signal.SIGSTOP)
+    try:
+        assert not workers.is_ready(seconds=0.3)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert workers.is_ready(seconds=20)
+    workers.close()
+
+
+def test_none_is_left_behind_that_came_up_while_all_were_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = []
+    start = _Process.start
+
+    def slow(threads: int) -> _Process:
+        started.append(start(threads))
+        workers.close()
+        return started[-1]
+
+    monkeypatch.setattr(_Process, "start", slow)
+    workers = Workers(n=1, threads=1)
+    run = carried_out(workers, SaysWhere())
+    assert run.status == "stopped"
+    assert started[0].popen.poll() is not None
+
+
+def test_a_run_that_is_stopped_and_ends_at_once_is_over_either_way(workers: Workers) -> None:
+    for pause in (0.0, 0.001, 0.005, 0.02, 0.05):
+        run: Run[object] = Run(CountUp(200), lambda: True)
+        thread = on_thread(workers, run)
+        time.sleep(pause)
+        run.stop()
+        thread.join(10)
+        assert not thread.is_alive()
+        assert run.status in ("done", "stopped")
+        assert run.result == tuple(range(len(run.result)))  # type: ignore[arg-type]
 
 
 def test_a_run_that_was_stopped_before_is_not_sent(workers: Workers) -> None:
