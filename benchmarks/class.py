@@ -3,6 +3,7 @@
     python benchmarks/class.py
     python benchmarks/class.py --sessions 20
     python benchmarks/class.py --day
+    python benchmarks/class.py --together
 
 Starts the app on this machine and opens sessions over the websocket that a browser uses, each
 with a text of its own of 10 to 30 tokens. Like a browser, a session asks for a live part of its
@@ -11,6 +12,9 @@ was there and when the run was over, for the first, the middle and the last sess
 
 `--day` measures memory instead: 200 page loads and 100 runs, four sessions at a time, that come and
 go; what the server and its workers hold after each quarter.
+
+`--together` measures what is saved when runs go through the model together: seconds a text, alone
+and in groups, in this process.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import torch
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -39,6 +44,11 @@ from websockets.typing import Origin, Subprotocol
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from neuralviz.errors import never
+from neuralviz.micro_tuning.settings import check_settings
+from neuralviz.micro_tuning.together import watch_together
+from neuralviz.models import load_model
+from neuralviz.models.tokens import tokenize
 from neuralviz.words import many
 from tests.support.app import APP, served
 
@@ -46,6 +56,8 @@ POINT, OVER = "first point of the loss", "run over"
 WITHIN = 2.0  # seconds in which all press
 AT_ONCE = 4  # sessions that come and go together
 LOADS, RUNS = 200, 100  # of a day
+GROUPS = (1, 4, 12, 48)  # texts that are tuned at once
+ROUNDS = 3
 PATIENCE = 300.0
 MODEL_SECONDS = 3.0  # for the server's own copy of the model, which pages read tokens with
 MOST_MESSAGE = 1 << 28
@@ -280,6 +292,32 @@ def print_day(found: list[tuple[int, int, float, float]]) -> None:
     print(f"workers {workers / workers_first - 1:+.1%}.")
 
 
+def together() -> None:
+    """Print seconds a text where so many texts are tuned at once, each group in turn."""
+    model = load_model()
+    settings = check_settings(model, None)
+    texts = [tokenize(model, [text_of(number)]) for number in range(max(GROUPS))]
+
+    def seconds(size: int) -> float:
+        began = time.perf_counter()
+        for first in range(0, len(texts), size):
+            group = texts[first : first + size]
+            for _ in watch_together(model, group, settings, [never] * len(group)):
+                pass
+        return (time.perf_counter() - began) / len(texts)
+
+    seconds(max(GROUPS))  # warm up
+    measured: dict[int, list[float]] = {size: [] for size in GROUPS}
+    for _ in range(ROUNDS):
+        for size in GROUPS:
+            measured[size].append(seconds(size))
+    best = {size: min(found) for size, found in measured.items()}
+    print(f"{many(torch.get_num_threads(), 'thread')}\n")
+    print("| texts at once | seconds a text | of one at a time |\n| --- | --- | --- |")
+    for size in GROUPS:
+        print(f"| {size} | {best[size]:.2f} | {best[size] / best[1]:.2f} |")
+
+
 def print_table(sessions: list[Session], began: str) -> None:
     """How long the first, the middle and the last waited."""
     print(f"{began}\n\n| seconds after the press | first | middle | last |")
@@ -294,7 +332,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 20, 50])
     parser.add_argument("--day", action="store_true", help="measure memory instead")
+    parser.add_argument("--together", action="store_true", help="measure groups of texts instead")
     options = parser.parse_args()
+    if options.together:
+        together()
+        return
     if options.day:
         with TemporaryDirectory() as folder, served(APP, Path(folder), workers="") as address:
             print_day(asyncio.run(day(address)))

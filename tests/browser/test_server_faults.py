@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +84,34 @@ def test_a_page_whose_connection_was_cut_goes_on_with_its_run(
         )
         expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
         stop(page)
+
+
+@pytest.mark.slow
+def test_a_run_whose_worker_is_killed_says_so_and_is_run_again(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with started(tmp_path) as server, browser.new_context() as context:
+        page = context.new_page()
+        tune(page, server.address, 1000)
+        expect(page.get_by_text(STEP)).to_be_visible()
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGKILL)
+        expect(page.get_by_text(re.compile("ended suddenly"))).to_be_visible()
+        page.get_by_role("button", name="Run again").click()
+        expect(page.get_by_text(STEP)).to_be_visible()
+        assert server.workers() != [worker]
+        stop(page)
+
+
+@pytest.mark.slow
+def test_a_server_without_workers_does_the_work_itself(browser: Browser, tmp_path: Path) -> None:
+    with started(tmp_path, NEURALVIZ_WORKERS="0") as server, browser.new_context() as context:
+        page = context.new_page()
+        tune(page, server.address, 3)
+        expect(page.get_by_text(DONE)).to_be_visible()
+        assert server.workers() == []
+        for path in ("livez", "readyz"):
+            assert page.request.get(f"{server.address}/{path}").text() == "ok"
 
 
 @pytest.mark.slow

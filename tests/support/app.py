@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import psutil
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -137,6 +139,12 @@ class Server:
                 stderr=subprocess.STDOUT,
             )
         _wait_for(f"{self.address}/_stcore/health", self.log)
+
+    def workers(self) -> list[int]:
+        """Ids of its worker processes."""
+        assert self._process is not None
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        return [one.pid for one in children if "neuralviz.jobs.worker" in one.cmdline()]
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
