@@ -11,7 +11,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import numpy as np
@@ -26,10 +25,8 @@ from neuralviz.models.bundled import network as bundled_network
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, layers_of
 from tests.support.models import save_causal, save_family, save_headless
 
-if TYPE_CHECKING:
-    pass
-
 ROOT = Path(__file__).parents[2]
+MAPS = Path("/proc/self/maps")
 
 
 def sentence_of(model_id: str | Path, **options: str) -> str:
@@ -185,6 +182,21 @@ def test_the_fingerprint_follows_the_content(folder: Path) -> None:
     content[-1] ^= 1
     path.write_bytes(content)
     assert load_model(folder, device="cpu").fingerprint != first
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="the system does not say what is mapped")
+def test_weights_in_32_bits_stay_in_a_file_that_all_processes_share(folder: Path) -> None:
+    network = load_model(folder, device="cpu").network
+    in_file = []
+    for line in MAPS.read_text().splitlines():
+        if line.endswith(str(folder / "model.safetensors")):
+            start, end = (int(address, 16) for address in line.split()[0].split("-"))
+            in_file.append(range(start, end))
+    assert in_file
+    matrices = {name: one for name, one in network.named_parameters() if one.ndim > 1}
+    assert matrices
+    for name, matrix in matrices.items():
+        assert any(matrix.data_ptr() in one for one in in_file), name
 
 
 # --- shared by everybody -----------------------------------------------------------------------
