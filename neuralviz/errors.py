@@ -52,6 +52,16 @@ class StoreError(NeuralvizError):
     """What is kept cannot be read or written: a full disk, a newer version, a lost corpus."""
 
 
+class WorkerEndedError(NeuralvizError):
+    """A worker's process ended in the middle of a run."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The process that did this work ended suddenly; the machine may be out of memory. "
+            "Finished work is saved. Run it again, with fewer or shorter texts if it ends again."
+        )
+
+
 class Stopped(Exception):  # noqa: N818  not an error
     """Work was told to stop half-way; whoever told it catches this."""
 

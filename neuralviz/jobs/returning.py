@@ -24,6 +24,10 @@ ELSEWHERE = (
 )
 STOPPED = "This run was stopped. Press “Run again” to start it again."
 FAILED = "This run failed. Press “Run again” to try once more."
+CUT_OFF = (
+    "The process that did this work ended suddenly; the machine may be out of memory. Press “Run "
+    "again” to start it again, with fewer or shorter texts if it ends again."
+)
 GONE = "The result of this run is no longer saved. Press “Run again” to compute it again."
 
 
@@ -59,7 +63,7 @@ class Returning:
         def at_end(run: Run[R]) -> None:
             if keep is not None:
                 keep(run)
-            self._table.end(run_id, run.status)
+            self._table.end(run_id, "cut off" if run.was_cut_off else run.status)
             with self._lock:
                 if self._live.pop(run_id, None) is None:
                     over.append(run_id)  # before it was known that it lives
@@ -110,6 +114,7 @@ class Returning:
             "done": GONE,
             "stopped": STOPPED,
             "failed": FAILED,
+            "cut off": CUT_OFF,
         }
         return sentences[known.status]
 

@@ -9,7 +9,14 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped, TextError, unexpected
+from neuralviz.errors import (
+    NeuralvizError,
+    SettingsError,
+    Stopped,
+    TextError,
+    WorkerEndedError,
+    unexpected,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +47,7 @@ class Run(Generic[R]):
         status: ``queued``, ``running``, ``done``, ``stopped`` or ``failed``.
         error: why it failed, in a sentence.
         may_succeed_again: false where texts or settings have to change first.
+        was_cut_off: whether the process that did the work ended in the middle.
         started, finished: seconds since the epoch; None before.
         is_reopened: whether its result was kept from an earlier visit.
 
@@ -65,6 +73,7 @@ class Run(Generic[R]):
         self.status: Status = "queued"
         self.error: str | None = None
         self.may_succeed_again = True
+        self.was_cut_off = False
         self.started: float | None = None
         self.finished: float | None = None
         self.is_reopened = False
@@ -257,6 +266,7 @@ class Run(Generic[R]):
         elif isinstance(failure, NeuralvizError):
             error = str(failure)
             self.may_succeed_again = not isinstance(failure, TextError | SettingsError)
+            self.was_cut_off = isinstance(failure, WorkerEndedError)
         else:
             _log.error("The run “%s” failed.", self.task.label, exc_info=failure)
             error = unexpected(failure)

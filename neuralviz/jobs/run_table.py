@@ -33,7 +33,8 @@ _COLUMNS = """
 """
 _log = logging.getLogger(__name__)
 
-End = Literal["queued", "done", "stopped", "failed", "crashed", "elsewhere"]
+Known = Literal["done", "stopped", "failed", "cut off"]
+End = Literal["queued", "crashed", "elsewhere"] | Known
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class KnownRun:
     Attributes:
         id: in the address.
         work: a digest of what was done, which tells it from other work.
-        status: ``queued`` until it ends; ``crashed`` where its server ended before it
-            did, ``elsewhere`` where another server of this machine still carries it out.
+        status: ``queued`` until it ends; ``cut off`` where its worker ended before it did,
+            ``crashed`` where its server did, ``elsewhere`` where another server of this machine
+            still carries it out.
     """
 
     id: str
@@ -83,7 +85,7 @@ class RunTable:
     def _forget_old(self) -> None:
         self._write("DELETE FROM runs WHERE created < ?", time.time() - self._kept_seconds)
 
-    def end(self, run_id: str, status: Status) -> None:
+    def end(self, run_id: str, status: Status | Literal["cut off"]) -> None:
         """Note how a run ended; not why it failed, which may quote a text."""
         self._write(
             "UPDATE runs SET status = ?, finished = ? WHERE id = ?", status, time.time(), run_id

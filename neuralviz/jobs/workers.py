@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from typing import TYPE_CHECKING, Any, Protocol
 
-from neuralviz.errors import NeuralvizError, Stopped, TextError
+from neuralviz.errors import NeuralvizError, Stopped, TextError, WorkerEndedError
 
 if TYPE_CHECKING:
     from neuralviz.jobs.run import Run
@@ -33,16 +33,6 @@ ANSWER_SECONDS = 2.0  # for a worker to say that it is there
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
-
-
-class WorkerEndedError(NeuralvizError):
-    """A worker's process ended in the middle of a run."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The process that did this work ended suddenly; the machine may be out of memory. "
-            "Finished work is saved. Run it again, with fewer or shorter texts if it ends again."
-        )
 
 
 class Executor(Protocol):

@@ -3,15 +3,45 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from neuralviz.store.results import is_of_corpus
 from neuralviz.ui.views import View, load_view, save_view
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+RUN = "run"  # what the id of a run is called in the address
 COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
 GIVEN = ("Paste", "Upload")  # sources of what a user gives
+_HELD = "address-held"  # in the session: what waits for the end of `one_entry`
 LATE_SECONDS = 2.0  # a click that was on its way when the address changed comes with the old one
+
+
+@contextmanager
+def one_entry() -> Iterator[None]:
+    """What is put into the address meanwhile becomes one entry of the browser's history.
+
+    So *Back* leads from a run to the one before, and never to a view with another one's run.
+    """
+    st.session_state[_HELD] = {}
+    try:
+        yield
+    finally:
+        if held := st.session_state.pop(_HELD, None):
+            st.query_params.update(held)
+
+
+def put(values: Mapping[str, str]) -> None:
+    """Put values into the address by their names."""
+    held = st.session_state.get(_HELD)
+    if held is None:
+        st.query_params.update(values)
+    else:
+        held.update(values)
 
 
 def put_in_address(key: str, view: View, *, over: bool = False) -> None:
@@ -39,7 +69,8 @@ def put_in_address(key: str, view: View, *, over: bool = False) -> None:
         st.session_state[f"{key}-replaced"] = (before, time.monotonic())
     st.session_state[f"{key}-own-view"] = (view, view_id)
     st.session_state[f"{key}-view"] = view_id
-    st.query_params["view"] = view_id
+    if before != view_id:
+        put({"view": view_id, **({RUN: ""} if RUN in st.query_params else {})})
 
 
 def open_view(key: str) -> View | None:

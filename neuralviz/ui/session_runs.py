@@ -17,7 +17,7 @@ from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened, result_key
 from neuralviz.jobs.returning import returning, work_of
 from neuralviz.ui.allowed import allowed
-from neuralviz.ui.links import is_shared
+from neuralviz.ui.links import RUN, is_shared, put
 from neuralviz.ui.session import is_here, session_id
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from neuralviz.jobs.run_table import KnownRun
 
 R = TypeVar("R")
-
-ADDRESS = "run"  # what the id of a run is called in the address
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class SessionRuns:
         last = self.last()
         if last is not None and is_wanted(last.task):
             return last
-        run_id = st.query_params.get(ADDRESS, "")
+        run_id = st.query_params.get(RUN, "")
         run = returning().join(run_id, is_wanted, is_here(session_id())) if run_id else None
         if run is not None:
             self._met.add(run.id)
@@ -177,7 +175,7 @@ class SessionRuns:
 
 def known_run(work: str) -> KnownRun | None:
     """What is known of the run that the address names, where it did this work."""
-    run_id = st.query_params.get(ADDRESS, "")
+    run_id = st.query_params.get(RUN, "")
     return returning().find(run_id, work_of(work)) if run_id else None
 
 
@@ -192,13 +190,13 @@ def _begin(
         return run_queue().submit(task, watchers.any_is_here, number, at_end, session, unwatched)
 
     run_id, run = returning().begin(work, submit, keep)
-    st.query_params[ADDRESS] = run_id
+    put({RUN: run_id})
     return run
 
 
 def _of_address(task: KeptTask[Any, R], view: str, number: int) -> Run[R] | None:
     """The run that the address names, or the result that is kept of its task."""
-    run_id = st.query_params.get(ADDRESS, "")
+    run_id = st.query_params.get(RUN, "")
     wanted = partial(eq, task)
     run = returning().join(run_id, wanted, is_here(session_id())) if run_id else None
     if run is None:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from neuralviz.jobs.returning import CRASHED
+from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server
 
 if TYPE_CHECKING:
@@ -54,6 +55,25 @@ def test_a_run_goes_on_without_its_page_and_is_met_in_another_browser(
         page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
         expect(page.get_by_text(re.compile(r"^Stopped\."))).to_be_visible()
         expect(page.locator("[data-testid=stException]")).to_have_count(0)
+
+
+def test_back_brings_the_run_before_with_its_text(page: Page, address: str) -> None:
+    page.goto(f"{address}/?epochs=2")
+    page.get_by_role("radio", name="Paste").click()
+    field, button = page.get_by_role("textbox", name="Your texts"), page.get_by_role("button")
+    links = []
+    for number, text in enumerate((TEXT, "The harbour is quiet."), 1):
+        field.fill(text)
+        button.get_by_text("Tune", exact=True).click()
+        expect(page.get_by_role("heading", name=f"Run {number}")).to_be_visible()
+        expect(page.get_by_text(re.compile("^Done in"))).to_be_visible()
+        links.append(page.url)
+    assert links[0] != links[1]
+    page.wait_for_timeout(1_000 * LATE_SECONDS)  # until then the address before is a late click's
+    page.go_back()
+    expect(page).to_have_url(links[0])
+    expect(page.get_by_role("heading", name="Run 1")).to_be_visible()
+    expect(field).to_have_value(TEXT)
 
 
 def test_a_run_that_a_crash_ended_says_so_and_is_started_again(

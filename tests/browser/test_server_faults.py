@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from neuralviz.jobs.returning import ELSEWHERE
+from neuralviz.errors import WorkerEndedError
+from neuralviz.jobs.returning import CUT_OFF, ELSEWHERE
 from tests.support.app import APP, Server
 from tests.support.proxy import Proxy
 
@@ -96,7 +97,9 @@ def test_a_run_whose_worker_is_killed_says_so_and_is_run_again(
         expect(page.get_by_text(STEP)).to_be_visible()
         (worker,) = server.workers()
         os.kill(worker, signal.SIGKILL)
-        expect(page.get_by_text(re.compile("ended suddenly"))).to_be_visible()
+        expect(page.get_by_text(str(WorkerEndedError()))).to_be_visible()
+        page.reload()
+        expect(page.get_by_text(CUT_OFF)).to_be_visible()
         page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text(STEP)).to_be_visible()
         assert server.workers() != [worker]

@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 
-from neuralviz.errors import ShouldStop, TextError
+from neuralviz.errors import ShouldStop, TextError, WorkerEndedError
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs.keeping import KeptTask, keeper, reopened
 from neuralviz.jobs.returning import (
     CRASHED,
+    CUT_OFF,
     ELSEWHERE,
     FAILED,
     GONE,
@@ -42,6 +43,7 @@ class Wait(KeptTask[int, int]):
 
     text: str = SECRET
     fails: bool = False
+    is_cut_off: bool = False
 
     @property
     def label(self) -> str:
@@ -54,6 +56,8 @@ class Wait(KeptTask[int, int]):
         yield 1
         if self.fails:
             raise TextError(f"“{self.text}” cannot be read.")
+        if self.is_cut_off:
+            raise WorkerEndedError
         while not _may_end.wait(0.01):
             if should_stop():
                 return
@@ -126,17 +130,25 @@ def test_a_run_under_way_is_met_where_it_is(queue: RunQueue) -> None:
     assert over(returning, run_id, Wait("another text")) is None
 
 
-@pytest.mark.parametrize("how", ["stopped", "failed", "stopped before it began"])
-def test_how_a_run_ended_is_told(queue: RunQueue, how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("stopped", STOPPED),
+        ("failed", FAILED),
+        ("cut off", CUT_OFF),
+        ("stopped before it began", STOPPED),
+    ],
+)
+def test_how_a_run_ended_is_told(queue: RunQueue, how: str, said: str) -> None:
     returning = Returning(RunTable())
     if how == "stopped before it began":
         begun(returning, queue, Wait("first"))
-    task = Wait(fails=how == "failed")
+    task = Wait(fails=how == "failed", is_cut_off=how == "cut off")
     run_id, run = begun(returning, queue, task)
-    if how != "failed":
+    if said == STOPPED:
         run.stop()
     ended(run, returning, run_id)
-    assert over(Returning(RunTable()), run_id, task) == (FAILED if how == "failed" else STOPPED)
+    assert over(Returning(RunTable()), run_id, task) == said
 
 
 def test_a_server_that_is_there_and_one_that_ended_are_told_apart(queue: RunQueue) -> None:

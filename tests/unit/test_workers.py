@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs import Run, RunQueue
 from neuralviz.jobs import workers as the_workers
 from neuralviz.jobs.micro_tuning import TuneTexts
@@ -231,9 +232,9 @@ def test_threads_are_as_the_environment_says_or_an_even_share(
 
     def start(threads: int) -> None:
         started.append(threads)
-        raise the_workers.WorkerEndedError
+        raise WorkerEndedError
 
     monkeypatch.setattr(the_workers._Process, "start", start)
-    with pytest.raises(the_workers.WorkerEndedError):
+    with pytest.raises(WorkerEndedError):
         the_workers.Workers(2).start()
     assert started == [threads]

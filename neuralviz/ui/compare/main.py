@@ -33,7 +33,7 @@ from neuralviz.ui.compare.methods import (
 )
 from neuralviz.ui.compare.pair import choose_texts, show_framed, show_how_neural, show_products
 from neuralviz.ui.compare.settings import choose_methods, needs_asking
-from neuralviz.ui.links import kept_under
+from neuralviz.ui.links import kept_under, one_entry
 from neuralviz.ui.page import dimmed, plain, wide_columns
 from neuralviz.ui.point import show_point
 from neuralviz.ui.run_panel import Words, done_in, run_panel
@@ -149,15 +149,16 @@ def _compare(specs: tuple[EmbedderSpec, ...], read: ReadTexts, pressed: bool) ->
     """
     task = Compare.now(specs, read.texts)
     is_example = st.session_state.get("compare-source") == "Example"
-    if pressed and not is_example:
-        put_texts_in_address("compare", read.texts)
     before: Run[Comparison] | None = RUNS.last()
-    run = RUNS.recall(task, kept_under("compare"))
-    if run is None and (pressed or (is_example and not needs_asking(specs))):
-        run = RUNS.start(task, view=kept_under("compare"))
-    elif run is not None and pressed and run.is_over:
-        failed = run.status != "done" or any(one.error for one in run.result)
-        run = RUNS.start(task, again=failed, view=kept_under("compare"))
+    with one_entry():
+        if pressed and not is_example:
+            put_texts_in_address("compare", read.texts)
+        run = RUNS.recall(task, kept_under("compare"))
+        if run is None and (pressed or (is_example and not needs_asking(specs))):
+            run = RUNS.start(task, view=kept_under("compare"))
+        elif run is not None and pressed and run.is_over:
+            failed = run.status != "done" or any(one.error for one in run.result)
+            run = RUNS.start(task, again=failed, view=kept_under("compare"))
     if run is None:
         return True
     if run is not before:

@@ -9,7 +9,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
-from neuralviz.ui.links import COMMON_VIEW, GIVEN, kept_under
+from neuralviz.ui.links import COMMON_VIEW, GIVEN, kept_under, one_entry
 from neuralviz.ui.micro_tuning.after import show_after
 from neuralviz.ui.micro_tuning.choose import ask_settings, pick_text
 from neuralviz.ui.micro_tuning.runs import (
@@ -116,9 +116,10 @@ def _ask() -> tuple[Sequence[str], Asked | None]:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     elif pressed and asked.settings is not None:
         try:
-            if st.session_state[f"{KEY}-source"] in GIVEN:
-                put_texts_in_address(KEY, texts)
-            start_run(model_id, texts, asked.settings, kept_under(KEY))
+            with one_entry():
+                if st.session_state[f"{KEY}-source"] in GIVEN:
+                    put_texts_in_address(KEY, texts)
+                start_run(model_id, texts, asked.settings, kept_under(KEY))
         except NeuralvizError as error:
             show_error(error)
     return texts, asked
