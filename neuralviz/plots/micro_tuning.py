@@ -355,9 +355,9 @@ def _epoch_axis(n: int) -> dict:
     return {
         "title": "epoch",
         "range": [-0.04 * n, n * 1.04],
-        "nticks": 12,
+        "nticks": 12 if n < 100 else 6,  # more would be written upright where there is little room
         "dtick": 1 if n <= FEW_EPOCHS else None,
-        "tickformat": "d",
+        "tickformat": ",d",
     }
 
 
