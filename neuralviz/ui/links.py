@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 RUN = "run"  # what the id of a run is called in the address
 COMMON_VIEW = "common"  # of examples and data on the Hub, which everybody can open
 GIVEN = ("Paste", "Upload")  # sources of what a user gives
-_HELD = "address-held"  # in the session: what waits for the end of `one_entry`
+_here = threading.local()  # of the thread that draws a page: what waits for the end of `one_entry`
 LATE_SECONDS = 2.0  # a click that was on its way when the address changed comes with the old one
 
 
@@ -27,17 +28,19 @@ def one_entry() -> Iterator[None]:
 
     So *Back* leads from a run to the one before, and never to a view with another one's run.
     """
-    st.session_state[_HELD] = {}
+    held: dict[str, str] = {}
+    _here.held = held
     try:
         yield
     finally:
-        if held := st.session_state.pop(_HELD, None):
+        _here.held = None
+        if held:
             st.query_params.update(held)
 
 
 def put(values: Mapping[str, str]) -> None:
     """Put values into the address by their names."""
-    held = st.session_state.get(_HELD)
+    held = getattr(_here, "held", None)
     if held is None:
         st.query_params.update(values)
     else:
