@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # so many of the skipped lines are named
+_TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
 def free_name(
@@ -72,3 +74,13 @@ def name_lines(lines: Sequence[int], unit: str = "line") -> str:
     """The first few of some lines: ``line 2``, ``lines 2, 5, 9 …``."""
     named = ", ".join(f"{line:,}" for line in lines[:_NAMED_LINES])
     return f"{unit}{'s' * (len(lines) != 1)} {named}" + " …" * (len(lines) > _NAMED_LINES)
+
+
+def search_terms(query: str) -> tuple[str, ...]:
+    """What a text must hold to be found, in lower case: words, and what stands in quotation marks.
+
+    Args:
+        query: as typed.
+    """
+    folded = query.casefold().replace("“", '"').replace("”", '"')
+    return tuple(quoted or word for quoted, word in _TERMS.findall(folded))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
-_TERMS = re.compile(r'"([^"]+)"|(\S+)')
+from neuralviz.words import search_terms
 
 
 def find_words(texts: Sequence[str], query: str) -> np.ndarray:
@@ -20,8 +19,7 @@ def find_words(texts: Sequence[str], query: str) -> np.ndarray:
         texts: case-folded.
         query: as typed; a blank one finds nothing.
     """
-    folded = query.casefold().replace("“", '"').replace("”", '"')
-    terms = [quoted or word for quoted, word in _TERMS.findall(folded)]
+    terms = search_terms(query)
     if not terms:
         return np.zeros(0, dtype=np.int64)
     return np.array(

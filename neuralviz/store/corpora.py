@@ -7,12 +7,11 @@ half-done is ever seen.
 from __future__ import annotations
 
 import json
-import re
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,30 +19,27 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.store.database import Database, now
+from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
-from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
-from neuralviz.words import free_name
+from neuralviz.store.rows import (
+    Column,
+    Rows,
+    as_numbers,
+    codes_of,
+    corpus_rows,
+    corpus_schema,
+    ids_of,
+    labels_of,
+    read_column,
+    rows_with,
+)
+from neuralviz.store.vectors import KeptVectors, keys_of, text_keys
+from neuralviz.words import free_name, search_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from neuralviz.reading.texts import ReadTexts
-
-MAX_NAME = 80  # characters
-LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
-_ASKED_ONE_BY_ONE = 1000  # rows; above, the whole column is read
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
-
-ColumnKind = Literal["text", "number"]
-Rows = Sequence[int] | np.ndarray
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of labels: its name in the file, and whether its values are numbers."""
-
-    name: str
-    kind: ColumnKind
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,7 @@ class Corpus:
         created: ISO 8601, UTC.
         columns: of labels.
         owner: who alone sees it; empty for everybody.
+        source: hash of the files it was read from, where they were too many to compare texts.
     """
 
     id: str
@@ -67,6 +64,7 @@ class Corpus:
     created: str
     columns: tuple[Column, ...]
     owner: str = ""
+    source: str = ""
 
     def column(self, name: str) -> Column:
         """The column of labels of this name.
@@ -139,30 +137,72 @@ class CorpusStore:
         Raises:
             StoreError: the name is none, or it cannot be written; nothing is kept then.
         """
-        name = _tidy(name)
-        labels = _labels(read)
+        labels = labels_of(read)
         keys = text_keys(read.texts)
-        rows = pa.table(
-            {
-                "row": pa.array(np.arange(len(read.texts), dtype=np.int32)),
-                "id": pa.array(_ids(read), pa.string()),
-                "text": pa.array(read.texts, pa.large_string()),
-                "key": key_array(keys),
-                **{f"label_{place}": values for place, (_, values) in enumerate(labels)},
-            }
-        )
-        corpus = Corpus(
+        rows = corpus_rows(read.texts, [values for _, values in labels], read.ids, keys)
+        corpus = self.new(name, tuple(column for column, _ in labels))
+        self.database.write(lambda: self.database.create(texts_table(corpus), rows))
+        counted = replace(corpus, n_texts=len(read.texts), n_distinct=len(np.unique(keys)))
+        return self.announce(counted)
+
+    def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
+        """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.
+
+        Args:
+            name: one that is taken gets a number behind it.
+            columns: of labels.
+            source: as of `Corpus`.
+
+        Raises:
+            StoreError: the name is none.
+        """
+        return Corpus(
             id=secrets.token_hex(6),
-            name=free_name(name, [corpus.name for corpus in self.corpora()]),
-            n_texts=len(read.texts),
-            n_distinct=len(np.unique(keys)),
+            name=free_name(tidy_name(name), [corpus.name for corpus in self.corpora()]),
+            n_texts=0,
+            n_distinct=0,
             created=now(),
-            columns=tuple(column for column, _ in labels),
+            columns=columns,
             owner=self.owner or "",
+            source=source,
         )
-        self.database.write(lambda: self.database.create(_table(corpus), rows))
+
+    def announce(self, corpus: Corpus) -> Corpus:
+        """Say that a corpus is there, when all of its rows are.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
         self.database.write(lambda: self.database.registry("corpora").add([_entry(corpus)]))
         return self._set_apart(corpus)
+
+    def add_blocks(
+        self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
+    ) -> Corpus:
+        """`add` for more texts than memory holds.
+
+        Args:
+            name: one that is taken gets a number behind it.
+            columns: of labels.
+            blocks: of `corpus_rows`, in the order of the rows; read one by one.
+
+        Raises:
+            StoreError: the name is none, or it cannot be written; nothing is kept then.
+        """
+        corpus = self.new(name, tuple(columns))
+        seen: list[np.ndarray] = []
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for block in blocks:
+                seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
+                yield from block.to_batches()
+
+        schema = corpus_schema(columns)
+        self.database.write(
+            lambda: self.database.create_from(texts_table(corpus), schema, batches())
+        )
+        keys = np.concatenate(seen) if seen else np.zeros(0, "S16")
+        return self.announce(replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys))))
 
     def _set_apart(self, corpus: Corpus) -> Corpus:
         """Give a corpus another name when another process has kept one of its name meanwhile."""
@@ -189,20 +229,29 @@ class CorpusStore:
         Raises:
             StoreError: the name is none.
         """
-        named = re.compile(rf"{re.escape(_tidy(name))}( \(\d+\))?")
-        labels = _labels(read)
+        named = name_pattern(name)
+        labels = labels_of(read)
         columns = tuple(column for column, _ in labels)
         for corpus in self.corpora():
             if (
                 named.fullmatch(corpus.name)
                 and (corpus.n_texts, corpus.columns) == (len(read.texts), columns)
                 and np.array_equal(self.keys(corpus), text_keys(read.texts))
-                and tuple(self.ids(corpus)) == _ids(read)
-                and all(
-                    values.equals(self._column(corpus, f"label_{place}"))
-                    for place, (_, values) in enumerate(labels)
-                )
+                and tuple(self.ids(corpus)) == ids_of(read)
+                and all(values.equals(self._label(corpus, column)) for column, values in labels)
             ):
+                return corpus
+        return None
+
+    def find_source(self, name: str, source: str) -> Corpus | None:
+        """The corpus that was made of just these files under this name, as of `find`.
+
+        Raises:
+            StoreError: the name is none.
+        """
+        named = name_pattern(name)
+        for corpus in self.corpora():
+            if named.fullmatch(corpus.name) and corpus.source == source:
                 return corpus
         return None
 
@@ -212,7 +261,7 @@ class CorpusStore:
         Raises:
             StoreError: the name is none or taken, or the corpus is gone.
         """
-        name = _tidy(name)
+        name = tidy_name(name)
         if any(other.name == name and other.id != corpus.id for other in self.corpora()):
             raise StoreError(f"A corpus named “{name}” already exists. Choose another name.")
         where = f"id = '{corpus.id}'"
@@ -229,7 +278,7 @@ class CorpusStore:
         mine = np.unique(self.keys(corpus))
         registry = self.database.registry
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
-        self.database.write(lambda: self.database.drop(_table(corpus)))
+        self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
         self._forget_results(corpus)
         others = [self.keys(other) for other in self._all()]
@@ -249,19 +298,52 @@ class CorpusStore:
 
     def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
         """The ids of a corpus, or of some of its rows, in the order asked for."""
-        return self._column(corpus, "id", rows).to_pylist()
+        found = self._column(corpus, "id", rows)
+        if not found.null_count:
+            return found.to_pylist()
+        of = np.arange(len(found)) if rows is None else np.asarray(rows)
+        numbers = zip(found.to_pylist(), of.tolist(), strict=True)
+        return [str(row + 1) if one is None else one for one, row in numbers]
 
-    def labels(self, corpus: Corpus, name: str) -> np.ndarray:
+    def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
         """[text] the values of a column: strings, or float64 with NaN where there is none.
+
+        Args:
+            corpus: whose.
+            name: of the column.
+            rows: only these, in this order; all by default.
 
         Raises:
             StoreError: there is no such column.
         """
         column = corpus.column(name)
-        values = self._column(corpus, f"label_{corpus.columns.index(column)}")
+        values = self._label(corpus, column, rows)
         if column.kind == "number":
             return values.to_numpy(zero_copy_only=False).astype(float)
         return np.array(values.to_pylist(), dtype=object)
+
+    def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """A column as numbers: of many millions of texts, too, it takes little room.
+
+        Returns:
+            [text] int32 which of the names each has, -1 where there is none; and the names, in the
+            order in which they first come. Names of numbers are as in `label_names`.
+
+        Raises:
+            StoreError: there is no such column.
+        """
+        return codes_of(self._label(corpus, corpus.column(name)))
+
+    def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
+        """Rows of the texts that hold every word of a query, in their order.
+
+        As `neuralviz.maps.search.find_words`, without reading the texts into memory.
+        """
+        terms = search_terms(query)
+        if not terms:
+            return np.zeros(0, dtype=np.int64)
+        with self.database.reading(missing=_gone(corpus)):
+            return rows_with(self.database.open(texts_table(corpus)), terms)
 
     def label_names(self, corpus: Corpus, name: str) -> list[str]:
         """The values of a column as names of labels, a text each; ``""`` where there is none.
@@ -272,29 +354,27 @@ class CorpusStore:
         values = self.labels(corpus, name)
         return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
 
-    def keys(self, corpus: Corpus) -> np.ndarray:
+    def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
         """[text] hashes of the texts, by which their vectors are kept."""
-        return keys_of(self._column(corpus, "key"))
+        return keys_of(self._column(corpus, "key", rows))
+
+    def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
+        """A column of labels: strings, or doubles."""
+        values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
+        return as_numbers(values) if column.kind == "number" else values
 
     def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
+        """A column in the order of the rows, which is that in which they were written."""
         with self.database.reading(missing=_gone(corpus)):
-            query = self.database.open(_table(corpus)).search().select(["row", name])
-            if rows is not None and len(rows) <= _ASKED_ONE_BY_ONE:
-                query = query.where(f"row IN ({', '.join(str(int(row)) for row in rows) or -1})")
-            table = query.to_arrow()
-            stored = table["row"].to_numpy()
-            order = np.argsort(stored)
-            if rows is not None:
-                order = order[np.searchsorted(stored[order], np.asarray(rows, dtype=np.int64))]
-            column = table[name].take(pa.array(order))
-            return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+            return read_column(self.database.open(texts_table(corpus)), name, rows)
 
 
 def _gone(corpus: Corpus) -> str:
     return f"The corpus “{corpus.name}” was deleted in the meantime."
 
 
-def _table(corpus: Corpus) -> str:
+def texts_table(corpus: Corpus) -> str:
+    """The name of the table of a corpus's rows, in their order."""
     return f"texts-{corpus.id}"
 
 
@@ -310,47 +390,7 @@ def _entry(corpus: Corpus) -> dict[str, str]:
         "n_distinct": corpus.n_distinct,
         "columns": [[column.name, column.kind] for column in corpus.columns],
         **({"owner": corpus.owner} if corpus.owner else {}),
+        **({"source": corpus.source} if corpus.source else {}),
     }
     columns = {"id": corpus.id, "name": corpus.name, "created": corpus.created}
     return columns | {"about": json.dumps(about)}
-
-
-def _tidy(name: str) -> str:
-    printable = "".join(c if c.isprintable() else " " for c in name)
-    tidied = " ".join(printable.split())[:MAX_NAME].strip()
-    if not tidied:
-        raise StoreError("Enter a name for the corpus.")
-    return tidied
-
-
-def _ids(read: ReadTexts) -> tuple[str, ...]:
-    """Those of the file, else numbers from 1."""
-    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
-
-
-def _labels(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
-    """The columns beside text and id."""
-    given = read.labels.items()
-    return [_label_column(title, values) for title, values in given if values != read.ids]
-
-
-def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
-    """A column as numbers, where all that is not blank is one; else as strings."""
-    filled = [value.strip() for value in values]
-    if any(filled) and all(_is_number(value) for value in filled if value):
-        numbers = [float(value) if value else None for value in filled]
-        return Column(title, "number"), pa.array(numbers, pa.float64())
-    return Column(title, "text"), pa.array(values, pa.string())
-
-
-def _is_number(value: str) -> bool:
-    """Whether it is a finite number as programs write it; 007 is a name."""
-    if not _NUMBER.fullmatch(value):
-        return False
-    digits = value.lstrip("+-")
-    if digits.isdigit():
-        return len(digits) <= len(str(LARGEST_WHOLE)) and int(digits) <= LARGEST_WHOLE
-    try:
-        return bool(np.isfinite(float(value)))
-    except ValueError:
-        return False

@@ -68,6 +68,10 @@ class Database:
         """Make a table with rows, within a `write`; its name is nobody else's."""
         self._connect().create_table(table, rows)
 
+    def create_from(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        """`create` from rows that are made as they are written."""
+        self._connect().create_table(table, data=batches, schema=schema)
+
     def make_room(self, table: str, schema: pa.Schema) -> None:
         """Make a table without rows, within a `write`, if it is not there yet."""
         self._connect().create_table(table, schema=schema, exist_ok=True)

@@ -10,14 +10,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.errors import SettingsError, StoreError
+from neuralviz.maps.search import find_words
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import corpora as store_module
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
+from neuralviz.store.names import MAX_NAME
+from neuralviz.store.rows import Column, corpus_rows
 from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 
@@ -79,6 +82,55 @@ def test_many_rows_asked_for_at_once(store: CorpusStore):
     assert store.ids(corpus, rows[:3]) == [str(row + 1) for row in rows[:3]]
 
 
+def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
+    columns = (Column("topic", "text"), Column("year", "number"))
+    texts = [f"Text {number}" for number in range(30)]
+    topics = ["x", " y ", ""] * 10
+    years = [float(number) if number % 4 else None for number in range(30)]
+    blocks = [
+        corpus_rows(
+            texts[start : start + 8],
+            [pa.array(topics[start : start + 8]), pa.array(years[start : start + 8], pa.float64())],
+        )
+        for start in range(0, 30, 8)
+    ]
+    corpus = store.add_blocks("in blocks", columns, iter(blocks))
+    assert (corpus.n_texts, corpus.n_distinct, corpus.columns) == (30, 30, columns)
+    assert store.texts(corpus) == texts
+    assert store.texts(corpus, [17, 3, 17]) == ["Text 17", "Text 3", "Text 17"]
+    assert store.ids(corpus)[:3] == ["1", "2", "3"]
+    assert store.ids(corpus, [29, 8]) == ["30", "9"]
+    np.testing.assert_array_equal(store.keys(corpus, [9, 2]), text_keys(texts)[[9, 2]])
+    codes, names = store.label_codes(corpus, "topic")
+    assert names == ("x", "y")
+    np.testing.assert_array_equal(codes, [0, 1, -1] * 10)
+    codes, names = store.label_codes(corpus, "year")
+    assert [names[code] for code in codes if code >= 0] == [str(y) for y in years if y is not None]
+    np.testing.assert_array_equal(codes < 0, [year is None for year in years])
+    np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
+
+
+def test_words_are_found_in_the_database_as_in_memory(store: CorpusStore):
+    texts = ("It's RAINING cats", "cats and dogs", "100% wool", "a_b", "Äpfel, “so to speak”")
+    corpus = store.add("words", ReadTexts(texts))
+    folded = [text.casefold() for text in texts]
+    for query in (
+        "cats",
+        "CATS dogs",
+        "it's",
+        "%",
+        "_",
+        '"and dogs"',
+        "äpfel",
+        "none",
+        " ",
+        "' OR",
+    ):
+        np.testing.assert_array_equal(
+            store.rows_with_words(corpus, query), find_words(folded, query)
+        )
+
+
 def test_names_are_free_tidy_and_changed(store: CorpusStore):
     first, second = store.add("same", READ), store.add("same", READ)
     assert (first.name, second.name) == ("same", "same (2)")
@@ -88,7 +140,7 @@ def test_names_are_free_tidy_and_changed(store: CorpusStore):
             store.rename(second, name)
     with pytest.raises(StoreError, match=r"“same”, .*|.*“it's other”"):
         store.corpus("nothing such")
-    assert len(store.add("x" * 500, READ).name) <= store_module.MAX_NAME
+    assert len(store.add("x" * 500, READ).name) <= MAX_NAME
 
 
 def test_a_column_that_is_not_there_is_named(store: CorpusStore):

@@ -19,7 +19,8 @@ from neuralviz.reading.pasted import split_pasted
 from neuralviz.reading.source import TABLES, Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.reading.vectors import has_vectors, read_vectors
-from neuralviz.store.corpora import MAX_NAME, CorpusStore
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.names import MAX_NAME
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.allowed import allowed, check_within_limits
 from neuralviz.ui.corpora import corpus_store, may_change, whose_corpora

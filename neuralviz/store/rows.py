@@ -1,0 +1,179 @@
+"""The rows of a corpus: texts with their keys, ids and labels, in a table of the database.
+
+The place of a row in its table is the text's number; nothing is put between rows, or moved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from neuralviz.errors import StoreError
+from neuralviz.store.vectors import KEY_BYTES, key_array, text_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lancedb.table import Table
+
+    from neuralviz.reading.texts import ReadTexts
+
+LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
+
+ColumnKind = Literal["text", "number"]
+Rows = Sequence[int] | np.ndarray
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of labels: its name in the file, and whether its values are numbers."""
+
+    name: str
+    kind: ColumnKind
+
+
+def corpus_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The columns of `texts_table`."""
+    types = {"text": pa.string(), "number": pa.float64()}
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("text", pa.large_string()),
+            ("key", pa.binary(KEY_BYTES)),
+            *((f"label_{place}", types[column.kind]) for place, column in enumerate(columns)),
+        ]
+    )
+
+
+def corpus_rows(
+    texts: Sequence[str],
+    labels: Sequence[pa.Array],
+    ids: Sequence[str] | None = None,
+    keys: np.ndarray | None = None,
+) -> pa.Table:
+    """Texts as rows of `texts_table`.
+
+    Args:
+        texts: none of them blank.
+        labels: [column] an array of strings or doubles, a value a text.
+        ids: no two alike; by default texts are numbered from 1.
+        keys: of `text_keys`, where they are known.
+    """
+    return pa.table(
+        {
+            "id": pa.nulls(len(texts), pa.string()) if ids is None else pa.array(ids, pa.string()),
+            "text": pa.array(texts, pa.large_string()),
+            "key": key_array(text_keys(texts) if keys is None else keys),
+            **{f"label_{place}": values for place, values in enumerate(labels)},
+        }
+    )
+
+
+def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
+    """A column of a table in the order of the rows.
+
+    Args:
+        table: of a corpus's rows.
+        name: of the column.
+        rows: only these, in this order; all by default.
+
+    Raises:
+        StoreError: there are not so many rows.
+    """
+    if rows is None:
+        found = table.search().select([name]).with_row_id(True).to_arrow()
+        place = found["_rowid"].to_numpy()
+        values = found[name]
+        if len(place) and (place[1:] < place[:-1]).any():
+            values = values.take(pa.array(np.argsort(place)))
+    else:
+        values = _in_order(table, name, np.asarray(rows, dtype=np.int64))
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+
+
+def _in_order(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
+    """A column of some rows; the database has them in their own order."""
+    different, places = np.unique(rows, return_inverse=True)
+    if not len(different):
+        return table.schema.empty_table()[name]
+    found = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
+    if len(found) < len(different):
+        raise StoreError("A text was deleted in the meantime. Open the corpus again.")
+    return found.take(pa.array(places))
+
+
+def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
+    """Rows of a table whose texts hold all of some terms in lower case, in their order."""
+    quoted = [term.replace("'", "''") for term in terms]
+    condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
+    places = [
+        query.select(["key"]).with_row_id(True).to_arrow()["_rowid"].to_numpy()
+        for query in (table.search(), table.search().where(condition))
+    ]
+    everything, found = map(np.sort, places)
+    return np.searchsorted(everything, found)
+
+
+def as_numbers(values: pa.Array) -> pa.Array:
+    """Doubles; what is read in blocks is kept as written, and a blank is no number."""
+    if pa.types.is_floating(values.type):
+        return values
+    return compute.if_else(compute.equal(values, ""), None, values).cast(pa.float64())
+
+
+def codes_of(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A column of labels as numbers, as of `CorpusStore.label_codes`."""
+    if pa.types.is_floating(values.type):
+        numbers = values.to_numpy(zero_copy_only=False).astype(float)
+        different, codes = np.unique(numbers, return_inverse=True)
+        names = [str(value) for value in different.tolist()]
+        if len(different) and different[-1] != different[-1]:  # NaN comes last
+            codes[codes == len(different) - 1] = -1
+            names.pop()
+        return codes.astype(np.int32), tuple(names)
+    encoded = values.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+    stripped = [value.strip() for value in encoded.dictionary.to_pylist()]
+    names = list(dict.fromkeys(value for value in stripped if value))
+    place = {value: at for at, value in enumerate(names)}
+    renamed = np.array([*(place.get(value, -1) for value in stripped), -1], dtype=np.int32)
+    return renamed[codes], tuple(names)
+
+
+def ids_of(read: ReadTexts) -> tuple[str, ...]:
+    """Those of the file, else numbers from 1."""
+    return read.ids or tuple(str(number) for number in range(1, len(read.texts) + 1))
+
+
+def labels_of(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
+    """The columns beside text and id."""
+    given = read.labels.items()
+    return [_label_column(title, values) for title, values in given if values != read.ids]
+
+
+def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
+    """A column as numbers, where all that is not blank is one; else as strings."""
+    filled = [value.strip() for value in values]
+    if any(filled) and all(_is_number(value) for value in filled if value):
+        numbers = [float(value) if value else None for value in filled]
+        return Column(title, "number"), pa.array(numbers, pa.float64())
+    return Column(title, "text"), pa.array(values, pa.string())
+
+
+def _is_number(value: str) -> bool:
+    """Whether it is a finite number as programs write it; 007 is a name."""
+    if not _NUMBER.fullmatch(value):
+        return False
+    digits = value.lstrip("+-")
+    if digits.isdigit():
+        return len(digits) <= len(str(LARGEST_WHOLE)) and int(digits) <= LARGEST_WHOLE
+    try:
+        return bool(np.isfinite(float(value)))
+    except ValueError:
+        return False
