@@ -280,8 +280,7 @@ class CorpusStore:
         Raises:
             StoreError: it is gone already, or what is kept cannot be written.
         """
-        mine = np.unique(self.keys(corpus))
-        registry = self.database.registry
+        mine, registry = np.unique(self.keys(corpus)), self.database.registry
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
