@@ -150,7 +150,7 @@ class RayEmbedding:
         more = f", and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
         what = f"{many(len(rows), 'text')} that {method_label(spec)} cannot embed ({reasons}{more})"
         if KeptMaps(store).of(corpus):
-            say(f"Not embedded: {what}. The corpus has maps already, so they stay in it.")
+            say(f"Skipped {what}. They stay in the corpus, which has maps already.")
             return corpus
-        say(f"Left out {what}.")
+        say(f"Skipped {what}.")
         return store.leave_out(corpus, rows)

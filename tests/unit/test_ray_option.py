@@ -70,3 +70,23 @@ def test_several_files_need_it():
     code, said, _ = run("add", "--paragraphs", "sample_data/topics.csv", "--ray")
     assert code == 2
     assert "--paragraphs does not work with --ray" in said
+
+
+@pytest.mark.parametrize(
+    ("says", "sentence"),
+    [
+        (
+            "Version mismatch: The cluster was started with: Ray: 2.51.0 Python: 3.11.7 This "
+            "process on node 1.2.3.4 was started with: Ray: 2.60.0 Python: 3.11.7",
+            "The cluster at head:6379 runs Ray 2.51.0, this machine Ray",
+        ),
+        ("Unauthenticated: invalid auth token", "refused the token of this machine"),
+        ("Can't find a `node_ip_address.json` file", "is not part of the cluster at head:6379"),
+        ("Something new", "Could not connect to the Ray cluster at head:6379: Something new."),
+    ],
+)
+def test_why_a_cluster_refuses_is_a_sentence(says: str, sentence: str):
+    pytest.importorskip("ray", reason="needs neuralviz[ray]")
+    from neuralviz.cluster.connecting import refusal
+
+    assert sentence in refusal("head:6379", RuntimeError(says))
