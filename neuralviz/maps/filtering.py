@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +40,28 @@ class TextFilter:
         for name, (low, high) in self.ranges.items():
             numbers = values(name)
             found &= (numbers >= low) & (numbers <= high)  # NaN is neither
+        return found
+
+    def within_codes(
+        self,
+        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],
+        numbers: Callable[[str], np.ndarray],
+        n_texts: int,
+    ) -> np.ndarray:
+        """`within`, of labels that are numbers already.
+
+        Args:
+            codes: gives [text] which of some names each has in a column, -1 for none; and these.
+            numbers: gives [text] the numbers of a column.
+            n_texts: of the corpus.
+        """
+        found = np.ones(n_texts, dtype=bool)
+        for name, wanted in self.labels.items():
+            of_texts, names = codes(name)
+            found &= np.array([*(one in wanted for one in names), "" in wanted])[of_texts]
+        for name, (low, high) in self.ranges.items():
+            values = numbers(name)
+            found &= (values >= low) & (values <= high)  # NaN is neither
         return found
 
     def in_words(self, n_shown: int, n_texts: int) -> str:

@@ -50,6 +50,8 @@ class KeptMap:
         min_cluster_size: texts that the smallest cluster may have.
         cluster_words: by cluster, the words that set it apart.
         notes: sentences on what was done otherwise than asked.
+        n_fitted: texts by which it was fitted, where not by all.
+        recall: 0 … 1 share of the 10 nearest texts that the index finds.
     """
 
     id: str
@@ -61,6 +63,8 @@ class KeptMap:
     min_cluster_size: int
     cluster_words: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
+    n_fitted: int | None = None
+    recall: float | None = None
 
 
 class KeptMaps:

@@ -79,8 +79,6 @@ class PointGrid:
             coordinates: [text, 2] finite, at least one.
             size: cells across and up; by default a power of 2 that suits the number of points.
         """
-        from scipy.sparse import csc_array
-
         n = len(coordinates)
         if size is None:
             fitting = 2 ** round(math.log2(max(1.0, n / POINTS_A_CELL)) / 2)
@@ -89,12 +87,8 @@ class PointGrid:
         bounds = _bounds(x, y)
         across = _cells(x, bounds.left, bounds.right, size)
         cells = _cells(y, bounds.bottom, bounds.top, size) * np.int32(size) + across
-        # one entry a column, which lie by row afterwards: sorting by counting
-        columns = np.arange(n + 1, dtype=np.int32)
-        entries = csc_array((np.ones(n, np.int8), cells, columns), shape=(size * size, n))
-        by_cell = entries.tocsr()
-        rows = by_cell.indices.astype(np.int32, copy=False)
-        return cls(bounds, size, rows, x[rows], y[rows], by_cell.indptr.astype(np.int64))
+        rows, starts = grouped(cells, size * size)
+        return cls(bounds, size, rows, x[rows], y[rows], starts)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -251,6 +245,24 @@ class PointGrid:
         is_in &= y >= np.float32(window.bottom)
         is_in &= y <= np.float32(window.top)
         return is_in
+
+
+def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by group, in their order within each, found by counting.
+
+    Args:
+        groups: [row] int32 number of each row's group.
+        n_groups: of which some may be empty.
+
+    Returns:
+        [row] int32 row numbers, and [n_groups + 1] int64 where each group begins among them.
+    """
+    from scipy.sparse import csc_array
+
+    n = len(groups)
+    columns = np.arange(n + 1, dtype=np.int32)  # one entry each, which then lie by row
+    entries = csc_array((np.ones(n, np.int8), groups, columns), shape=(n_groups, n)).tocsr()
+    return entries.indices.astype(np.int32, copy=False), entries.indptr.astype(np.int64)
 
 
 def _bounds(x: np.ndarray, y: np.ndarray) -> Window:

@@ -172,7 +172,9 @@ def live_figure(
     if columns is not None:
         with st.container(key=f"{key}-columns"):
             _columns(
-                key=f"{key}-points", data=columns.digest.encode() + b"\n" + columns.content, height=0
+                key=f"{key}-points",
+                data=columns.digest.encode() + b"\n" + columns.content,
+                height=0,
             )
 
     def hand_over(event: str, handle: object) -> None:

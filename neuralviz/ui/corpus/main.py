@@ -27,6 +27,7 @@ from neuralviz.ui.corpus.maps import (
     show_maps,
     show_placing,
 )
+from neuralviz.ui.corpus.sampled import find_samples
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
@@ -180,6 +181,9 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             point, above = st.container(), st.container()
         with on_stage("search"):
             within, named = search_bar(corpus)
+        with above:
+            if corpus.is_large:
+                find_samples(maps)
         with point:
             show_point(point_of(corpus, maps, is_filtered=within is not None), key="maps")
         with above:
