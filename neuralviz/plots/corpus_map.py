@@ -177,7 +177,8 @@ def _room_below(figure: go.Figure, width: int) -> int:
     room = 20
     if figure.layout.xaxis.title.text:
         room += 36
-    if any(trace.marker.showscale for trace in figure.data if trace.mode == "markers"):
+    points = (trace for trace in figure.data if "mode" in trace and trace.mode == "markers")
+    if any(trace.marker.showscale for trace in points):
         room += _BAR_HEIGHT
     n_entries = sum(bool(trace.showlegend) for trace in figure.data)
     if n_entries and width < _BESIDE_WIDTH:

@@ -46,8 +46,6 @@ def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool =
     Of a corpus with labels, how often they can be guessed from neighbours; of one without, how far
     two maps agree, or the themes of one. A filter does not change that: it is of all texts.
     """
-    if corpus.is_large:
-        return _point_of_sample(corpus, maps)
     methods = _different(maps)
     names = spoken_labels(methods)
     everything = f"all {many(corpus.corpus.n_texts, 'text')}"
@@ -65,7 +63,7 @@ def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool =
     return themes_of(maps[0])
 
 
-def _point_of_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
+def point_of_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
     """As of `point_of`, of a large corpus: by some of its texts, where their neighbours are known.
 
     Until then, and where they say nothing, the themes.

@@ -18,7 +18,7 @@ from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_maps
-from neuralviz.ui.corpus.labels import point_of, show_accuracy
+from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import (
     choose_row,
@@ -185,7 +185,11 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             if corpus.is_large:
                 find_samples(maps)
         with point:
-            show_point(point_of(corpus, maps, is_filtered=within is not None), key="maps")
+            if corpus.is_large:
+                said = point_of_sample(corpus, maps)
+            else:
+                said = point_of(corpus, maps, is_filtered=within is not None)
+            show_point(said, key="maps")
         with above:
             placed = show_placing(maps)
         below = st.container()

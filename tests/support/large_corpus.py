@@ -1,0 +1,98 @@
+"""A corpus of made-up texts, vectors and points on a map, however many: written block by block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.store.rows import Column, corpus_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus, CorpusStore
+
+TOPICS = 12
+BLOCK = 100_000  # rows
+SEED = 0
+
+
+def topics_of(n: int) -> np.ndarray:
+    """[text] the topic of each text."""
+    return np.random.default_rng(SEED).integers(TOPICS, size=n).astype(np.int32)
+
+
+def points_of(n: int) -> np.ndarray:
+    """[text, 2] float32 points in clouds, by topic."""
+    draw = np.random.default_rng(SEED + 1)
+    centres = draw.uniform(-12, 12, size=(TOPICS, 2)).astype(np.float32)
+    points = draw.standard_normal(size=(n, 2), dtype=np.float32)
+    points += centres[topics_of(n)]
+    return points
+
+
+def keep_large(
+    store: CorpusStore,
+    n: int,
+    *,
+    dim: int = 8,
+    text: Callable[[int], str] = lambda row: f"Made-up text about topic <b>& ({row})",
+    name: str = "large",
+) -> tuple[Corpus, KeptMap]:
+    """A corpus of ``n`` texts on a map by mean pooling of which nothing was computed.
+
+    Texts have a topic, some of them none, and a score; vectors lie in clouds, by topic.
+
+    Args:
+        store: to keep it in.
+        n: texts.
+        dim: of the vectors.
+        text: makes the text of a row; no two alike.
+        name: of the corpus.
+    """
+    topics = topics_of(n)
+    names = np.array([*(f"topic {i}" for i in range(TOPICS)), None], dtype=object)
+    draw = np.random.default_rng(SEED + 2)
+    score = draw.normal(size=n).round(3)
+    centres = draw.normal(size=(TOPICS, dim)).astype(np.float32)
+    embedder = store.vectors.restore(
+        "made-up", embedder_spec("mean", defaults=FOR_CORPORA).to_json(), dim
+    )
+
+    def blocks() -> Iterator[pa.Table]:
+        for start in range(0, n, BLOCK):
+            rows = np.arange(start, min(n, start + BLOCK))
+            label = np.where(rows % 50 == 7, TOPICS, topics[rows])
+            yield corpus_rows(
+                [text(row) for row in rows.tolist()],
+                [pa.array(names[label], pa.string()), pa.array(score[rows])],
+            )
+
+    corpus = store.add_blocks(name, [Column("topic", "text"), Column("score", "number")], blocks())
+    keys = store.keys(corpus)
+    for start in range(0, n, BLOCK):
+        at = slice(start, start + BLOCK)
+        vectors = centres[topics[at]]
+        vectors = vectors + draw.standard_normal(size=vectors.shape, dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        store.vectors.put(embedder, keys[at], vectors, np.full((len(vectors), 2), np.nan))
+    near = np.zeros((n, 1), dtype=np.int32)
+    kept = KeptMaps(store).put(
+        corpus,
+        embedder,
+        Projection(
+            points_of(n), ProjectionSettings(), Neighbours(near, near.astype(np.float32), "cosine")
+        ),
+        Clusters(topics, TOPICS, max(5, n // 1000)),
+        [(f"word{i}", f"other{i}") for i in range(TOPICS)],
+    )
+    return corpus, kept
