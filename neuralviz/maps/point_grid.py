@@ -14,6 +14,7 @@ import numpy as np
 
 POINTS_A_CELL = 8  # on average
 FINEST, COARSEST = 1024, 64  # cells across
+FEWEST_BINS = 32  # across or up, of a window
 MOST_CORNERS = 2000  # of an area; of more, every second, third … one counts
 _EDGE = 1e-3  # of a cell: so far from its border a point may have been put into the next one
 
@@ -49,6 +50,24 @@ class Window:
             and other.right <= self.right
             and self.bottom <= other.bottom
             and other.top <= self.top
+        )
+
+    def meets(self, other: Window) -> bool:
+        """Whether another window lies in part in this one."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.bottom < other.top
+            and other.bottom < self.top
+        )
+
+    def cut(self, other: Window) -> Window:
+        """The part of the window that lies in another one, which it meets."""
+        return Window(
+            max(self.left, other.left),
+            min(self.right, other.right),
+            max(self.bottom, other.bottom),
+            min(self.top, other.top),
         )
 
 
@@ -133,8 +152,8 @@ class PointGrid:
         """How many points lie in each bin of a window, and what the bins cover.
 
         Of a large window bins are made of whole cells, so that no point is looked at: they cover a
-        little more than the window, as far as there are points. Bins of a small one are as fine as
-        its points are many.
+        little more than the window, as far as there are points. Bins of a small one are squares, as
+        fine as its points are many.
 
         Args:
             window: None for the whole map.
@@ -154,10 +173,14 @@ class PointGrid:
         runs = list(self._runs(window))
         is_in = self._is_in(window, runs)
         x, y = _joined(self.x, runs)[is_in], _joined(self.y, runs)[is_in]
-        across = int(np.clip(math.sqrt(len(x) / POINTS_A_CELL), COARSEST // 2, most))
-        bins = _cells(y, window.bottom, window.top, across) * np.int32(across)
-        bins += _cells(x, window.left, window.right, across)
-        return np.bincount(bins, minlength=across**2).reshape(across, across), window
+        seen = window.cut(self.bounds)
+        wide, high = seen.right - seen.left, seen.top - seen.bottom
+        side = math.sqrt(wide * high * POINTS_A_CELL / max(1, len(x)))
+        side = min(side, max(wide, high) / FEWEST_BINS)
+        across, up = (min(most, max(1, math.ceil(length / side))) for length in (wide, high))
+        bins = _cells(y, seen.bottom, seen.top, up) * np.int32(across)
+        bins += _cells(x, seen.left, seen.right, across)
+        return np.bincount(bins, minlength=up * across).reshape(up, across), seen
 
     def _counts_of_cells(
         self, cells: tuple[int, int, int, int], side: int
@@ -215,9 +238,7 @@ class PointGrid:
     def _cells_of(self, window: Window) -> tuple[int, int, int, int] | None:
         """The lowest and highest row and the first and last column of cells in a window."""
         bounds, size = self.bounds, self.size
-        if window.right < bounds.left or window.left > bounds.right:
-            return None
-        if window.top < bounds.bottom or window.bottom > bounds.top:
+        if not window.meets(bounds):
             return None
         up = np.array([window.bottom, window.top], dtype=np.float32)
         across = np.array([window.left, window.right], dtype=np.float32)

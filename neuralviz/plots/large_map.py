@@ -144,6 +144,7 @@ def large_map_figure(
     add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     lay_out(figure, drawn.colour, True, axes)
+    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
     figure.update_layout(meta={**figure.layout.meta, "selected": bits(selected)})
     return figure
 
@@ -165,6 +166,7 @@ def _density_trace(
         "zmin": 0,
         "zmax": _LEVELS,
         "zsmooth": "fast",
+        "autocolorscale": False,
         "colorscale": [[0, f"rgba({_SHADE}, 0)"], [1, f"rgba({_SHADE}, {_DARKEST})"]],
         "showscale": False,
         "hoverinfo": "skip",

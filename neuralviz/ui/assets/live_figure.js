@@ -265,6 +265,7 @@ function listen(Plotly, node) {
   node.on("plotly_hover", ({ points: [point] }) => {
     const row = point.customdata
     if (!node.spec.hovers || !Number.isInteger(row) || row === node.hovered) return
+    if (node.movedAt < node.drawnAt) return // the figure has moved, not the pointer
     clearTimeout(node.resting)
     node.hovered = row
     node.resting = setTimeout(tellHover, RESTS_AFTER, node, row)
@@ -273,6 +274,7 @@ function listen(Plotly, node) {
     clearTimeout(node.resting)
     node.hovered = undefined
   })
+  node.addEventListener("pointermove", () => { node.movedAt = performance.now() })
   let width = node.clientWidth
   node.observer = new ResizeObserver(() => {
     if (!node.clientWidth || node.clientWidth === width) return
@@ -345,7 +347,7 @@ async function redraw(Plotly, node) {
     node.stale = true
     return
   }
-  const start = performance.now()
+  const start = (node.drawnAt = performance.now())
   node.redrawn = true
   try {
     await draw(Plotly, node)

@@ -181,9 +181,6 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             point, above = st.container(), st.container()
         with on_stage("search"):
             within, named = search_bar(corpus)
-        with above:
-            if corpus.is_large:
-                find_samples(maps)
         with point:
             if corpus.is_large:
                 said = point_of_sample(corpus, maps)
@@ -198,6 +195,8 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
         with above:
             show_maps(corpus, maps, colours, placed, within, named=named)
         with below:
+            if corpus.is_large:
+                find_samples(maps)
             show_accuracy(corpus, maps)
     except NeuralvizError as error:  # deleted in another window, say
         show_error(error)

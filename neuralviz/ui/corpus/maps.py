@@ -306,7 +306,8 @@ def _show_map(
             choose_row(click["customdata"])
 
     def hovered(row: int) -> None:
-        st.session_state[HOVERED] = int(row)
+        if row != st.session_state.get(ROW):  # a pointer that rests where it clicked asks nothing
+            st.session_state[HOVERED] = int(row)
 
     def points(ending: str, vectors: bool) -> bytes:
         embedder = shown.embedder if vectors else None
