@@ -19,9 +19,10 @@ from neuralviz.plots.corpus_map import (
     lay_out,
     marker_look,
 )
+from neuralviz.plots.map_marks import places
 from neuralviz.plots.point_columns import PointColumns, bits, points_between
 from neuralviz.plots.point_groups import point_groups
-from neuralviz.plots.theme import escape, shorten
+from neuralviz.plots.theme import YELLOW, escape, shorten
 
 if TYPE_CHECKING:
     from neuralviz.plots.point_colours import PointColour
@@ -109,6 +110,7 @@ def large_map_figure(
     title: str,
     bounds: tuple[float, float, float, float],
     selected: np.ndarray | None = None,
+    beside: tuple[np.ndarray, np.ndarray] | None = None,
     highlighted: np.ndarray | None = None,
     standout: Standout = NO_STANDOUT,
     axes: Sequence[str] | None = None,
@@ -122,6 +124,7 @@ def large_map_figure(
         bounds: of all points: left, right, bottom, top. The whole map shows them.
         selected: [drawn] whether each point of the columns is selected; the others fade. None where
             nothing is.
+        beside: row numbers and [point, 2] coordinates of selected points that are not drawn.
         highlighted: [2] place of the point with a ring, drawn or not.
         standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
         axes: names of the axes where they mean something.
@@ -140,6 +143,8 @@ def large_map_figure(
             showlegend=False,
         )
     )
+    if beside is not None and len(beside[0]):
+        figure.add_trace(_beside(*beside))
     points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
     add_marks(figure, standout, points, corners)
     figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
@@ -147,6 +152,20 @@ def large_map_figure(
     figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
     figure.update_layout(meta={**figure.layout.meta, "selected": bits(selected)})
     return figure
+
+
+def _beside(rows: np.ndarray, points: np.ndarray) -> go.Scattergl:
+    """Selected points that are not among those that are drawn."""
+    return go.Scattergl(
+        name="selected",
+        **places(points.astype(np.float32)),
+        mode="markers",
+        marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
+        customdata=rows.astype(np.int32),
+        unselected={"marker": {"opacity": 1}},
+        hoverinfo="none",
+        showlegend=False,
+    )
 
 
 def _density_trace(

@@ -136,7 +136,7 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     assert sorted(page.locator(MEAN).evaluate(DRAWN)) == sorted(drawn)
 
 
-def test_texts_are_clicked_and_found_and_coloured(opened: Page) -> None:
+def test_texts_are_clicked_and_found_and_coloured(opened: Page, large: str) -> None:
     page = opened
     zoom_in(page)
     zoom_in(page)
@@ -150,10 +150,17 @@ def test_texts_are_clicked_and_found_and_coloured(opened: Page) -> None:
     expect(page.get_by_text("Neighbours by mean").first).to_be_visible()
     assert page.locator("[data-testid=stException]").count() == 0
 
-    search(page, "(24999)")
-    expect(page.get_by_text("1 text containing “(24999)”.")).to_be_visible()
-    page.get_by_role("combobox", name="Colour by").click()
-    page.get_by_role("option", name="score (number)").click()
+    drawn = {row for row, *_ in page.locator(MEAN).evaluate(DRAWN)}
+    other = next(row for row in range(20_000, N) if row not in drawn)
+    search(page, f"({other})")
+    expect(page.get_by_text(f"1 text containing “({other})”.")).to_be_visible()
+    settled(page)
+    found = page.locator(MEAN).evaluate(
+        "f => f._fullData.filter(t => t.name === 'selected').map(t => t.customdata[0])"
+    )
+    assert found == [other]
+    page.goto(f"{large}&colour-a=number:score")
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=MINUTE)
     settled(page)
     scores = page.locator(MEAN).evaluate(
         "f => f._fullData.filter(t => t.customdata).map(t => t.marker.color[0])"

@@ -11,6 +11,7 @@ from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.point_grid import grouped
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.store.rows import Column, corpus_rows
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus, CorpusStore
 
-TOPICS = 12
+TOPICS, NEIGHBOURS = 12, 15
 BLOCK = 100_000  # rows
 SEED = 0
 
@@ -50,7 +51,8 @@ def keep_large(
 ) -> tuple[Corpus, KeptMap]:
     """A corpus of ``n`` texts on a map by mean pooling of which nothing was computed.
 
-    Texts have a topic, some of them none, and a score; vectors lie in clouds, by topic.
+    Texts have a topic, some of them none, and a score; vectors lie in clouds, by topic. Neighbours
+    are random ones of the topic.
 
     Args:
         store: to keep it in.
@@ -85,13 +87,15 @@ def keep_large(
         vectors = vectors + draw.standard_normal(size=vectors.shape, dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         store.vectors.put(embedder, keys[at], vectors, np.full((len(vectors), 2), np.nan))
-    near = np.zeros((n, 1), dtype=np.int32)
+    by_topic, starts = grouped(topics, TOPICS)
+    sizes = np.diff(starts)
+    of_topic = draw.random(size=(n, NEIGHBOURS), dtype=np.float32) * 0.999 * sizes[topics, None]
+    near = by_topic[starts[topics, None] + of_topic.astype(np.int64)]
+    far = np.broadcast_to(np.linspace(0, 1, NEIGHBOURS, dtype=np.float32), near.shape)
     kept = KeptMaps(store).put(
         corpus,
         embedder,
-        Projection(
-            points_of(n), ProjectionSettings(), Neighbours(near, near.astype(np.float32), "cosine")
-        ),
+        Projection(points_of(n), ProjectionSettings(), Neighbours(near, far, "cosine")),
         Clusters(topics, TOPICS, max(5, n // 1000)),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neuralviz.ui.corpus.kept import OpenMap
 
 WINDOWS = "corpus-windows"  # where the session keeps what is looked at, by the id of the map
+MOST_BESIDE = 2000  # selected texts, all of which are drawn
 AROUND = 0.5  # of a window, beyond each of its sides: density that is there when it is moved
 
 Sides = tuple[float, float, float, float]
@@ -106,11 +107,16 @@ def figure_of(
         chosen: texts that are selected.
     """
     row = standout.highlighted
+    beside = None
+    if chosen is not None and len(chosen) <= MOST_BESIDE:
+        rows = np.setdiff1d(chosen.rows(), view.rows)
+        beside = rows, shown.coordinates[rows]
     return large_map_figure(
         view.points,
         title=title,
         bounds=_sides(shown.grid.bounds),
         selected=None if chosen is None else chosen.at(view.rows),
+        beside=beside,
         highlighted=None if row is None else shown.coordinates[row],
         standout=standout,
         axes=shown.axes,
@@ -154,6 +160,7 @@ def drawn_in_words(shown: OpenMap, view: LargeView | None, n_drawn: int) -> str:
         return f"Points: all {view.n:,} texts{where}. {shades}"
     zoom = "Zoom in to see more of them" if view.sides is None else "Zoom in further to see more"
     return (
-        f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{where}. {shades} {zoom}; "
-        "a lasso selects all texts within it, drawn or not."
+        f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{where}. {shades} {zoom}. "
+        "A lasso selects all texts within it, drawn or not. Yellow: selected texts that are not in "
+        "the sample."
     )

@@ -194,7 +194,8 @@ def show_maps(
     n = corpus.corpus.n_texts
     drawn = drawn_rows(n)
     if corpus.is_large:
-        st.caption(plain(large.fitted_in_words(maps)))
+        if fitted := large.fitted_in_words(maps):
+            st.caption(plain(fitted))
     elif len(drawn) < n:
         st.caption(
             f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from neuralviz.jobs.mapping import SampleNeighbours
+from neuralviz.maps.asking import SAMPLED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session_runs import SessionRuns
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from neuralviz.jobs.mapping import SampledNear
     from neuralviz.ui.corpus.kept import OpenMap
 
-SAMPLED = 1000  # texts: a share of them is within 3 points of that of all
 PATIENCE = 0.05  # seconds
 
 
