@@ -159,7 +159,7 @@ def test_texts_are_clicked_and_found_and_coloured(opened: Page, large: str) -> N
         "f => f._fullData.filter(t => t.name === 'selected').map(t => t.customdata[0])"
     )
     assert found == [other]
-    page.goto(f"{large}&colour-a=number:score")
+    page.goto(f"{large}&colour-a=score+(number)")
     page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=MINUTE)
     settled(page)
     scores = page.locator(MEAN).evaluate(
