@@ -3,7 +3,7 @@
 
 const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
-const ZOOMS_AFTER = 200 // ms without another zoom
+const ZOOMS_AFTER = 100 // ms without another zoom
 
 function loadPlotly(path) {
   // Pages lie one level below the app's base path, as do Streamlit's own scripts.
