@@ -37,10 +37,7 @@ class TextFilter:
         found = np.ones(n_texts, dtype=bool)
         for name, wanted in self.labels.items():
             found &= np.isin(values(name).astype(str), wanted)
-        for name, (low, high) in self.ranges.items():
-            numbers = values(name)
-            found &= (numbers >= low) & (numbers <= high)  # NaN is neither
-        return found
+        return self._in_ranges(values, found)
 
     def within_codes(
         self,
@@ -59,9 +56,13 @@ class TextFilter:
         for name, wanted in self.labels.items():
             of_texts, names = codes(name)
             found &= np.array([*(one in wanted for one in names), "" in wanted])[of_texts]
+        return self._in_ranges(numbers, found)
+
+    def _in_ranges(self, values: Callable[[str], np.ndarray], found: np.ndarray) -> np.ndarray:
+        """[text] which of those found have numbers within bounds."""
         for name, (low, high) in self.ranges.items():
-            values = numbers(name)
-            found &= (values >= low) & (values <= high)  # NaN is neither
+            numbers = values(name)
+            found &= (numbers >= low) & (numbers <= high)  # NaN is neither
         return found
 
     def in_words(self, n_shown: int, n_texts: int) -> str:

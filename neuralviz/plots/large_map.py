@@ -99,9 +99,10 @@ def large_points(
 
 
 def levels(counts: np.ndarray) -> np.ndarray:
-    """uint8 of the counts of bins, by the logarithm: 0 for none, 255 for the most."""
+    """uint8 of the counts of bins, by the logarithm: 0 for none alone, 255 for the most."""
     most = np.log1p(counts.max(initial=1))
-    return np.ceil(_LEVELS * np.log1p(counts) / most).astype(np.uint8)
+    scaled = np.rint(_LEVELS * np.log1p(counts) / most)
+    return np.maximum(scaled, counts > 0).astype(np.uint8)  # a single point is seen, too
 
 
 def large_map_figure(
