@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from neuralviz.store.rows import (
     corpus_rows,
     corpus_schema,
     ids_of,
+    in_batches,
     labels_of,
     read_column,
     rows_with,
@@ -141,9 +142,8 @@ class CorpusStore:
         keys = text_keys(read.texts)
         rows = corpus_rows(read.texts, [values for _, values in labels], read.ids, keys)
         corpus = self.new(name, tuple(column for column, _ in labels))
-        self.database.write(lambda: self.database.create(texts_table(corpus), rows))
         counted = replace(corpus, n_texts=len(read.texts), n_distinct=len(np.unique(keys)))
-        return self.announce(counted)
+        return self.announce(counted, lambda: self.database.create(texts_table(corpus), rows))
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
         """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.
@@ -167,13 +167,22 @@ class CorpusStore:
             source=source,
         )
 
-    def announce(self, corpus: Corpus) -> Corpus:
-        """Say that a corpus is there, when all of its rows are.
+    def announce(self, corpus: Corpus, keep: Callable[[], object] = lambda: None) -> Corpus:
+        """Say that a corpus is there.
+
+        Args:
+            corpus: with its numbers of texts.
+            keep: writes its rows, where they are not there yet.
 
         Raises:
-            StoreError: it cannot be written.
+            StoreError: it cannot be written; nothing is kept then.
         """
-        self.database.write(lambda: self.database.registry("corpora").add([_entry(corpus)]))
+
+        def write() -> None:
+            keep()
+            self.database.registry("corpora").add([_entry(corpus)])
+
+        self.database.write(write)
         return self._set_apart(corpus)
 
     def add_blocks(
@@ -192,16 +201,12 @@ class CorpusStore:
         corpus = self.new(name, tuple(columns))
         seen: list[np.ndarray] = []
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for block in blocks:
-                seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
-                yield from block.to_batches()
+        def write() -> None:
+            table = texts_table(corpus)
+            self.database.create_from(table, corpus_schema(columns), in_batches(blocks, seen))
 
-        schema = corpus_schema(columns)
-        self.database.write(
-            lambda: self.database.create_from(texts_table(corpus), schema, batches())
-        )
-        keys = np.concatenate(seen) if seen else np.zeros(0, "S16")
+        self.database.write(write)
+        keys = np.concatenate([np.zeros(0, "S16"), *seen])
         return self.announce(replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys))))
 
     def _set_apart(self, corpus: Corpus) -> Corpus:
@@ -275,8 +280,7 @@ class CorpusStore:
         Raises:
             StoreError: it is gone already, or what is kept cannot be written.
         """
-        mine = np.unique(self.keys(corpus))
-        registry = self.database.registry
+        mine, registry = np.unique(self.keys(corpus)), self.database.registry
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)

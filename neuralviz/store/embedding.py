@@ -12,7 +12,7 @@ from neuralviz.embedders.base import check_batch_size, check_strings, rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import TextError, UnreadableTextError, never
-from neuralviz.store.batches import BLOCK, DifferentTexts, Keeper, Part, batches, keeping
+from neuralviz.store.batches import BLOCK, DifferentTexts, Keeper, Part, embed_batches, keeping
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -89,8 +89,9 @@ def embed(
 ) -> Generator[EmbeddingEvent]:
     """Embed texts by one method. What the store has comes at once; the rest as it is computed.
 
-    The longest texts go first, in batches that depend on the texts alone: a run that was ended in
-    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
+    Portion by portion, the longest texts go first, in batches that depend on the texts alone: a run
+    that was ended in any way goes on where it was, and comes to the same vectors, bit by bit, as
+    one that was not.
     The parts of a concatenation are kept on their own, too, so that none is computed twice.
 
     Args:
@@ -142,7 +143,9 @@ def embed(
         parts = [Part(part, keeper_of(store.register(part)), store) for part in embedder.parts]
     keepers = list(dict.fromkeys([whole, *(part.keeper for part in parts)]))
     with keeping(keepers):
-        for at, vectors, losses in batches(different, missing, parts, batch_size, should_stop):
+        for at, vectors, losses in embed_batches(
+            different, different.batches(missing, batch_size), parts, should_stop
+        ):
             combined, loss = embedder.combine(vectors, losses)
             if len(parts) > 1:
                 whole.add(different.keys[at], combined, loss)
@@ -196,7 +199,9 @@ def embed_at_once(
         done = len(together) * int((~missing).sum())
         keepers = [part.keeper for part in parts]
         with keeping(keepers):
-            for at, _, _ in batches(different, missing, parts, batch_size, should_stop):
+            for at, _, _ in embed_batches(
+                different, different.batches(missing, batch_size), parts, should_stop
+            ):
                 for keeper in keepers:
                     keeper.keep_in_time()
                 done += len(together) * len(at)

@@ -6,7 +6,7 @@ The place of a row in its table is the text's number; nothing is put between row
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
-from neuralviz.store.vectors import KEY_BYTES, key_array, text_keys
+from neuralviz.store.vectors import KEY_BYTES, key_array, keys_of, text_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,6 +73,13 @@ def corpus_rows(
             **{f"label_{place}": values for place, values in enumerate(labels)},
         }
     )
+
+
+def in_batches(blocks: Iterable[pa.Table], seen: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+    """The batches of some tables; their keys are put on ``seen`` as they go by."""
+    for block in blocks:
+        seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
+        yield from block.to_batches()
 
 
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:

@@ -124,7 +124,7 @@ class KeptVectors:
             merge = self._database.registry("embedders").merge_insert("id")
             merge.when_not_matched_insert_all().execute([row])
 
-        self._database.write(lambda: self._database.make_room(_table(kept), schema))
+        self._database.write(lambda: self._database.make_room(vectors_table(kept), schema))
         self._database.write(register)
         return kept
 
@@ -135,7 +135,7 @@ class KeptVectors:
     def version(self, embedder: KeptEmbedder) -> int:
         """A number that rises whenever vectors are put in or deleted."""
         with self._database.reading():
-            return self._database.open(_table(embedder)).version
+            return self._database.open(vectors_table(embedder)).version
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
@@ -151,17 +151,10 @@ class KeptVectors:
         Raises:
             StoreError: they cannot be written; what was there is still there.
         """
-        rows = pa.table(
-            {
-                "key": key_array(keys),
-                "vector": list_array(vectors.astype(np.float32, copy=False)),
-                "first_loss": pa.array(loss[:, 0].astype(np.float32), from_pandas=False),
-                "last_loss": pa.array(loss[:, 1].astype(np.float32), from_pandas=False),
-            }
-        )
+        rows = vector_rows(keys, vectors, loss)
 
         def put() -> None:
-            merge = self._database.open(_table(embedder)).merge_insert("key")
+            merge = self._database.open(vectors_table(embedder)).merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
 
         self._database.write(put)
@@ -212,7 +205,7 @@ class KeptVectors:
         self, embedder: KeptEmbedder, distinct: np.ndarray, columns: Sequence[str]
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray]]:
         """Piece by piece: places among the keys, some columns, and which of their rows it is."""
-        for batch in self._database.batches(_table(embedder), ["key", *columns]):
+        for batch in self._database.batches(vectors_table(embedder), ["key", *columns]):
             at, matched = _match(distinct, keys_of(batch["key"]))
             yield at, batch, matched
 
@@ -223,7 +216,7 @@ class KeptVectors:
         """
         with suppress(StoreError):
             self._database.write(
-                lambda: self._database.open(_table(embedder)).optimize(
+                lambda: self._database.open(vectors_table(embedder)).optimize(
                     cleanup_older_than=SUPERSEDED_FOR
                 )
             )
@@ -240,12 +233,30 @@ class KeptVectors:
             self.compact(embedder)
 
     def _delete(self, embedder: KeptEmbedder, keys: np.ndarray) -> None:
-        table = self._database.open(_table(embedder))
+        table = self._database.open(vectors_table(embedder))
         table.delete(f"key IN ({', '.join(map(_literal, keys))})")
 
     def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
-        batches = self._database.batches(_table(embedder), ["key"])
+        batches = self._database.batches(vectors_table(embedder), ["key"])
         return np.concatenate([np.zeros(0, _KEY), *(keys_of(batch["key"]) for batch in batches)])
+
+
+def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.Table:
+    """Vectors as rows of `vectors_table`.
+
+    Args:
+        keys: [text] of `text_keys`.
+        vectors: [text, dim].
+        loss: [text, 2] as of `EmbeddedBatch`.
+    """
+    return pa.table(
+        {
+            "key": key_array(keys),
+            "vector": list_array(vectors.astype(np.float32, copy=False)),
+            "first_loss": pa.array(loss[:, 0].astype(np.float32), from_pandas=False),
+            "last_loss": pa.array(loss[:, 1].astype(np.float32), from_pandas=False),
+        }
+    )
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:
@@ -281,7 +292,8 @@ def _losses_of(batch: pa.RecordBatch) -> np.ndarray:
     return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in _LOSSES], axis=1)
 
 
-def _table(embedder: KeptEmbedder) -> str:
+def vectors_table(embedder: KeptEmbedder) -> str:
+    """The name of the table of an embedder's vectors."""
     return f"vectors-{embedder.id}"
 
 
