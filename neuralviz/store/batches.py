@@ -107,6 +107,25 @@ class DifferentTexts:
         return self._by_text[self._starts[at]]
 
 
+class GivenTexts:
+    """`SomeTexts` of which others know that no two are alike.
+
+    Args:
+        texts: of them.
+        rows: [text] their places among all texts.
+    """
+
+    def __init__(self, texts: Sequence[str], rows: np.ndarray) -> None:
+        self.texts = texts
+        self.keys = text_keys(texts)
+        self.n_texts = int(rows.max(initial=-1)) + 1
+        self._rows = rows
+
+    def first_places(self, at: np.ndarray) -> np.ndarray:
+        """Where some of them come first among all."""
+        return self._rows[at]
+
+
 class Keeper:
     """Keeps the vectors of one embedder, not every batch on its own.
 
@@ -255,6 +274,45 @@ class Part:
             self._vectors.update(zip(lacking.tolist(), rows, strict=True))
         vectors, losses = zip(*(self._vectors.pop(i) for i in at.tolist()), strict=True)
         return np.stack(vectors), np.stack(losses)
+
+
+class AtWork:
+    """An embedder at work: its parts, and what keeps what they come to.
+
+    Args:
+        embedder: a single one, or a concatenation, whose parts are kept on their own, too.
+        kept: its place in the store.
+        store: where vectors are looked for and kept.
+        before: called before vectors are kept.
+        every: seconds.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        kept: KeptEmbedder,
+        store: VectorStore,
+        before: Callable[[], None] = lambda: None,
+        every: float = float("inf"),
+    ) -> None:
+        self._embedder = embedder
+        self._whole = Keeper(store, kept, before, every)
+        self.parts = [Part(embedder, self._whole)]
+        if len(embedder.parts) > 1:
+            self.parts = [
+                Part(part, Keeper(store, store.register(part), before, every), store)
+                for part in embedder.parts
+            ]
+        self.keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self.parts)]))
+
+    def combine(
+        self, keys: np.ndarray, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors and [text, 2] losses, from those of the parts; they are kept soon."""
+        combined, loss = self._embedder.combine(vectors, losses)
+        if len(self.parts) > 1:
+            self._whole.add(keys, combined, loss)
+        return combined, loss
 
 
 def embed_batches(

@@ -18,24 +18,21 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
+from neuralviz.store.corpus_reader import CorpusReader, gone, texts_table
 from neuralviz.store.database import Database, now
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.rows import (
     Column,
     Rows,
-    as_numbers,
-    codes_of,
     corpus_rows,
     corpus_schema,
     ids_of,
     in_batches,
     labels_of,
-    read_column,
-    rows_with,
 )
-from neuralviz.store.vectors import KeptVectors, keys_of, text_keys
-from neuralviz.words import free_name, search_terms
+from neuralviz.store.vectors import KeptVectors, key_in, text_keys
+from neuralviz.words import free_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +77,7 @@ class Corpus:
         raise StoreError(f"“{self.name}” has no column “{name[:40]}”. Its columns are: {has}.")
 
 
-class CorpusStore:
+class CorpusStore(CorpusReader):
     """Everything of corpora that is kept in one folder.
 
     Any thread may call any method; nothing is held open between calls.
@@ -224,7 +221,7 @@ class CorpusStore:
             StoreError: it was deleted.
         """
         if corpus.id not in {one.id for one in self.corpora()}:
-            raise StoreError(_gone(corpus))
+            raise StoreError(gone(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
         """The corpus that `add` made of just these texts, ids and labels under this name.
@@ -274,6 +271,25 @@ class CorpusStore:
         self.database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
         return self.corpus(corpus.id)
 
+    def leave_out(self, corpus: Corpus, rows: Rows) -> Corpus:
+        """Take some texts out of a corpus, all that equal them too; there may be no map of it yet.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        gone_keys = np.unique(self.keys(corpus, rows))
+        condition = key_in(gone_keys)
+        n_texts = corpus.n_texts - int(np.isin(self.keys(corpus), gone_keys).sum())
+        left = replace(corpus, n_texts=n_texts, n_distinct=corpus.n_distinct - len(gone_keys))
+
+        def write() -> None:
+            self.database.open(texts_table(corpus)).delete(condition)
+            values = {"about": _entry(left)["about"]}
+            self.database.registry("corpora").update(where=f"id = '{corpus.id}'", values=values)
+
+        self.database.write(write)
+        return left
+
     def delete(self, corpus: Corpus) -> None:
         """Forget a corpus, its maps and results, and the vectors of texts that no other corpus has.
 
@@ -295,91 +311,6 @@ class CorpusStore:
             raise StoreError(
                 f"The results of “{corpus.name}” could not be deleted: {error}."
             ) from error
-
-    def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
-        """The texts of a corpus, or of some of its rows, in the order asked for."""
-        return self._column(corpus, "text", rows).to_pylist()
-
-    def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
-        """The ids of a corpus, or of some of its rows, in the order asked for."""
-        found = self._column(corpus, "id", rows)
-        if not found.null_count:
-            return found.to_pylist()
-        of = np.arange(len(found)) if rows is None else np.asarray(rows)
-        numbers = zip(found.to_pylist(), of.tolist(), strict=True)
-        return [str(row + 1) if one is None else one for one, row in numbers]
-
-    def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
-        """[text] the values of a column: strings, or float64 with NaN where there is none.
-
-        Args:
-            corpus: whose.
-            name: of the column.
-            rows: only these, in this order; all by default.
-
-        Raises:
-            StoreError: there is no such column.
-        """
-        column = corpus.column(name)
-        values = self._label(corpus, column, rows)
-        if column.kind == "number":
-            return values.to_numpy(zero_copy_only=False).astype(float)
-        return np.array(values.to_pylist(), dtype=object)
-
-    def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """A column as numbers: of many millions of texts, too, it takes little room.
-
-        Returns:
-            [text] int32 which of the names each has, -1 where there is none; and the names, in the
-            order in which they first come. Names of numbers are as in `label_names`.
-
-        Raises:
-            StoreError: there is no such column.
-        """
-        return codes_of(self._label(corpus, corpus.column(name)))
-
-    def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows of the texts that hold every word of a query, in their order.
-
-        As `neuralviz.maps.search.find_words`, without reading the texts into memory.
-        """
-        terms = search_terms(query)
-        if not terms:
-            return np.zeros(0, dtype=np.int64)
-        with self.database.reading(missing=_gone(corpus)):
-            return rows_with(self.database.open(texts_table(corpus)), terms)
-
-    def label_names(self, corpus: Corpus, name: str) -> list[str]:
-        """The values of a column as names of labels, a text each; ``""`` where there is none.
-
-        Raises:
-            StoreError: there is no such column.
-        """
-        values = self.labels(corpus, name)
-        return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
-
-    def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
-        """[text] hashes of the texts, by which their vectors are kept."""
-        return keys_of(self._column(corpus, "key", rows))
-
-    def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
-        """A column of labels: strings, or doubles."""
-        values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
-        return as_numbers(values) if column.kind == "number" else values
-
-    def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
-        """A column in the order of the rows, which is that in which they were written."""
-        with self.database.reading(missing=_gone(corpus)):
-            return read_column(self.database.open(texts_table(corpus)), name, rows)
-
-
-def _gone(corpus: Corpus) -> str:
-    return f"The corpus “{corpus.name}” was deleted in the meantime."
-
-
-def texts_table(corpus: Corpus) -> str:
-    """The name of the table of a corpus's rows, in their order."""
-    return f"texts-{corpus.id}"
 
 
 def _corpus(row: Mapping[str, Any]) -> Corpus:

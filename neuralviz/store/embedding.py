@@ -12,7 +12,15 @@ from neuralviz.embedders.base import check_batch_size, check_strings, rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import TextError, UnreadableTextError, never
-from neuralviz.store.batches import BLOCK, DifferentTexts, Keeper, Part, embed_batches, keeping
+from neuralviz.store.batches import (
+    BLOCK,
+    AtWork,
+    DifferentTexts,
+    Keeper,
+    Part,
+    embed_batches,
+    keeping,
+)
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -134,21 +142,13 @@ def embed(
         tally.found += int(found.mask.sum())
         yield tally.event(some[found.mask], found.vectors, found.loss)
 
-    def keeper_of(one: KeptEmbedder) -> Keeper:
-        return Keeper(store, one, before_keeping, keep_every)
-
-    whole = keeper_of(kept)
-    parts = [Part(embedder, whole)]
-    if len(embedder.parts) > 1:
-        parts = [Part(part, keeper_of(store.register(part)), store) for part in embedder.parts]
-    keepers = list(dict.fromkeys([whole, *(part.keeper for part in parts)]))
+    at_work = AtWork(embedder, kept, store, before_keeping, keep_every)
+    keepers = at_work.keepers
     with keeping(keepers):
         for at, vectors, losses in embed_batches(
-            different, different.batches(missing, batch_size), parts, should_stop
+            different, different.batches(missing, batch_size), at_work.parts, should_stop
         ):
-            combined, loss = embedder.combine(vectors, losses)
-            if len(parts) > 1:
-                whole.add(different.keys[at], combined, loss)
+            combined, loss = at_work.combine(different.keys[at], vectors, losses)
             for keeper in keepers:
                 keeper.keep_in_time()
             yield tally.event(at, combined, loss)

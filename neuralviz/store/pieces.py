@@ -19,9 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 from filelock import FileLock, Timeout
+from lance.file import LanceFileReader
+from lance.fragment import write_fragments
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR
@@ -78,14 +81,26 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
     Raises:
         StoreError: they cannot be written.
     """
-    from lance.fragment import write_fragments
-
     try:
         path = database.place(table)
         fragments = write_fragments(rows, path, mode=mode, max_rows_per_file=ROWS_OF_FILE)
     except (OSError, ValueError, RuntimeError) as error:
         raise StoreError(database.refusal(str(error))) from error
     return [json.dumps(fragment.to_json()) for fragment in fragments]
+
+
+def make_table(database: Database, table: str, schema: pa.Schema, fragments: Sequence[str]) -> None:
+    """Make a table of what `write_piece` wrote beside it, within a `write`.
+
+    Args:
+        database: of the table.
+        table: its name.
+        schema: of its rows.
+        fragments: in the order of the rows.
+    """
+    pieces = [lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
+    overwrite = lance.LanceOperation.Overwrite(schema, pieces)
+    lance.LanceDataset.commit(database.place(table), overwrite)
 
 
 class PieceVectors:
@@ -176,8 +191,6 @@ class Committer:
 
     def _commit(self, embedder: KeptEmbedder, pieces: Sequence[Piece]) -> int:
         """Within a write."""
-        import lance
-
         path = self._database.place(vectors_table(embedder))
         version = lance.dataset(path).version
         pieces = [piece for piece in pieces if all(one.exists() for one in _files(path, piece))]
@@ -212,8 +225,6 @@ class Committer:
 
     def _merge(self, embedder: KeptEmbedder, path: Path, piece: Piece) -> int:
         """Put those rows of a piece in that are not there; its own file is left to `sweep`."""
-        from lance.file import LanceFileReader
-
         table = self._database.open(vectors_table(embedder))
         before = table.count_rows()
         for file in _files(path, piece):
@@ -264,8 +275,6 @@ def sweep(database: Database, but: str = "") -> None:
     """
 
     def clean() -> None:
-        import lance
-
         if _others(database.folder / _WRITERS, but):
             return
         announced = {f"texts-{row['id']}" for row in database.entries("corpora", ("id", "created"))}

@@ -167,13 +167,13 @@ def labels_of(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
 def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
     """A column as numbers, where all that is not blank is one; else as strings."""
     filled = [value.strip() for value in values]
-    if any(filled) and all(_is_number(value) for value in filled if value):
+    if any(filled) and all(is_number(value) for value in filled if value):
         numbers = [float(value) if value else None for value in filled]
         return Column(title, "number"), pa.array(numbers, pa.float64())
     return Column(title, "text"), pa.array(values, pa.string())
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
     """Whether it is a finite number as programs write it; 007 is a name."""
     if not _NUMBER.fullmatch(value):
         return False

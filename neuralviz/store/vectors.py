@@ -234,7 +234,7 @@ class KeptVectors:
 
     def _delete(self, embedder: KeptEmbedder, keys: np.ndarray) -> None:
         table = self._database.open(vectors_table(embedder))
-        table.delete(f"key IN ({', '.join(map(_literal, keys))})")
+        table.delete(key_in(keys))
 
     def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
         batches = self._database.batches(vectors_table(embedder), ["key"])
@@ -295,6 +295,11 @@ def _losses_of(batch: pa.RecordBatch) -> np.ndarray:
 def vectors_table(embedder: KeptEmbedder) -> str:
     """The name of the table of an embedder's vectors."""
     return f"vectors-{embedder.id}"
+
+
+def key_in(keys: np.ndarray) -> str:
+    """The condition that a row's key is one of these."""
+    return f"key IN ({', '.join(map(_literal, keys))})"
 
 
 def _literal(key: bytes) -> str:

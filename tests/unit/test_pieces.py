@@ -12,11 +12,12 @@ import pytest
 from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.pieces import Committer, Piece, PieceVectors, sweep, writing
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
 pytest.importorskip("lance", reason="needs neuralviz[ray]")
+
+from neuralviz.store.pieces import Committer, Piece, PieceVectors, sweep, writing
 
 ROOT = Path(__file__).parents[2]
 KEYS = text_keys([f"text {number}" for number in range(60)])
