@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -31,6 +33,7 @@ from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_ids
 from neuralviz.ui.lazy import Lazy
+from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -179,6 +182,14 @@ class OpenCorpus:
             return bool((values[np.isfinite(values)] % 1 == 0).all())
 
         return self._parts.get(("is whole", name), look)
+
+    def prepare(self) -> None:
+        """Read what a first visit of a large corpus asks for: it is there when it is needed."""
+        with suppress(NeuralvizError):  # whoever needs it meets the error
+            for name in self.category_names:
+                self.sizes(name)
+            for name in self.numbers:
+                self.ends(name)
 
     def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
         """By name, the values of some rows, or of all."""
@@ -395,7 +406,10 @@ class OpenMap:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     store = CorpusStore(folder)
-    return OpenCorpus(store, store.corpus(corpus_id))
+    found = OpenCorpus(store, store.corpus(corpus_id))
+    if found.is_large and is_served():  # while its points are read
+        threading.Thread(target=found.prepare, daemon=True).start()
+    return found
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -47,7 +47,11 @@ _SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was
 
 def show() -> None:
     """A corpus, its maps, and what is found on them."""
-    warm_up()
+    _show()
+    warm_up()  # when what a first visit reads is read
+
+
+def _show() -> None:
     try:
         store = CorpusStore()
         add_example_once(store)
