@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from neuralviz.plots.point_colours import PointColour
 
 DENSITY_BINS = 256  # across or up, at most
+BESIDE = "selected"  # name of the trace with selected points that are not among the others
 _SHADE = "154, 159, 165"  # seen on light and on dark pages
 _DARKEST = 0.8  # opacity of the densest bin
 _LEVELS = 255
@@ -158,7 +159,7 @@ def large_map_figure(
 def _beside(rows: np.ndarray, points: np.ndarray) -> go.Scattergl:
     """Selected points that are not among those that are drawn."""
     return go.Scattergl(
-        name="selected",
+        name=BESIDE,
         **places(points.astype(np.float32)),
         mode="markers",
         marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},

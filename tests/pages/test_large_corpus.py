@@ -16,15 +16,16 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.maps import settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.point_grid import Window
+from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
 from neuralviz.ui.corpus import choose, large
 from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
-from tests.support.large_corpus import keep_large, points_of, topics_of
+from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
 from tests.support.waiting import wait_until
 
 PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
-N, DRAWN = 2500, 200
+N, DRAWN, DRAWN_3D = 2500, 200, 300
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     for module in (settings, choose):
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(large, "MOST_DRAWN", DRAWN)
+    monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
     _open_corpus.clear()
     _open_map.clear()
     store = CorpusStore()
@@ -193,6 +195,39 @@ def test_what_the_browser_says_is_looked_at(kept: Kept, monkeypatch: pytest.Monk
     endless = {"x": [0.0, 1.0, float("inf")], "y": [0.0, 0.0, 1.0]}
     (area,) = live_figure._areas([square, line, endless])
     np.testing.assert_array_equal(area, [[0, 0], [1, 0], [1, 1]])
+
+
+def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
+    kept: Kept, never_read_whole
+) -> None:
+    other = keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
+    page = opened(kept, **{"map-b": "cls", "text": "8"})
+    key = f"corpus-sampling-{other.id}-runs"
+    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, 120)
+    page.run()
+    assert not page.exception
+    assert "of 1,000 texts drawn at random" in said(page)
+    page.segmented_control(key="corpus-list").set_value("Where the maps disagree").run()
+    assert not page.exception
+    assert re.search(
+        r"Of a random sample of 1,000 texts: on average, “mean” and “cls” share", said(page)
+    )
+    page.text_input(key="corpus-search").set_value("(7").run()
+    figures = [
+        json.loads(one.proto.bytes.split(b"\n", 1)[1])
+        for one in page.get("bidi_component")
+        if one.proto.component_name.endswith("live_figure")
+    ]
+    assert sum(bool(one["layout"].get("meta", {}).get("selected")) for one in figures) == 2
+
+
+def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) -> None:
+    points = np.random.default_rng(0).normal(size=(N, 3)).astype(np.float32)
+    keep_map(kept.store, kept.corpus, points, "cls")
+    page = opened(kept, **{"map-b": "cls", "text": "8"})
+    page.segmented_control(key="map-b-dimensions").set_value(3).run()
+    assert not page.exception
+    assert f"a random sample of {DRAWN_3D:,} of 2,500 texts. Lists and" in said(page)
 
 
 def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:

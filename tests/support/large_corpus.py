@@ -47,28 +47,20 @@ def keep_large(
     *,
     dim: int = 8,
     text: Callable[[int], str] = lambda row: f"Made-up text about topic <b>& ({row})",
-    name: str = "large",
 ) -> tuple[Corpus, KeptMap]:
     """A corpus of ``n`` texts on a map by mean pooling of which nothing was computed.
 
-    Texts have a topic, some of them none, and a score; vectors lie in clouds, by topic. Neighbours
-    are random ones of the topic.
+    Texts have a topic, some of them none, and a score.
 
     Args:
         store: to keep it in.
         n: texts.
         dim: of the vectors.
         text: makes the text of a row; no two alike.
-        name: of the corpus.
     """
     topics = topics_of(n)
     names = np.array([*(f"topic {i}" for i in range(TOPICS)), None], dtype=object)
-    draw = np.random.default_rng(SEED + 2)
-    score = draw.normal(size=n).round(3)
-    centres = draw.normal(size=(TOPICS, dim)).astype(np.float32)
-    embedder = store.vectors.restore(
-        "made-up", embedder_spec("mean", defaults=FOR_CORPORA).to_json(), dim
-    )
+    score = np.random.default_rng(SEED + 2).normal(size=n).round(3)
 
     def blocks() -> Iterator[pa.Table]:
         for start in range(0, n, BLOCK):
@@ -79,7 +71,28 @@ def keep_large(
                 [pa.array(names[label], pa.string()), pa.array(score[rows])],
             )
 
-    corpus = store.add_blocks(name, [Column("topic", "text"), Column("score", "number")], blocks())
+    columns = [Column("topic", "text"), Column("score", "number")]
+    corpus = store.add_blocks("large", columns, blocks())
+    return corpus, keep_map(store, corpus, points_of(n), dim=dim)
+
+
+def keep_map(
+    store: CorpusStore, corpus: Corpus, points: np.ndarray, method: str = "mean", *, dim: int = 8
+) -> KeptMap:
+    """A made-up map: vectors lie in clouds, by topic; neighbours are random ones of the topic.
+
+    Args:
+        store: that keeps the corpus.
+        corpus: of `keep_large`.
+        points: [text, 2 or 3] the map.
+        method: by which the vectors would be.
+        dim: of the vectors.
+    """
+    n, topics = corpus.n_texts, topics_of(corpus.n_texts)
+    draw = np.random.default_rng([SEED, *method.encode()])
+    centres = draw.normal(size=(TOPICS, dim)).astype(np.float32)
+    spec = embedder_spec(method, defaults=FOR_CORPORA)
+    embedder = store.vectors.restore(f"made-up-{method}", spec.to_json(), dim)
     keys = store.keys(corpus)
     for start in range(0, n, BLOCK):
         at = slice(start, start + BLOCK)
@@ -92,11 +105,11 @@ def keep_large(
     of_topic = draw.random(size=(n, NEIGHBOURS), dtype=np.float32) * 0.999 * sizes[topics, None]
     near = by_topic[starts[topics, None] + of_topic.astype(np.int64)]
     far = np.broadcast_to(np.linspace(0, 1, NEIGHBOURS, dtype=np.float32), near.shape)
-    kept = KeptMaps(store).put(
+    settings = ProjectionSettings(dimensions=points.shape[1])
+    return KeptMaps(store).put(
         corpus,
         embedder,
-        Projection(points_of(n), ProjectionSettings(), Neighbours(near, far, "cosine")),
+        Projection(points, settings, Neighbours(near, far, "cosine")),
         Clusters(topics, TOPICS, max(5, n // 1000)),
         [(f"word{i}", f"other{i}") for i in range(TOPICS)],
     )
-    return corpus, kept

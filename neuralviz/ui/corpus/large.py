@@ -11,7 +11,13 @@ import streamlit as st
 from neuralviz.maps.point_grid import Window
 from neuralviz.maps.selection import Selection
 from neuralviz.plots.corpus_map import MOST_DRAWN
-from neuralviz.plots.large_map import DENSITY_BINS, LargePoints, large_map_figure, large_points
+from neuralviz.plots.large_map import (
+    BESIDE,
+    DENSITY_BINS,
+    LargePoints,
+    large_map_figure,
+    large_points,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,20 +153,35 @@ def fitted_in_words(maps: Sequence[OpenMap]) -> str:
     return " ".join(said)
 
 
-def drawn_in_words(shown: OpenMap, view: LargeView | None, n_drawn: int) -> str:
-    """What the points and the shades of a map are."""
+def drawn_in_words(
+    shown: OpenMap, view: LargeView | None, n_drawn: int, *, beside: bool = False
+) -> str:
+    """What the points and the shades of a map are.
+
+    Args:
+        shown: the map.
+        view: what is drawn of it; None in three dimensions.
+        n_drawn: points.
+        beside: whether selected texts are drawn that are not among them.
+    """
     if view is None:
         return (
-            f"The points are a random sample of {n_drawn:,} of {shown.corpus.n_texts:,} texts. "
-            "Lists and searches cover all of them."
+            f"Points: a random sample of {n_drawn:,} of {shown.corpus.n_texts:,} texts. Lists and "
+            "searches cover all of them."
         )
     where = "" if view.sides is None else " in this part"
-    shades = "Grey shades: how many of all texts lie there (log scale)."
     if n_drawn == view.n:
-        return f"Points: all {view.n:,} texts{where}. {shades}"
-    zoom = "Zoom in to see more of them" if view.sides is None else "Zoom in further to see more"
-    return (
-        f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{where}. {shades} {zoom}. "
-        "A lasso selects all texts within it, drawn or not. Yellow: selected texts that are not in "
-        "the sample."
-    )
+        said = [f"Points: all {view.n:,} texts{where}."]
+    else:
+        said = [f"Points: a random sample of {n_drawn:,} of the {view.n:,} texts{where}."]
+    if beside:
+        said.append("Yellow: selected texts that are not in the sample.")
+    said.append("Grey shades: how many of all texts lie there (log scale).")
+    if n_drawn < view.n:
+        said.append("Zoom in to see more. A lasso selects all texts within it, drawn or not.")
+    return " ".join(said)
+
+
+def has_beside(figure: go.Figure) -> bool:
+    """Whether selected texts that are not among its points are drawn in a figure."""
+    return any(trace.name == BESIDE for trace in figure.data)

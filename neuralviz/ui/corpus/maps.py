@@ -284,7 +284,7 @@ def _figure(
         by.of(drawn) if len(drawn) < n else by,
         title=title,
         standout=standout,
-        texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
+        texts=corpus.texts_at(drawn) if n <= MOST_SENT else None,
         within=None if within is None else within[drawn],
         axes=shown.axes,
         uirevision=shown.kept.id,
@@ -352,7 +352,8 @@ def _show_map(
         window=None if view is None else view.sides,
     )
     if corpus.is_large:
-        st.caption(large.drawn_in_words(shown, view, len(drawing.rows)))
+        beside = large.has_beside(drawing.figure)
+        st.caption(large.drawn_in_words(shown, view, len(drawing.rows), beside=beside))
     for note in shown.kept.notes:
         st.caption(plain(note))
 
