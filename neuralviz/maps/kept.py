@@ -22,7 +22,7 @@ from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.store.database import list_array, now, rows_of
+from neuralviz.store.database import all_rows, list_array, now, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 VERSION = 1  # of how maps are made: another one makes another map of the same settings
 _ID_LENGTH = 24
+_GONE = "This map was deleted in the meantime. Make it again."
 _ABOUT = ("id", "corpus", "embedder", "created", "about")
 
 
@@ -50,6 +51,10 @@ class KeptMap:
         min_cluster_size: texts that the smallest cluster may have.
         cluster_words: by cluster, the words that set it apart.
         notes: sentences on what was done otherwise than asked.
+        n_fitted: texts of the random sample that the map was fitted to, where the other texts were
+            placed on it; None for a map of all texts.
+        recall: 0 … 1 share of the 10 nearest texts that the index finds, measured on a sample when
+            the map was made; None where neighbours are kept, or searched for without an index.
     """
 
     id: str
@@ -61,6 +66,8 @@ class KeptMap:
     min_cluster_size: int
     cluster_words: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
+    n_fitted: int | None = None
+    recall: float | None = None
 
 
 class KeptMaps:
@@ -150,6 +157,18 @@ class KeptMaps:
         metric = self._entry(kept)["metric"]
         return Neighbours(_lists(table["neighbours"]), _lists(table["distances"]), metric)
 
+    def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
+        """`neighbours` of some texts alone, in the order asked for."""
+        different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        with self._database.reading(missing=_GONE):
+            query = self._database.open(kept.table).take_offsets(different.tolist())
+            table = query.select(["row", "neighbours", "distances"]).to_arrow().sort_by("row")
+        return Neighbours(
+            _lists(table["neighbours"])[places],
+            _lists(table["distances"])[places],
+            kept.settings.metric,
+        )
+
     def projection(self, kept: KeptMap) -> Projection:
         """The whole projection, as it was put in."""
         coordinates, _ = self.points(kept)
@@ -169,13 +188,14 @@ class KeptMaps:
         for row in self._database.entries("maps", _ABOUT):
             if row["id"] == kept.id:
                 return json.loads(row["about"])
-        raise StoreError("This map was deleted in the meantime. Make it again.")
+        raise StoreError(_GONE)
 
     def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
-        gone = "This map was deleted in the meantime. Make it again."
-        with self._database.reading(missing=gone):
-            table = self._database.open(kept.table).search().select(["row", *columns]).to_arrow()
-            return table.sort_by("row")
+        with self._database.reading(missing=_GONE):
+            query = self._database.open(kept.table).search().select(["row", *columns])
+            table = all_rows(query)
+            rows = table["row"].to_numpy()  # in their order, unless the database has moved some
+            return table if (rows[1:] > rows[:-1]).all() else table.sort_by("row")
 
 
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:
@@ -213,6 +233,8 @@ def _map(row: Mapping[str, Any]) -> KeptMap:
         min_cluster_size=about["min_cluster_size"],
         cluster_words=tuple(tuple(words) for words in about["cluster_words"]),
         notes=tuple(about["notes"]),
+        n_fitted=about.get("n_fitted"),
+        recall=about.get("recall"),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,11 +41,13 @@ class Neighbours:
         indices: [text, k] int32 numbers of texts, the nearest first; never the text itself.
         distances: [text, k] float32, not falling along a row.
         metric: ``cosine``, ``euclidean`` or ``manhattan``.
+        is_approximate: whether they come from an index of the store, which misses a few.
     """
 
     indices: np.ndarray
     distances: np.ndarray
     metric: str
+    is_approximate: bool = False
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -57,7 +59,7 @@ class Neighbours:
 
     def first(self, k: int) -> Neighbours:
         """The ``k`` nearest alone; all, if there are fewer."""
-        return Neighbours(self.indices[:, :k], self.distances[:, :k], self.metric)
+        return replace(self, indices=self.indices[:, :k], distances=self.distances[:, :k])
 
 
 def find_neighbours(
