@@ -2,8 +2,9 @@
 
 Below 100,000 vectors there is none, and every search is exact. From there on a query looks through
 the nearest of many groups of vectors (IVF), which are compared by one bit a value (RaBitQ, Gao and
-Long 2024) unless they are short, and the best of these once more by all of their values. How many groups and vectors
-that takes is found out by measuring: as many as it takes to find 97% of the 10 nearest.
+Long 2024) unless they are short, and the best of these once more by all of their values. How many
+groups and vectors that takes is found out by measuring: as many as it takes to find 97% of the 10
+nearest.
 """
 
 from __future__ import annotations
