@@ -27,10 +27,12 @@ from neuralviz.errors import StoreError
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.db import DBConnection
+    from lancedb.query import LanceQueryBuilder
     from lancedb.table import Table
 
 FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
+ROWS_AT_ONCE = 1 << 18  # that are read
 WAIT = 60.0  # seconds for other writers
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
@@ -68,6 +70,14 @@ class Database:
     def create(self, table: str, rows: pa.Table) -> None:
         """Make a table with rows, within a `write`; its name is nobody else's."""
         self._connect().create_table(table, rows)
+
+    def place(self, table: str) -> Path:
+        """Where a table lies, for those that read and write it without this class."""
+        return self.folder / "tables" / f"{table}.lance"
+
+    def tables(self) -> list[str]:
+        """The names of all tables that are there, also of those that a killed process left."""
+        return sorted(path.stem for path in (self.folder / "tables").glob("*.lance"))
 
     def create_from(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         """`create` from rows that are made as they are written."""
@@ -151,9 +161,9 @@ class Database:
                 "finished. Nothing was lost."
             ) from error
         except (OSError, RuntimeError, ValueError) as error:
-            raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
+            raise StoreError(self.refusal(str(error) or type(error).__name__)) from error
 
-    def _refusal(self, message: str) -> str:
+    def refusal(self, message: str) -> str:
         """Why something was not written, in a sentence."""
         if any(sign in message for sign in _DISK_FULL):
             return (
@@ -177,8 +187,7 @@ class Database:
 
     def _is_there(self, table: str) -> bool:
         """Whether a table has been written; the folder alone is what a killed process leaves."""
-        versions = self.folder / "tables" / f"{table}.lance" / "_versions"
-        return any(versions.glob("*.manifest"))
+        return any((self.place(table) / "_versions").glob("*.manifest"))
 
     def _prepare(self) -> None:
         """Make the folder, and say in it which format it has."""
@@ -206,6 +215,15 @@ class Database:
                 f"(format {found}; this version reads {FORMAT}). Update neuralviz, or set "
                 "NEURALVIZ_HOME to another folder. Nothing was changed."
             )
+
+
+def all_rows(query: LanceQueryBuilder) -> pa.Table:
+    """What a query finds, in large pieces.
+
+    The database hands over a thousand rows at a time unless it is told otherwise: of millions that
+    takes seconds, and many times as long where other threads work.
+    """
+    return query.to_batches(ROWS_AT_ONCE).read_all()
 
 
 def now() -> str:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.store.corpora import texts_table
-from neuralviz.store.database import Database, now, rows_of
+from neuralviz.store.corpus_reader import texts_table
+from neuralviz.store.database import ROWS_AT_ONCE, Database, now, rows_of
 from neuralviz.store.lookups import has_index, rows_with_keys
 from neuralviz.store.vectors import keys_of, vectors_table
 
@@ -181,7 +181,7 @@ def vectors_of_keys(
     with database.reading():
         table = database.open(vectors_table(embedder))
         batches = (
-            table.search().select([_KEY, _VECTOR]).to_batches(SCANNED)
+            table.search().select([_KEY, _VECTOR]).to_batches(ROWS_AT_ONCE)
             if keys is None
             else rows_with_keys(table, keys, [_VECTOR])
         )
@@ -236,7 +236,7 @@ def _fragments(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.nda
     """
     counts: dict[int, int] = {}
     query = Database(folder).open(name).search().select([_KEY]).with_row_id(True)
-    for batch in query.to_batches():
+    for batch in query.to_batches(ROWS_AT_ONCE):
         numbers, n = np.unique(batch["_rowid"].to_numpy() >> np.uint64(32), return_counts=True)
         for number, more in zip(numbers.tolist(), n.tolist(), strict=True):
             counts[number] = counts.get(number, 0) + more

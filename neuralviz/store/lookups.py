@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.store.database import ROWS_AT_ONCE
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import Table
@@ -34,7 +36,7 @@ def rows_with_keys(
         parts = range(0, len(keys), LOOKED_UP)
         queries = [table.search().where(key_in(keys[at : at + LOOKED_UP])) for at in parts]
     for query in queries:
-        yield from query.select(["key", *columns]).with_row_id(with_places).to_batches()
+        yield from query.select(["key", *columns]).with_row_id(with_places).to_batches(ROWS_AT_ONCE)
 
 
 def has_index(table: Table, column: str) -> bool:

@@ -6,7 +6,7 @@ The place of a row in its table is the text's number; nothing is put between row
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,8 @@ import pyarrow as pa
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
-from neuralviz.store.vectors import KEY_BYTES, key_array, text_keys
+from neuralviz.store.database import all_rows
+from neuralviz.store.vectors import KEY_BYTES, key_array, keys_of, text_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,6 +76,13 @@ def corpus_rows(
     )
 
 
+def in_batches(blocks: Iterable[pa.Table], seen: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+    """The batches of some tables; their keys are put on ``seen`` as they go by."""
+    for block in blocks:
+        seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
+        yield from block.to_batches()
+
+
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
     """A column of a table in the order of the rows.
 
@@ -87,7 +95,7 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
         StoreError: there are not so many rows.
     """
     if rows is None:
-        found = table.search().select([name]).with_row_id(True).to_arrow()
+        found = all_rows(table.search().select([name]).with_row_id(True))
         place = found["_rowid"].to_numpy()
         values = found[name]
         if len(place) and (place[1:] < place[:-1]).any():
@@ -113,7 +121,7 @@ def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
     quoted = [term.replace("'", "''") for term in terms]
     condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
     places = [
-        query.select(["key"]).with_row_id(True).to_arrow()["_rowid"].to_numpy()
+        all_rows(query.select(["key"]).with_row_id(True))["_rowid"].to_numpy()
         for query in (table.search(), table.search().where(condition))
     ]
     everything, found = map(np.sort, places)
@@ -160,13 +168,13 @@ def labels_of(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
 def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
     """A column as numbers, where all that is not blank is one; else as strings."""
     filled = [value.strip() for value in values]
-    if any(filled) and all(_is_number(value) for value in filled if value):
+    if any(filled) and all(is_number(value) for value in filled if value):
         numbers = [float(value) if value else None for value in filled]
         return Column(title, "number"), pa.array(numbers, pa.float64())
     return Column(title, "text"), pa.array(values, pa.string())
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
     """Whether it is a finite number as programs write it; 007 is a name."""
     if not _NUMBER.fullmatch(value):
         return False

@@ -1,0 +1,66 @@
+"""The option ``--ray`` of the commands for corpora; `ray_work` does what it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from neuralviz.errors import NeuralvizError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+LOCAL = "local"
+_ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+")
+
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help=(
+            "Use Ray: all cores of this machine, or the cluster whose head is at ADDRESS "
+            "(HOST:PORT, or “auto” on a machine of the cluster). For corpora of any size."
+        ),
+    ),
+]
+
+
+class WithRay(TyperCommand):
+    """A command whose ``--ray`` may stand alone: an address goes with it, and nothing else does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a ``--ray`` that stands alone its value."""
+        return super().parse_args(ctx, with_address(args))
+
+
+def with_address(args: Sequence[str]) -> list[str]:
+    """Arguments in which ``--ray`` has a value: what follows where it is an address, else local."""
+    found: list[str] = []
+    rest = list(args)
+    while rest:
+        arg = rest.pop(0)
+        if arg == "--":
+            return [*found, arg, *rest]
+        if arg == "--ray":
+            is_address = bool(rest) and _ADDRESS.fullmatch(rest[0]) is not None
+            arg = f"--ray={rest.pop(0) if is_address else LOCAL}"
+        found.append(arg)
+    return found
+
+
+def ray_work() -> ModuleType:
+    """`neuralviz.cli.ray_work`, which loads Ray.
+
+    Raises:
+        NeuralvizError: it is not installed.
+    """
+    if find_spec("ray") is None or find_spec("lance") is None:
+        raise NeuralvizError('--ray needs Ray. Install it with: pip install "neuralviz[ray]"')
+    return import_module("neuralviz.cli.ray_work")
