@@ -212,37 +212,42 @@ def rows_of_keys(
         return places[0], rows[0]
     with store.database.reading(missing=f"The corpus “{corpus.name}” was deleted in the meantime."):
         table = store.database.open(texts_table(corpus))
-        fragments, starts = _fragments(store.folder, texts_table(corpus), table.count_rows())
+        firsts, starts = _runs(store.folder, texts_table(corpus), table.count_rows())
         for batch in rows_with_keys(table, wanted, [], with_places=True):
             stored = keys_of(batch[_KEY])
             at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
             matched = wanted[at] == stored
             places.append(order[at[matched]])
             row_ids = batch["_rowid"].to_numpy()[matched].astype(np.int64)
-            fragment, offset = np.divmod(row_ids, 1 << 32)
-            rows.append(starts[np.searchsorted(fragments, fragment)] + offset)
+            run = np.searchsorted(firsts, row_ids, side="right") - 1
+            rows.append(starts[run] + row_ids - firsts[run])
     of, found = np.concatenate(places), np.concatenate(rows)
     by_place = np.lexsort((found, of))
     return of[by_place], found[by_place]
 
 
 @lru_cache(maxsize=64)
-def _fragments(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of a table from which no row is ever deleted, the parts in which the database keeps it.
+def _runs(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the database's own numbers of the rows of a table rise by one from row to row.
+
+    Args:
+        folder: of the database.
+        name: of the table.
+        n_rows: that it has: others have gone since if it has fewer than before.
 
     Returns:
-        [part] their numbers, rising, which are the upper half of the database's own numbers of
-        rows, and [part] the position of the first row of each.
+        [run] the first number of each, rising, and [run] the position of its row.
     """
-    counts: dict[int, int] = {}
+    firsts, lengths = [], []
     query = Database(folder).open(name).search().select([_KEY]).with_row_id(True)
     for batch in query.to_batches(ROWS_AT_ONCE):
-        numbers, n = np.unique(batch["_rowid"].to_numpy() >> np.uint64(32), return_counts=True)
-        for number, more in zip(numbers.tolist(), n.tolist(), strict=True):
-            counts[number] = counts.get(number, 0) + more
-    fragments = np.array(sorted(counts), dtype=np.int64)
-    sizes = np.array([counts[one] for one in fragments.tolist()], dtype=np.int64)
-    return fragments, np.cumsum(sizes) - sizes
+        numbers = np.sort(batch["_rowid"].to_numpy()).astype(np.int64)
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
+        firsts.append(numbers[starts])
+        lengths.append(np.diff(starts, append=len(numbers)))
+    first, length = np.concatenate(firsts), np.concatenate(lengths)
+    order = np.argsort(first)
+    return first[order], np.cumsum(length[order]) - length[order]
 
 
 # --- making and measuring ------------------------------------------------------------------------
