@@ -20,6 +20,7 @@ from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.store.corpus_reader import CorpusReader, gone, texts_table
 from neuralviz.store.database import Database, now
+from neuralviz.store.lookups import key_in
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.rows import (
@@ -31,7 +32,7 @@ from neuralviz.store.rows import (
     in_batches,
     labels_of,
 )
-from neuralviz.store.vectors import KeptVectors, key_in, text_keys
+from neuralviz.store.vectors import KeptVectors, text_keys
 from neuralviz.words import free_name
 
 if TYPE_CHECKING:

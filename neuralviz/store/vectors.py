@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
+from neuralviz.store.lookups import key_in, rows_with_keys
 from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
 if TYPE_CHECKING:
@@ -130,7 +131,11 @@ class KeptVectors:
 
     def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
-        return np.isin(keys, self._keys(embedder))
+        distinct, places = np.unique(keys, return_inverse=True)
+        mask = np.zeros(len(distinct), dtype=bool)
+        for at, _, _ in self._matches(embedder, distinct, []):
+            mask[at] = True
+        return mask[places]
 
     def version(self, embedder: KeptEmbedder) -> int:
         """A number that rises whenever vectors are put in or deleted."""
@@ -205,9 +210,11 @@ class KeptVectors:
         self, embedder: KeptEmbedder, distinct: np.ndarray, columns: Sequence[str]
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray]]:
         """Piece by piece: places among the keys, some columns, and which of their rows it is."""
-        for batch in self._database.batches(vectors_table(embedder), ["key", *columns]):
-            at, matched = _match(distinct, keys_of(batch["key"]))
-            yield at, batch, matched
+        with self._database.reading():
+            table = self._database.open(vectors_table(embedder))
+            for batch in rows_with_keys(table, distinct, columns):
+                at, matched = _match(distinct, keys_of(batch["key"]))
+                yield at, batch, matched
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
@@ -295,15 +302,6 @@ def _losses_of(batch: pa.RecordBatch) -> np.ndarray:
 def vectors_table(embedder: KeptEmbedder) -> str:
     """The name of the table of an embedder's vectors."""
     return f"vectors-{embedder.id}"
-
-
-def key_in(keys: np.ndarray) -> str:
-    """The condition that a row's key is one of these."""
-    return f"key IN ({', '.join(map(_literal, keys))})"
-
-
-def _literal(key: bytes) -> str:
-    return f"X'{key.ljust(KEY_BYTES, bytes(1)).hex()}'"  # numpy leaves out zeros at the end
 
 
 def _match(wanted: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
