@@ -302,6 +302,7 @@ def _embed(
         last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
         if on_ray is not None:
             corpus = on_ray.leave_out(store, corpus, spec)
+            ray_work().index_corpus(store, corpus, last.embedder)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(
             f"{done} by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "

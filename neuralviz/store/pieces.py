@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import Found, KeptEmbedder, KeptVectors
 
 ROWS_OF_FILE = 1 << 20
+PATIENCE = 3600.0  # seconds: somebody may be putting many millions of vectors in order
 _WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
 
 
@@ -196,7 +197,7 @@ class Committer:
         for embedder in self._embedders.values():
             mine = [piece for piece in pieces if piece.embedder == embedder.id]
             if mine:
-                n += self._database.write(partial(self._commit, embedder, mine))
+                n += self._database.write(partial(self._commit, embedder, mine), PATIENCE)
         return n
 
     def _commit(self, embedder: KeptEmbedder, pieces: Sequence[Piece]) -> int:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from neuralviz.cli import on_ray
 from neuralviz.cli.on_ray import with_address
+from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +63,25 @@ def test_an_address_where_something_else_answers():
         code, said, took = run("add", "sample_data/topics.csv", "--ray", address)
     assert (code, took < 40) == (2, True)
     assert "is not the head of a Ray cluster" in said
+
+
+def test_nothing_else_loads_ray():
+    """Whoever does not use it does not need it."""
+    look = (
+        "import sys\nfrom neuralviz.cli.commands import COMMANDS, load_command\n"
+        "[load_command(name) for name in COMMANDS]\n"
+        "print(sorted({'ray', 'lance'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
+    with pytest.raises(NeuralvizError, match=r"pip install .neuralviz\[ray\]."):
+        on_ray.ray_work()
 
 
 def test_several_files_need_it():
