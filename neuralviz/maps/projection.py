@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 STAGES = {
     "waiting": "Waiting for another map to finish",
+    "index": "Indexing the embeddings",
     "neighbours": "Finding neighbours",
     "layout": "Making the map",
+    "placing": "Placing the other texts",
     "clusters": "Finding clusters",
 }
 """What is done in each stage of making a map, in words."""
@@ -29,12 +31,21 @@ class ProjectionEvent:
 
     Attributes:
         stage: one of `STAGES`.
-        done, total: epochs of the layout; 0 of 0 where nothing is counted.
+        done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
+            counted.
+        span: 0 … 1 where the stage begins and ends in all of the work.
     """
 
     stage: str
     done: int = 0
     total: int = 0
+    span: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def share(self) -> float:
+        """0 … 1 of all of the work that is done, as far as it is counted."""
+        begins, ends = self.span
+        return begins + (ends - begins) * self.done / self.total if self.total else begins
 
 
 @dataclass(frozen=True, eq=False)

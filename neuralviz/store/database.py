@@ -125,7 +125,8 @@ class Database:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in where.items())
         self.write(lambda: self.registry(registry).delete(condition))
-        for table in {json.loads(row["about"])["table"] for row in gone}:
+        about = [json.loads(row["about"]) for row in gone]
+        for table in {one[name] for one in about for name in ("table", "fit") if one.get(name)}:
             self.write(partial(self.drop, table))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
