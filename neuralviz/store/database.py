@@ -41,6 +41,7 @@ T = TypeVar("T")
 _REGISTRIES = {
     "corpora": ("id", "name", "created", "about"),
     "embedders": ("id", "created", "spec", "dim"),
+    "indexes": ("id", "created", "about"),
     "maps": ("id", "corpus", "embedder", "created", "about", "fitted"),
 }
 """Small tables that say what there is, and their columns."""

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
+from neuralviz.store.lookups import KEY_BYTES, key_in, rows_with_keys
 from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
 
-KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
 _LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 1000  # keys in one condition
@@ -124,18 +124,22 @@ class KeptVectors:
             merge = self._database.registry("embedders").merge_insert("id")
             merge.when_not_matched_insert_all().execute([row])
 
-        self._database.write(lambda: self._database.make_room(_table(kept), schema))
+        self._database.write(lambda: self._database.make_room(vectors_table(kept), schema))
         self._database.write(register)
         return kept
 
     def has(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text] whether there is a vector."""
-        return np.isin(keys, self._keys(embedder))
+        distinct, places = np.unique(keys, return_inverse=True)
+        mask = np.zeros(len(distinct), dtype=bool)
+        for at, _, _ in self._matches(embedder, distinct, []):
+            mask[at] = True
+        return mask[places]
 
     def version(self, embedder: KeptEmbedder) -> int:
         """A number that rises whenever vectors are put in or deleted."""
         with self._database.reading():
-            return self._database.open(_table(embedder)).version
+            return self._database.open(vectors_table(embedder)).version
 
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
@@ -161,7 +165,7 @@ class KeptVectors:
         )
 
         def put() -> None:
-            merge = self._database.open(_table(embedder)).merge_insert("key")
+            merge = self._database.open(vectors_table(embedder)).merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
 
         self._database.write(put)
@@ -212,9 +216,11 @@ class KeptVectors:
         self, embedder: KeptEmbedder, distinct: np.ndarray, columns: Sequence[str]
     ) -> Iterator[tuple[np.ndarray, pa.RecordBatch, np.ndarray]]:
         """Piece by piece: places among the keys, some columns, and which of their rows it is."""
-        for batch in self._database.batches(_table(embedder), ["key", *columns]):
-            at, matched = _match(distinct, keys_of(batch["key"]))
-            yield at, batch, matched
+        with self._database.reading():
+            table = self._database.open(vectors_table(embedder))
+            for batch in rows_with_keys(table, distinct, columns):
+                at, matched = _match(distinct, keys_of(batch["key"]))
+                yield at, batch, matched
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Put the many small pieces of a long run together; what readers have open stays.
@@ -223,7 +229,7 @@ class KeptVectors:
         """
         with suppress(StoreError):
             self._database.write(
-                lambda: self._database.open(_table(embedder)).optimize(
+                lambda: self._database.open(vectors_table(embedder)).optimize(
                     cleanup_older_than=SUPERSEDED_FOR
                 )
             )
@@ -240,11 +246,11 @@ class KeptVectors:
             self.compact(embedder)
 
     def _delete(self, embedder: KeptEmbedder, keys: np.ndarray) -> None:
-        table = self._database.open(_table(embedder))
-        table.delete(f"key IN ({', '.join(map(_literal, keys))})")
+        table = self._database.open(vectors_table(embedder))
+        table.delete(key_in(keys))
 
     def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
-        batches = self._database.batches(_table(embedder), ["key"])
+        batches = self._database.batches(vectors_table(embedder), ["key"])
         return np.concatenate([np.zeros(0, _KEY), *(keys_of(batch["key"]) for batch in batches)])
 
 
@@ -281,12 +287,9 @@ def _losses_of(batch: pa.RecordBatch) -> np.ndarray:
     return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in _LOSSES], axis=1)
 
 
-def _table(embedder: KeptEmbedder) -> str:
+def vectors_table(embedder: KeptEmbedder) -> str:
+    """The name of the table of an embedder's vectors."""
     return f"vectors-{embedder.id}"
-
-
-def _literal(key: bytes) -> str:
-    return f"X'{key.ljust(KEY_BYTES, bytes(1)).hex()}'"  # numpy leaves out zeros at the end
 
 
 def _match(wanted: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

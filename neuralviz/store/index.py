@@ -1,0 +1,358 @@
+"""Indexes of vectors, and of the keys of texts: what many millions of rows are found by.
+
+Below 100,000 vectors there is none, and every search is exact. From there on a query looks through
+the nearest of many groups of vectors (IVF), which are compared by one bit a value (RaBitQ, Gao and
+Long 2024), and the best of these once more by their vectors themselves. How many groups and vectors
+that takes is found out by measuring: as many as it takes to find 97% of the 10 nearest.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.embedders.base import unit_vectors
+from neuralviz.store.corpora import texts_table
+from neuralviz.store.database import now, rows_of
+from neuralviz.store.lookups import has_index, rows_with_keys
+from neuralviz.store.vectors import keys_of, vectors_table
+
+if TYPE_CHECKING:
+    from lancedb.table import Table
+
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.database import Database
+    from neuralviz.store.vectors import KeptEmbedder
+
+INDEXED_FROM = 100_000  # rows
+GROWTH = 2.0  # times as many vectors as its groups were made for: then they are made anew
+UNINDEXED = 0.05  # of the vectors: a query looks through so many that came later
+MEASURED_AT = 10  # neighbours
+QUERIES = 200  # vectors of a sample that the recall is measured with
+GOOD_RECALL = 0.97
+EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80))
+"""Groups that a query looks through, and times as many vectors as wanted that are compared."""
+SAME = 1e-6  # of a product of vectors of length 1: less is rounding
+SCANNED = 16_384  # rows that are compared at once
+_VECTOR, _KEY = "vector", "key"
+
+
+@dataclass(frozen=True)
+class VectorIndex:
+    """How vectors are searched by their index, and how well that goes.
+
+    Attributes:
+        n_rows: vectors when it was made.
+        n_groups: that they were divided into.
+        probes: groups that a query looks through.
+        refine: times as many vectors as wanted that are compared by their values.
+        recall: 0 … 1 share of the 10 nearest others that it finds, of 200 of the vectors.
+    """
+
+    n_rows: int
+    n_groups: int
+    probes: int
+    refine: int
+    recall: float
+
+
+def index_of(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
+    """The index of an embedder's vectors; None where there is none, and search is exact.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    found = [row for row in database.entries("indexes") if row["id"] == embedder.id]
+    if not found:
+        return None
+    with database.reading():
+        if not has_index(database.open(vectors_table(embedder)), _VECTOR):
+            return None
+    return VectorIndex(**json.loads(found[-1]["about"]))
+
+
+def build_index(
+    database: Database, embedder: KeptEmbedder, *, smallest: int = INDEXED_FROM
+) -> VectorIndex | None:
+    """Make the index of an embedder's vectors, or bring it up to date.
+
+    What is there already stays, and what came later is put in. Others that write wait meanwhile,
+    and readers do not. When it is killed nothing is lost: the next call does what is left.
+
+    Args:
+        database: that keeps the vectors.
+        embedder: whose they are.
+        smallest: vectors, below which there is no index.
+
+    Returns:
+        The index; None where there are too few vectors.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    name = vectors_table(embedder)
+    with database.reading():
+        table = database.open(name)
+        n_rows = table.count_rows()
+        if n_rows < smallest:
+            return None
+        is_there = has_index(table, _VECTOR) and has_index(table, _KEY)
+        left = _n_unindexed(table) if is_there else n_rows
+    known = index_of(database, embedder) if is_there else None
+    if known is not None and n_rows <= GROWTH * known.n_rows:
+        if left <= UNINDEXED * n_rows:
+            return known
+        database.write(lambda: database.open(name).optimize())
+        return _keep(database, embedder, known.n_groups, known.n_rows)
+    n_groups = round(math.sqrt(n_rows))
+    if not is_there or known is not None:
+        database.write(partial(_build, database, name, n_groups, embedder.dim))
+    return _keep(database, embedder, n_groups, n_rows)
+
+
+def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
+    """Make the index by which rows of a large corpus are found by the keys of their texts.
+
+    Raises:
+        StoreError: it cannot be written, or the corpus was deleted.
+    """
+    store.check_kept(corpus)
+    if corpus.n_texts < smallest:
+        return
+    with store.database.reading():
+        is_there = has_index(store.database.open(texts_table(corpus)), _KEY)
+    if not is_there:
+        store.database.write(
+            lambda: store.database.open(texts_table(corpus)).create_scalar_index(_KEY)
+        )
+
+
+def nearest_keys(
+    table: Table, index: VectorIndex, query: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What an index finds near a vector, by cosine.
+
+    Args:
+        table: of the vectors.
+        index: of them.
+        query: [dim] not all zeros.
+        n: wanted; there may be fewer.
+
+    Returns:
+        [found] keys of texts, the nearest first, and [found, dim] their vectors.
+    """
+    compared = max(index.refine * MEASURED_AT, 2 * n)  # more is only needed for more
+    search = table.search(query.astype(np.float32)).distance_type("cosine").limit(n)
+    found = (
+        search.nprobes(index.probes)
+        .refine_factor(math.ceil(compared / n))
+        .select([_KEY, _VECTOR])
+        .to_arrow()
+        .combine_chunks()
+    )
+    if not len(found):
+        return np.zeros(0, "S16"), np.zeros((0, len(query)), np.float32)
+    return keys_of(found[_KEY].chunk(0)), rows_of(found[_VECTOR].chunk(0))
+
+
+def vectors_of_keys(
+    database: Database, embedder: KeptEmbedder, keys: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Vectors piece by piece, in the order in which they are kept, and others than wanted too.
+
+    Args:
+        database: that keeps them.
+        embedder: whose they are.
+        keys: [key] that are wanted, no two alike; by default all.
+
+    Yields:
+        [piece] keys, and [piece, dim] vectors.
+    """
+    with database.reading():
+        table = database.open(vectors_table(embedder))
+        batches = (
+            table.search().select([_KEY, _VECTOR]).to_batches(SCANNED)
+            if keys is None
+            else rows_with_keys(table, keys, [_VECTOR])
+        )
+        for batch in batches:
+            for start in range(0, len(batch), SCANNED):
+                piece = batch.slice(start, SCANNED)
+                yield keys_of(piece[_KEY]), rows_of(piece[_VECTOR])
+
+
+def rows_of_keys(
+    store: CorpusStore, corpus: Corpus, keys: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a corpus whose texts have some keys.
+
+    Args:
+        store: that keeps the corpus.
+        corpus: whose rows are wanted.
+        keys: [key] no two alike, in any order.
+
+    Returns:
+        [found] places among ``keys``, rising, and [found] rows, rising for each of them: several
+        where texts are equal, none where the corpus lacks a text.
+    """
+    order = np.argsort(keys)
+    wanted = keys[order]
+    places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    if not len(keys):
+        return places[0], rows[0]
+    with store.database.reading(missing=f"The corpus “{corpus.name}” was deleted in the meantime."):
+        table = store.database.open(texts_table(corpus))
+        row_at = _Positions.of(store.folder, texts_table(corpus), table)
+        for batch in rows_with_keys(table, wanted, [], with_places=True):
+            stored = keys_of(batch[_KEY])
+            at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
+            matched = wanted[at] == stored
+            places.append(order[at[matched]])
+            rows.append(row_at(batch["_rowid"].to_numpy()[matched]))
+    of, found = np.concatenate(places), np.concatenate(rows)
+    by_place = np.lexsort((found, of))
+    return of[by_place], found[by_place]
+
+
+@dataclass(frozen=True, eq=False)
+class _Positions:
+    """Positions of rows in a table of which none was deleted, from the database's own numbers.
+
+    Attributes:
+        fragments: [fragment] the upper half of the numbers of its rows, rising.
+        starts: [fragment] the position of its first row.
+    """
+
+    fragments: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, folder: Path, name: str, table: Table) -> _Positions:
+        return _positions(folder, name, table.count_rows(), table)
+
+    def __call__(self, row_ids: np.ndarray) -> np.ndarray:
+        fragment, offset = np.divmod(row_ids.astype(np.int64), 1 << 32)
+        return self.starts[np.searchsorted(self.fragments, fragment)] + offset
+
+
+class _Unhashed:
+    """What a cache passes over."""
+
+    def __init__(self, value: Table) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Unhashed)
+
+
+def _positions(folder: Path, name: str, n_rows: int, table: Table) -> _Positions:
+    return _read_positions(folder, name, n_rows, _Unhashed(table))
+
+
+@lru_cache(maxsize=64)
+def _read_positions(folder: Path, name: str, n_rows: int, table: _Unhashed) -> _Positions:
+    counts: dict[int, int] = {}
+    query = table.value.search().select([_KEY]).with_row_id(True)
+    for batch in query.to_batches():
+        fragments, n = np.unique(batch["_rowid"].to_numpy() >> np.uint64(32), return_counts=True)
+        for fragment, more in zip(fragments.tolist(), n.tolist(), strict=True):
+            counts[fragment] = counts.get(fragment, 0) + more
+    fragments = np.array(sorted(counts), dtype=np.int64)
+    sizes = np.array([counts[one] for one in fragments.tolist()], dtype=np.int64)
+    return _Positions(fragments, np.cumsum(sizes) - sizes)
+
+
+# --- making and measuring ------------------------------------------------------------------------
+
+
+def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
+    from lancedb.index import IvfFlat, IvfRq
+
+    table = database.open(name)
+    table.create_scalar_index(_KEY)
+    kind = IvfFlat if dim % 8 else IvfRq  # its codes are whole bytes
+    table.create_index(_VECTOR, config=kind(distance_type="cosine", num_partitions=n_groups))
+
+
+def _n_unindexed(table: Table) -> int:
+    """Vectors that no index holds."""
+    names = [index.name for index in table.list_indices() if index.columns == [_VECTOR]]
+    stats = table.index_stats(names[0])
+    return 0 if stats is None else stats.num_unindexed_rows
+
+
+def _keep(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int) -> VectorIndex:
+    """Measure an index that was made, and keep how it is searched."""
+    found = _measured(database, embedder, n_groups, n_rows)
+    row = {"id": embedder.id, "created": now(), "about": json.dumps(asdict(found))}
+
+    def register() -> None:
+        merge = database.registry("indexes").merge_insert("id")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
+
+    database.write(register)
+    return found
+
+
+def _measured(
+    database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int
+) -> VectorIndex:
+    """The least effort with a good recall, or the one with the best."""
+    with database.reading():
+        table = database.open(vectors_table(embedder))
+        n = table.count_rows()
+        drawn = np.random.default_rng(0).choice(n, min(QUERIES, n), replace=False)
+        taken = table.take_offsets(np.sort(drawn).tolist()).select([_KEY, _VECTOR]).to_arrow()
+        keys = np.concatenate([keys_of(chunk) for chunk in taken[_KEY].chunks])
+        vectors = np.concatenate([rows_of(chunk) for chunk in taken[_VECTOR].chunks])
+        has_direction = np.abs(vectors).max(axis=1) > 0
+        keys, vectors = keys[has_direction], unit_vectors(vectors[has_direction])
+        least = _tenth_product(database, embedder, keys, vectors)
+        best: VectorIndex | None = None
+        for probes, refine in EFFORTS:
+            tried = VectorIndex(n_rows, n_groups, min(probes, n_groups), refine, 0.0)
+            share = _recall(table, tried, keys, vectors, least)
+            if best is None or share > best.recall:
+                best = VectorIndex(n_rows, n_groups, tried.probes, refine, share)
+            if share >= GOOD_RECALL:
+                break
+    assert best is not None
+    return best
+
+
+def _tenth_product(
+    database: Database, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray
+) -> np.ndarray:
+    """[query, 10] the largest products of each query with the other vectors, by a look at all."""
+    best = np.full((len(vectors), 0), -np.inf, dtype=np.float32)
+    queries = vectors.astype(np.float32)
+    for stored, some in vectors_of_keys(database, embedder):
+        products = queries @ unit_vectors(some).astype(np.float32).T
+        products[keys[:, None] == stored] = -np.inf  # itself
+        best = np.concatenate([best, products], axis=1)
+        best = -np.partition(-best, MEASURED_AT - 1, axis=1)[:, :MEASURED_AT]
+    return best
+
+
+def _recall(
+    table: Table, index: VectorIndex, keys: np.ndarray, vectors: np.ndarray, exact: np.ndarray
+) -> float:
+    """Share of the nearest others that are found; of equally near ones any does."""
+    n_found = n_wanted = 0
+    for key, vector, products in zip(keys, vectors, exact, strict=True):
+        real = products[np.isfinite(products)]
+        found, near = nearest_keys(table, index, vector, MEASURED_AT + 1)
+        others = unit_vectors(near[found != key][: len(real)]) @ vector
+        n_found += int((others >= real.min(initial=np.inf) - SAME).sum())
+        n_wanted += len(real)
+    return n_found / max(n_wanted, 1)
