@@ -25,10 +25,10 @@ from neuralviz.cli.kept import (
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
+from neuralviz.cli.on_ray import RayEmbedding, RayOption, WithRay, add_with_ray, cluster_at
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
     ColumnOption,
-    FileArgument,
     LimitOption,
     MethodsModel,
     read_file,
@@ -41,6 +41,7 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
@@ -70,9 +71,22 @@ MethodsOption = Annotated[
 ]
 
 
-@commands.command()
+PathsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH…",
+        help=(
+            "File with one text per line, a table (.csv, .tsv, .jsonl, .json, .parquet, .xlsx), "
+            "or a folder of such files. With --ray: files, folders, patterns or URLs, .parquet, "
+            ".jsonl and .csv."
+        ),
+    ),
+]
+
+
+@commands.command(cls=WithRay)
 def add(
-    path: FileArgument,
+    path: PathsArgument,
     name: Annotated[
         str | None, typer.Option(help=("Name of the corpus. Default: the file name."))
     ] = None,
@@ -88,6 +102,7 @@ def add(
     method: MethodsOption = None,
     option: OptionsOption = None,
     model: MethodsModel = None,
+    ray: RayOption = None,
 ) -> None:
     """Save the texts of a file or folder as a corpus, and embed them.
 
@@ -96,39 +111,54 @@ def add(
 
     specs = corpus_specs(method, option, model)
     store = CorpusStore()
-    if paragraphs and Source.at(path).is_table and not path.is_dir():
-        raise NeuralvizError(f"{path.name} is a table. Use --paragraphs only with plain text.")
-    if id_column is not None and path.is_dir():
+    if ray is not None:
+        if paragraphs:
+            raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
+        wanted = name or _named_after(path)
+        with cluster_at(ray) as cluster:
+            embedders = load_embedders(specs)
+            corpus, is_new = add_with_ray(store, path, wanted, column, id_column, limit)
+            _tell_saved(corpus, is_new=is_new)
+            _embed(store, corpus, specs, embedders, RayEmbedding(cluster))
+        return
+    if len(path) > 1 or "://" in path[0]:
+        raise NeuralvizError("Several files at once, and URLs, need --ray.")
+    file = Path(path[0])
+    if paragraphs and Source.at(file).is_table and not file.is_dir():
+        raise NeuralvizError(f"{file.name} is a table. Use --paragraphs only with plain text.")
+    if id_column is not None and file.is_dir():
         raise NeuralvizError(
             "--id-column works with a single table only. Tables in a folder use their own "
             "ID columns."
         )
     mode: Mode | None = "blank line" if paragraphs else None
-    read = read_file(path, column, limit, id_column=id_column, mode=mode)
-    wanted = path.resolve().name if name is None else name
-    corpus = store.find(wanted, read)
+    read = read_file(file, column, limit, id_column=id_column, mode=mode)
+    wanted = file.resolve().name if name is None else name
+    found = store.find(wanted, read)
     embedders = load_embedders(specs)  # before anything is kept: there may be no such model
-    if corpus is None:
-        corpus = store.add(wanted, read)
-        say(f"Saved {many(corpus.n_texts, 'text')} as “{corpus.name}”.")
-    else:
-        say(f"These texts are already saved as “{corpus.name}”.")
+    corpus = found or store.add(wanted, read)
+    _tell_saved(corpus, is_new=found is None)
     _embed(store, corpus, specs, embedders)
 
 
-@commands.command()
+@commands.command(cls=WithRay)
 def embed(
     corpus: CorpusArgument,
     method: MethodsOption = None,
     option: OptionsOption = None,
     model: MethodsModel = None,
+    ray: RayOption = None,
 ) -> None:
     """Embed a saved corpus. Existing embeddings are reused."""
 
     specs = corpus_specs(method, option, model)
     store = CorpusStore()
     found = find_corpus(store, corpus)
-    _embed(store, found, specs, load_embedders(specs))
+    if ray is None:
+        _embed(store, found, specs, load_embedders(specs))
+    else:
+        with cluster_at(ray) as cluster:
+            _embed(store, found, specs, load_embedders(specs), RayEmbedding(cluster))
 
 
 @commands.command("import")
@@ -243,15 +273,32 @@ def delete(
     say(f"Deleted “{found.name}”.")
 
 
+def _named_after(paths: Sequence[str]) -> str:
+    """What a corpus of some files is called."""
+    first = paths[0].rstrip("/").rpartition("/")[2] or paths[0]
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
+
+
+def _tell_saved(corpus: Corpus, *, is_new: bool) -> None:
+    if is_new:
+        say(f"Saved {many(corpus.n_texts, 'text')} as “{corpus.name}”.")
+    else:
+        say(f"These texts are already saved as “{corpus.name}”.")
+
+
 def _embed(
     store: CorpusStore,
     corpus: Corpus,
     specs: Sequence[EmbedderSpec],
     embedders: Sequence[Embedder],
+    on_ray: RayEmbedding | None = None,
 ) -> None:
-    warn_of_missing(store, corpus, embedders)
+    if on_ray is None:
+        warn_of_missing(store, corpus, embedders)
     for spec, embedder in zip(specs, embedders, strict=True):
-        last = embed_kept(store, corpus, spec, embedder)
+        last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
+        if on_ray is not None:
+            corpus = on_ray.leave_out(store, corpus, spec)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(
             f"{done} by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "

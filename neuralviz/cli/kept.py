@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
+EmbedCorpus = Callable[
+    ["CorpusStore", "Corpus", "Embedder"], Generator["EmbeddingEvent", None, object]
+]
 CorpusArgument = Annotated[str, typer.Argument(help="Name or ID of a saved corpus.")]
 OptionsOption = Annotated[
     list[str] | None,
@@ -95,9 +99,17 @@ def warn_of_missing(store: CorpusStore, corpus: Corpus, embedders: Sequence[Embe
 
 
 def embed_kept(
-    store: CorpusStore, corpus: Corpus, spec: EmbedderSpec, embedder: Embedder
+    store: CorpusStore,
+    corpus: Corpus,
+    spec: EmbedderSpec,
+    embedder: Embedder,
+    embed: EmbedCorpus = embed_corpus,
 ) -> EmbeddingEvent:
     """Embed what has no vector yet, with a bar; the last event, which is complete.
+
+    Args:
+        store, corpus, spec, embedder: what is embedded, and how.
+        embed: does it, as `embed_corpus`.
 
     Raises:
         typer.Exit: Ctrl-C was pressed; what was finished is kept.
@@ -106,7 +118,7 @@ def embed_kept(
     label = method_label(spec)
     progress = None
     try:
-        with progress_bars() as bars, closing(embed_corpus(store, corpus, embedder)) as run:
+        with progress_bars() as bars, closing(embed(store, corpus, embedder)) as run:
             task = None
             for progress in run:
                 if task is None:

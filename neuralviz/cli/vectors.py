@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 from rich.progress import TimeRemainingColumn as Remaining
 
 from neuralviz.cli.common import MANY_POSITIONS, say, stderr
@@ -138,15 +138,14 @@ def warn_of_time(embedders: Sequence[Embedder], texts: Sequence[str]) -> None:
 
 
 @contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """On a terminal, a bar for every task."""
+def progress_bars(*, counted: bool = True) -> Iterator[Progress]:
+    """On a terminal, a bar for every task; where nobody knows how much there is, a number."""
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Remaining(),
-    )
+    columns: tuple[ProgressColumn, ...] = (TextColumn("{task.description}", markup=False),)
+    if counted:
+        columns += (BarColumn(), MofNCompleteColumn(), Remaining())
+    else:
+        columns += (TextColumn("{task.completed:,}"),)
     console = stderr()
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         yield progress

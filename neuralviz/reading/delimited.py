@@ -44,17 +44,91 @@ def read_delimited(
 ) -> Table:
     lines = TextLines(name, file)
     with closing(iter(lines)) as numbered:
-        first = next(((at, line) for at, line in numbered if line.strip()), None)
-        if first is None:
+        rows, separator = _parted(numbered)
+        if not separator:
             return Table((), (), (), lines.notes)
-        outside = re.sub('"[^"]*"', "", first[1])
-        separator = max(",;\t|", key=outside.count)
-        rows: Iterator[tuple[int, str]] = chain([first], numbered)
-        if separator not in outside:
-            separator = _ONE_COLUMN
-            rows = ((at, line.replace(separator, " ")) for at, line in rows)
         table = _read_records(name, rows, separator, max_rows, at_once)
     return replace(table, notes=lines.notes + table.notes)
+
+
+def delimited_blocks(name: str, file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Table]:
+    """The same piece by piece, so many characters at once; broken rows are named piece by piece.
+
+    Raises:
+        TextError: as it is read: the file is not text, or the first row cannot be read.
+    """
+    lines = TextLines(name, file)
+    with closing(iter(lines)) as numbered:
+        rows, separator = _parted(numbered)
+        if separator:
+            unmatched: list[int] = []
+            records = _records(rows, separator, unmatched)
+            columns = _header(name, records, separator, unmatched)
+            for batch in _batches(records, None, at_once):
+                fields, at, wrong = _fields(
+                    [record for _, record in batch], len(columns), separator
+                )
+                values = tuple([one[: MAX_CHARACTERS + 1] for one in column] for column in fields)
+                notes = _skipped(unmatched, [batch[place][0] for place in wrong], separator)
+                yield Table(columns, values, [batch[place][0] for place in at], notes)
+                unmatched.clear()
+            if unmatched:
+                nothing = tuple(() for _ in columns)
+                yield Table(columns, nothing, (), _skipped(unmatched, [], separator))
+    yield Table((), (), (), lines.notes)
+
+
+def _parted(lines: Iterator[tuple[int, str]]) -> tuple[Iterator[tuple[int, str]], str]:
+    """The lines from the first that is not blank, and what parts its fields; empty without one."""
+    first = next(((at, line) for at, line in lines if line.strip()), None)
+    if first is None:
+        return iter(()), ""
+    outside = re.sub('"[^"]*"', "", first[1])
+    separator = max(",;\t|", key=outside.count)
+    rows: Iterator[tuple[int, str]] = chain([first], lines)
+    if separator not in outside:
+        separator = _ONE_COLUMN
+        rows = ((at, line.replace(separator, " ")) for at, line in rows)
+    return rows, separator
+
+
+def _header(
+    name: str, records: Iterator[tuple[int, str]], separator: str, unmatched: list[int]
+) -> tuple[str, ...]:
+    """Names of the columns, from the first record.
+
+    Raises:
+        TextError: it cannot be read.
+    """
+    header = next(records, None)
+    if header is None or unmatched:
+        raise TextError(
+            f"Could not read {name} as a table: unmatched quotation mark in the row that starts "
+            f"at line {unmatched[0]:,}. {_ADVICE}"
+        )
+    titles = _split([header[1]], separator)
+    check_width(name, len(titles))
+    return column_names([values[0] for values in titles])
+
+
+def _skipped(unmatched: list[int], too_long: list[int], separator: str) -> tuple[str, ...]:
+    """Sentences on rows that were left out, by the lines in which they begin."""
+    notes = []
+    if unmatched:
+        notes.append(
+            f"Skipped {many(len(unmatched), 'row')} with an unmatched quotation mark ("
+            f"{name_lines(unmatched)}). {_ADVICE}"
+        )
+    if too_long:
+        notes.append(
+            f"Skipped {many(len(too_long), 'row')} with more fields than the header ("
+            f"{name_lines(too_long)}). {_advice(separator)}"
+        )
+    return tuple(notes)
+
+
+def _advice(separator: str) -> str:
+    return f"Put texts that contain “{separator}” in quotation marks."
 
 
 def _read_records(
@@ -71,16 +145,8 @@ def _read_records(
     """
     unmatched: list[int] = []
     records = _records(lines, separator, unmatched)
-    header = next(records, None)
     broken = f"Could not read {name} as a table:"
-    if header is None or unmatched:
-        line = unmatched[0]
-        raise TextError(
-            f"{broken} unmatched quotation mark in the row that starts at line {line:,}. {_ADVICE}"
-        )
-    titles = _split([header[1]], separator)
-    check_width(name, len(titles))
-    columns = column_names([values[0] for values in titles])
+    columns = _header(name, records, separator, unmatched)
     table: tuple[list[str], ...] = tuple([] for _ in columns)
     kept: list[int] = []
     too_long: list[int] = []
@@ -92,26 +158,14 @@ def _read_records(
         too_long += [batch[place][0] for place in wrong]
         if max_rows is not None and len(kept) > max_rows:
             break
-    advice = f"Put texts that contain “{separator}” in quotation marks."
-    notes = []
-    if unmatched:
-        notes.append(
-            f"Skipped {many(len(unmatched), 'row')} with an unmatched quotation mark ("
-            f"{name_lines(unmatched)}). {_ADVICE}"
-        )
-    if too_long:
-        notes.append(
-            f"Skipped {many(len(too_long), 'row')} with more fields than the header ("
-            f"{name_lines(too_long)}). {advice}"
-        )
     if too_long and not kept:
-        raise TextError(f"{broken} its rows have more fields than its header. {advice}")
+        raise TextError(f"{broken} its rows have more fields than its header. {_advice(separator)}")
     if unmatched and not kept:
         raise TextError(
             f"{broken} {many(len(unmatched), 'row')} with an unmatched quotation mark ("
             f"{name_lines(unmatched)}). {_ADVICE}"
         )
-    return Table(columns, table, kept, tuple(notes))
+    return Table(columns, table, kept, _skipped(unmatched, too_long, separator))
 
 
 def _records(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import IO, Any
 
@@ -32,6 +32,27 @@ def read_json_lines(name: str, file: IO[bytes], max_rows: int | None) -> Table:
             if max_rows is not None and len(objects.lines) > max_rows:
                 break
     return objects.table("not a JSON object", lines.notes)
+
+
+def json_lines_blocks(name: str, file: IO[bytes], rows: int) -> Iterator[Table]:
+    """The same piece by piece, ``rows`` at once; a broken line is named with those beside it.
+
+    Raises:
+        TextError: as it is read: the file is not text.
+    """
+    lines, objects = TextLines(name, file), Objects(name, "line", is_part=True)
+    with closing(iter(lines)) as numbered:
+        for number, line in numbered:
+            if not line or line.isspace():
+                continue
+            try:
+                objects.add(number, _parse(line))
+            except (ValueError, RecursionError):
+                objects.wrong.append(number)
+            if len(objects.lines) + len(objects.wrong) >= rows:
+                yield objects.table("not a JSON object")
+                objects = Objects(name, "line", is_part=True)
+    yield objects.table("not a JSON object", lines.notes)
 
 
 def read_json(

@@ -15,10 +15,17 @@ _VECTOR = 16  # a list of more numbers than this is no label
 
 
 class Objects:
-    """Rows that come with the names of their columns, put together into a table."""
+    """Rows that come with the names of their columns, put together into a table.
 
-    def __init__(self, name: str, unit: str) -> None:
+    Args:
+        name: of the file.
+        unit: what its rows are counted in.
+        is_part: whether these are some of its rows, so that none of them may be good.
+    """
+
+    def __init__(self, name: str, unit: str, *, is_part: bool = False) -> None:
         self.name, self.unit = name, unit
+        self.is_part = is_part
         self.columns: dict[str, list[str]] = {}
         self.lines: list[int] = []
         self.wrong: list[int] = []
@@ -55,7 +62,7 @@ class Objects:
         if self.wrong:
             where = name_lines(self.wrong, self.unit)
             sentence = f"Skipped {many(len(self.wrong), self.unit)}: {why} ({where})."
-            if not self.lines:
+            if not self.lines and not self.is_part:
                 raise TextError(f"Could not read {self.name} as a table. {sentence}")
             notes += (sentence,)
         notes += tuple(left_out(column, "lists of numbers") for column in sorted(self.vectors))

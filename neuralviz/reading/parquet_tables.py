@@ -71,6 +71,55 @@ def read_parquet(
     return objects.table("", notes)
 
 
+def parquet_blocks(
+    name: str, file: IO[bytes], groups: Sequence[int], at_once: int = _ROWS_AT_ONCE
+) -> Iterator[Table]:
+    """Some row groups of a file, so many rows at once.
+
+    Args:
+        name: of the file.
+        file: to be read.
+        groups: numbers of the row groups.
+        at_once: rows.
+
+    Raises:
+        TextError: as it is read: the file is damaged, or a few rows hold too many characters.
+    """
+    number = 0
+    try:
+        source = parquet.ParquetFile(file, pre_buffer=False)
+        schema = source.schema_arrow
+        wanted = [at for at, field in enumerate(schema) if not _unwanted(field.type)]
+        names = column_names(schema.names[at] for at in wanted)
+        plain = [schema.field(at).type for at in wanted]
+        repeated = _nested_texts(source) + _long_and_repeated(file, source, wanted, MAX_TEXT)
+        source = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=repeated)
+        for group in groups:
+            for batch in _batches(source, wanted, at_once, group) if wanted else ():
+                if sum(map(_n_bytes, batch.columns)) > MAX_TEXT:
+                    raise TextError(f"{name} has rows with more than {MAX_TEXT:,} characters.")
+                objects = Objects(name, "row", is_part=True)
+                for row in zip(*map(_values, batch.columns, plain), strict=True):
+                    number += 1
+                    objects.add(number, dict(zip(names, row, strict=True)))
+                yield objects.table("")
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error
+
+
+def row_groups(name: str, file: IO[bytes]) -> list[int]:
+    """Bytes of each row group of a file, as they are in memory.
+
+    Raises:
+        TextError: it is no Parquet file.
+    """
+    try:
+        about = parquet.ParquetFile(file, pre_buffer=False).metadata
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error
+    return [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
+
+
 def _batches(
     source: pq.ParquetFile, fields: Sequence[int], n_rows: int, group: int | None = None
 ) -> Iterator[pa.RecordBatch]:

@@ -152,7 +152,7 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
     if not columns:
         return ReadTexts((), table.notes)
     if column is None:
-        column = _guess_column(name, table)
+        column = guess_column(name, table)
     parts = table.column(column)
     texts, notes, used = clean_texts(parts, table.lines, blanks="row", unit=table.unit)
     labels = {
@@ -170,7 +170,7 @@ def _texts_of(name: str, table: Table, column: str | None, id_column: str | None
     return ReadTexts(texts, notes + table.notes, ids, column, columns, labels)
 
 
-def _guess_column(file_name: str, table: Table) -> str:
+def guess_column(file_name: str, table: Table) -> str:
     """The column named like one of texts, else the one with the longest texts on average.
 
     Raises:

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
+PORTION = 1 << 16  # texts of a corpus that are put in order at once, on whatever machine
 BLOCK = 8192  # texts, about, whose tokens and kept vectors are in memory at once
 READ_AT_ONCE = 512  # texts that are tokenised between two looks at Stop
 MANY_PIECES = 8  # written one by one, they are put together at the end
@@ -34,33 +35,65 @@ def _length(text: str) -> float:
     return len(_PIECE.findall(text)) + len(text) / 20
 
 
+class SomeTexts(Protocol):
+    """Texts that are embedded together, no two alike, with their places among all texts."""
+
+    texts: Sequence[str]
+    keys: np.ndarray
+    n_texts: int
+
+    def first_places(self, at: np.ndarray) -> np.ndarray:
+        """Where some of them come first among all."""
+
+
 class DifferentTexts:
-    """The different ones of some texts, the longest first.
+    """The different ones of some texts, portion by portion, the longest of each first.
 
     Attributes:
         texts, keys: [text] of the different ones.
         n_texts: of all, equal ones included.
+
+    Args:
+        texts: all of them, in their order.
+        portion: how many of them are put in order at once.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], portion: int = PORTION) -> None:
         self.n_texts = len(texts)
-        number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        different = list(number)
-        keys = text_keys(different)
-        order = sorted(
-            range(len(different)),
-            key=lambda i: (-_length(different[i]), keys[i]),
-        )
-        self.texts = [different[i] for i in order]
-        self.keys = keys[order]
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        of_text = rank[np.array([number[text] for text in texts], dtype=np.int64)]
+        number: dict[str, int] = {}
+        found: list[str] = []
+        place_of: list[tuple[int, int]] = []  # portion, and place among its different texts
+        for start in range(0, len(texts), portion):
+            within = list(dict.fromkeys(texts[start : start + portion]))
+            keys = text_keys(within)
+            order = sorted(range(len(within)), key=lambda i: (-_length(within[i]), keys[i]))
+            for place, i in enumerate(order):
+                if within[i] not in number:
+                    number[within[i]] = len(found)
+                    found.append(within[i])
+                    place_of.append((start // portion, place))
+        self.texts: Sequence[str] = found
+        self.keys = text_keys(found)
+        self._place = np.array(place_of, dtype=np.int64).reshape(-1, 2)
+        of_text = np.array([number[text] for text in texts], dtype=np.int64)
         self._by_text = np.argsort(of_text, kind="stable")  # places of the first, the second, …
-        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(order) + 1))
+        self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(found) + 1))
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def batches(self, wanted: np.ndarray, batch_size: int) -> list[np.ndarray]:
+        """The batches in which some of them go together, whatever was done before of the others.
+
+        Args:
+            wanted: [text] true for those.
+            batch_size: texts of a batch, at most.
+        """
+        at = np.flatnonzero(wanted)
+        portion, place = self._place[at].T
+        batch = place // batch_size
+        ends = np.flatnonzero((np.diff(portion) != 0) | (np.diff(batch) != 0)) + 1
+        return np.split(at, ends) if len(at) else []
 
     def places(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places of some different texts among all, and which of ``at`` each is."""
@@ -72,6 +105,25 @@ class DifferentTexts:
     def first_places(self, at: np.ndarray) -> np.ndarray:
         """Where some different texts come first among all."""
         return self._by_text[self._starts[at]]
+
+
+class GivenTexts:
+    """`SomeTexts` of which others know that no two are alike.
+
+    Args:
+        texts: of them.
+        rows: [text] their places among all texts.
+    """
+
+    def __init__(self, texts: Sequence[str], rows: np.ndarray) -> None:
+        self.texts = texts
+        self.keys = text_keys(texts)
+        self.n_texts = int(rows.max(initial=-1)) + 1
+        self._rows = rows
+
+    def first_places(self, at: np.ndarray) -> np.ndarray:
+        """Where some of them come first among all."""
+        return self._rows[at]
 
 
 class Keeper:
@@ -157,8 +209,26 @@ class Part:
         self._vectors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._read: dict[int, Any] = {}
 
-    def open(self, different: DifferentTexts, at: np.ndarray, should_stop: ShouldStop) -> None:
-        """Look for the vectors of some texts, and read the texts that have none."""
+    def open(
+        self,
+        different: SomeTexts,
+        at: np.ndarray,
+        should_stop: ShouldStop,
+        left_out: dict[int, str] | None = None,
+    ) -> None:
+        """Look for the vectors of some texts, and read the texts that have none.
+
+        Args:
+            different: of them.
+            at: which.
+            should_stop: asked after every few texts.
+            left_out: where texts that cannot be read are put, with the reason; without it, the
+                first of them ends the work.
+
+        Raises:
+            UnreadableTextError: a text cannot be read.
+            Stopped: ``should_stop`` said so.
+        """
         self._vectors, self._read = {}, {}
         if self._store is not None:
             found = self._store.find(self.keeper.kept, different.keys[at])
@@ -169,16 +239,27 @@ class Part:
         for start in range(0, len(at), READ_AT_ONCE):
             if should_stop():
                 raise Stopped
-            some = at[start : start + READ_AT_ONCE]
+            self._read_some(different, at[start : start + READ_AT_ONCE], left_out)
+
+    def _read_some(
+        self, different: SomeTexts, some: np.ndarray, left_out: dict[int, str] | None
+    ) -> None:
+        while len(some):
             try:
                 read = self._embedder.read([different.texts[i] for i in some])
             except UnreadableTextError as error:
-                place = int(different.first_places(some)[error.place])
-                raise UnreadableTextError(error.reason, place, different.n_texts) from error
-            self._read.update(zip(some.tolist(), read, strict=True))
+                wrong = some[error.place]
+                if left_out is None:
+                    place = int(different.first_places(np.array([wrong]))[0])
+                    raise UnreadableTextError(error.reason, place, different.n_texts) from error
+                left_out[int(wrong)] = error.reason
+                some = some[some != wrong]
+            else:
+                self._read.update(zip(some.tolist(), read, strict=True))
+                return
 
     def embed(
-        self, different: DifferentTexts, at: np.ndarray, should_stop: ShouldStop
+        self, different: SomeTexts, at: np.ndarray, should_stop: ShouldStop
     ) -> tuple[np.ndarray, np.ndarray]:
         """[text, dim] vectors and [text, 2] losses of a batch of the block."""
         lacking = np.array([i for i in at.tolist() if i in self._read], dtype=np.int64)
@@ -195,23 +276,82 @@ class Part:
         return np.stack(vectors), np.stack(losses)
 
 
-def batches(
-    different: DifferentTexts,
-    missing: np.ndarray,
+class AtWork:
+    """An embedder at work: its parts, and what keeps what they come to.
+
+    Args:
+        embedder: a single one, or a concatenation, whose parts are kept on their own, too.
+        kept: its place in the store.
+        store: where vectors are looked for and kept.
+        before: called before vectors are kept.
+        every: seconds.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        kept: KeptEmbedder,
+        store: VectorStore,
+        before: Callable[[], None] = lambda: None,
+        every: float = float("inf"),
+    ) -> None:
+        self._embedder = embedder
+        self._whole = Keeper(store, kept, before, every)
+        self.parts = [Part(embedder, self._whole)]
+        if len(embedder.parts) > 1:
+            self.parts = [
+                Part(part, Keeper(store, store.register(part), before, every), store)
+                for part in embedder.parts
+            ]
+        self.keepers = list(dict.fromkeys([self._whole, *(part.keeper for part in self.parts)]))
+
+    def combine(
+        self, keys: np.ndarray, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """[text, dim] vectors and [text, 2] losses, from those of the parts; they are kept soon."""
+        combined, loss = self._embedder.combine(vectors, losses)
+        if len(self.parts) > 1:
+            self._whole.add(keys, combined, loss)
+        return combined, loss
+
+
+def embed_batches(
+    different: SomeTexts,
+    batches: Sequence[np.ndarray],
     parts: Sequence[Part],
-    batch_size: int,
     should_stop: ShouldStop,
+    left_out: dict[int, str] | None = None,
 ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
-    """Batch by batch: which of the different texts, and the vectors and losses by each part."""
-    block = max(1, BLOCK // batch_size) * batch_size
-    for start in range(0, len(different), block):
-        at = start + np.flatnonzero(missing[start : start + block])
-        if not len(at):
-            continue
+    """Batch by batch: which of the different texts, and the vectors and losses by each part.
+
+    Args:
+        different: the texts.
+        batches: which go together.
+        parts: at work on them.
+        should_stop, left_out: as of `Part.open`; a batch goes without what is left out.
+
+    Raises:
+        As of `Part.open` and `Embedder.embed_read`.
+    """
+    for block in _blocks(batches):
         for part in parts:
-            part.open(different, at, should_stop)
-        for batch in np.split(at, np.flatnonzero(np.diff(at // batch_size)) + 1):
+            part.open(different, np.concatenate(block), should_stop, left_out)
+        for batch in block:
             if should_stop():
                 raise Stopped
-            results = [part.embed(different, batch, should_stop) for part in parts]
-            yield batch, [vectors for vectors, _ in results], [loss for _, loss in results]
+            at = np.array([i for i in batch.tolist() if i not in (left_out or ())], dtype=np.int64)
+            if len(at):
+                results = [part.embed(different, at, should_stop) for part in parts]
+                yield at, [vectors for vectors, _ in results], [loss for _, loss in results]
+
+
+def _blocks(batches: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Batches whose tokens are in memory at once."""
+    block: list[np.ndarray] = []
+    for batch in batches:
+        if block and sum(map(len, block)) + len(batch) > BLOCK:
+            yield block
+            block = []
+        block.append(batch)
+    if block:
+        yield block

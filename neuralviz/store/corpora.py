@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,23 +18,22 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
+from neuralviz.store.corpus_reader import CorpusReader, gone, texts_table
 from neuralviz.store.database import Database, now
+from neuralviz.store.lookups import key_in
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.rows import (
     Column,
     Rows,
-    as_numbers,
-    codes_of,
     corpus_rows,
     corpus_schema,
     ids_of,
+    in_batches,
     labels_of,
-    read_column,
-    rows_with,
 )
-from neuralviz.store.vectors import KeptVectors, keys_of, text_keys
-from neuralviz.words import free_name, search_terms
+from neuralviz.store.vectors import KeptVectors, text_keys
+from neuralviz.words import free_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,7 +78,7 @@ class Corpus:
         raise StoreError(f"“{self.name}” has no column “{name[:40]}”. Its columns are: {has}.")
 
 
-class CorpusStore:
+class CorpusStore(CorpusReader):
     """Everything of corpora that is kept in one folder.
 
     Any thread may call any method; nothing is held open between calls.
@@ -141,9 +140,8 @@ class CorpusStore:
         keys = text_keys(read.texts)
         rows = corpus_rows(read.texts, [values for _, values in labels], read.ids, keys)
         corpus = self.new(name, tuple(column for column, _ in labels))
-        self.database.write(lambda: self.database.create(texts_table(corpus), rows))
         counted = replace(corpus, n_texts=len(read.texts), n_distinct=len(np.unique(keys)))
-        return self.announce(counted)
+        return self.announce(counted, lambda: self.database.create(texts_table(corpus), rows))
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
         """A corpus that nothing is kept of yet: its rows go to `texts_table`, then `announce` it.
@@ -167,13 +165,22 @@ class CorpusStore:
             source=source,
         )
 
-    def announce(self, corpus: Corpus) -> Corpus:
-        """Say that a corpus is there, when all of its rows are.
+    def announce(self, corpus: Corpus, keep: Callable[[], object] = lambda: None) -> Corpus:
+        """Say that a corpus is there.
+
+        Args:
+            corpus: with its numbers of texts.
+            keep: writes its rows, where they are not there yet.
 
         Raises:
-            StoreError: it cannot be written.
+            StoreError: it cannot be written; nothing is kept then.
         """
-        self.database.write(lambda: self.database.registry("corpora").add([_entry(corpus)]))
+
+        def write() -> None:
+            keep()
+            self.database.registry("corpora").add([_entry(corpus)])
+
+        self.database.write(write)
         return self._set_apart(corpus)
 
     def add_blocks(
@@ -192,16 +199,12 @@ class CorpusStore:
         corpus = self.new(name, tuple(columns))
         seen: list[np.ndarray] = []
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for block in blocks:
-                seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
-                yield from block.to_batches()
+        def write() -> None:
+            table = texts_table(corpus)
+            self.database.create_from(table, corpus_schema(columns), in_batches(blocks, seen))
 
-        schema = corpus_schema(columns)
-        self.database.write(
-            lambda: self.database.create_from(texts_table(corpus), schema, batches())
-        )
-        keys = np.concatenate(seen) if seen else np.zeros(0, "S16")
+        self.database.write(write)
+        keys = np.concatenate([np.zeros(0, "S16"), *seen])
         return self.announce(replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys))))
 
     def _set_apart(self, corpus: Corpus) -> Corpus:
@@ -219,7 +222,7 @@ class CorpusStore:
             StoreError: it was deleted.
         """
         if corpus.id not in {one.id for one in self.corpora()}:
-            raise StoreError(_gone(corpus))
+            raise StoreError(gone(corpus))
 
     def find(self, name: str, read: ReadTexts) -> Corpus | None:
         """The corpus that `add` made of just these texts, ids and labels under this name.
@@ -269,14 +272,32 @@ class CorpusStore:
         self.database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
         return self.corpus(corpus.id)
 
+    def leave_out(self, corpus: Corpus, rows: Rows) -> Corpus:
+        """Take some texts out of a corpus, all that equal them too; there may be no map of it yet.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        gone_keys = np.unique(self.keys(corpus, rows))
+        condition = key_in(gone_keys)
+        n_texts = corpus.n_texts - int(np.isin(self.keys(corpus), gone_keys).sum())
+        left = replace(corpus, n_texts=n_texts, n_distinct=corpus.n_distinct - len(gone_keys))
+
+        def write() -> None:
+            self.database.open(texts_table(corpus)).delete(condition)
+            values = {"about": _entry(left)["about"]}
+            self.database.registry("corpora").update(where=f"id = '{corpus.id}'", values=values)
+
+        self.database.write(write)
+        return left
+
     def delete(self, corpus: Corpus) -> None:
         """Forget a corpus, its maps and results, and the vectors of texts that no other corpus has.
 
         Raises:
             StoreError: it is gone already, or what is kept cannot be written.
         """
-        mine = np.unique(self.keys(corpus))
-        registry = self.database.registry
+        mine, registry = np.unique(self.keys(corpus)), self.database.registry
         self.database.write(lambda: registry("corpora").delete(f"id = '{corpus.id}'"))
         self.database.write(lambda: self.database.drop(texts_table(corpus)))
         self.database.forget("maps", corpus=corpus.id)
@@ -291,91 +312,6 @@ class CorpusStore:
             raise StoreError(
                 f"The results of “{corpus.name}” could not be deleted: {error}."
             ) from error
-
-    def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
-        """The texts of a corpus, or of some of its rows, in the order asked for."""
-        return self._column(corpus, "text", rows).to_pylist()
-
-    def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
-        """The ids of a corpus, or of some of its rows, in the order asked for."""
-        found = self._column(corpus, "id", rows)
-        if not found.null_count:
-            return found.to_pylist()
-        of = np.arange(len(found)) if rows is None else np.asarray(rows)
-        numbers = zip(found.to_pylist(), of.tolist(), strict=True)
-        return [str(row + 1) if one is None else one for one, row in numbers]
-
-    def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
-        """[text] the values of a column: strings, or float64 with NaN where there is none.
-
-        Args:
-            corpus: whose.
-            name: of the column.
-            rows: only these, in this order; all by default.
-
-        Raises:
-            StoreError: there is no such column.
-        """
-        column = corpus.column(name)
-        values = self._label(corpus, column, rows)
-        if column.kind == "number":
-            return values.to_numpy(zero_copy_only=False).astype(float)
-        return np.array(values.to_pylist(), dtype=object)
-
-    def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """A column as numbers: of many millions of texts, too, it takes little room.
-
-        Returns:
-            [text] int32 which of the names each has, -1 where there is none; and the names, in the
-            order in which they first come. Names of numbers are as in `label_names`.
-
-        Raises:
-            StoreError: there is no such column.
-        """
-        return codes_of(self._label(corpus, corpus.column(name)))
-
-    def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
-        """Rows of the texts that hold every word of a query, in their order.
-
-        As `neuralviz.maps.search.find_words`, without reading the texts into memory.
-        """
-        terms = search_terms(query)
-        if not terms:
-            return np.zeros(0, dtype=np.int64)
-        with self.database.reading(missing=_gone(corpus)):
-            return rows_with(self.database.open(texts_table(corpus)), terms)
-
-    def label_names(self, corpus: Corpus, name: str) -> list[str]:
-        """The values of a column as names of labels, a text each; ``""`` where there is none.
-
-        Raises:
-            StoreError: there is no such column.
-        """
-        values = self.labels(corpus, name)
-        return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
-
-    def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
-        """[text] hashes of the texts, by which their vectors are kept."""
-        return keys_of(self._column(corpus, "key", rows))
-
-    def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
-        """A column of labels: strings, or doubles."""
-        values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
-        return as_numbers(values) if column.kind == "number" else values
-
-    def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
-        """A column in the order of the rows, which is that in which they were written."""
-        with self.database.reading(missing=_gone(corpus)):
-            return read_column(self.database.open(texts_table(corpus)), name, rows)
-
-
-def _gone(corpus: Corpus) -> str:
-    return f"The corpus “{corpus.name}” was deleted in the meantime."
-
-
-def texts_table(corpus: Corpus) -> str:
-    """The name of the table of a corpus's rows, in their order."""
-    return f"texts-{corpus.id}"
 
 
 def _corpus(row: Mapping[str, Any]) -> Corpus:

@@ -69,6 +69,14 @@ class Database:
         """Make a table with rows, within a `write`; its name is nobody else's."""
         self._connect().create_table(table, rows)
 
+    def place(self, table: str) -> Path:
+        """Where a table lies, for those that read and write it without this class."""
+        return self.folder / "tables" / f"{table}.lance"
+
+    def tables(self) -> list[str]:
+        """The names of all tables that are there, also of those that a killed process left."""
+        return sorted(path.stem for path in (self.folder / "tables").glob("*.lance"))
+
     def create_from(self, table: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         """`create` from rows that are made as they are written."""
         self._connect().create_table(table, data=batches, schema=schema)
@@ -151,9 +159,9 @@ class Database:
                 "finished. Nothing was lost."
             ) from error
         except (OSError, RuntimeError, ValueError) as error:
-            raise StoreError(self._refusal(str(error) or type(error).__name__)) from error
+            raise StoreError(self.refusal(str(error) or type(error).__name__)) from error
 
-    def _refusal(self, message: str) -> str:
+    def refusal(self, message: str) -> str:
         """Why something was not written, in a sentence."""
         if any(sign in message for sign in _DISK_FULL):
             return (
@@ -177,8 +185,7 @@ class Database:
 
     def _is_there(self, table: str) -> bool:
         """Whether a table has been written; the folder alone is what a killed process leaves."""
-        versions = self.folder / "tables" / f"{table}.lance" / "_versions"
-        return any(versions.glob("*.manifest"))
+        return any((self.place(table) / "_versions").glob("*.manifest"))
 
     def _prepare(self) -> None:
         """Make the folder, and say in it which format it has."""

@@ -12,7 +12,15 @@ from neuralviz.embedders.base import check_batch_size, check_strings, rose
 from neuralviz.embedders.registry import LOADERS, make_embedder
 from neuralviz.embedders.specs import EmbedderSpec
 from neuralviz.errors import TextError, UnreadableTextError, never
-from neuralviz.store.batches import BLOCK, DifferentTexts, Keeper, Part, batches, keeping
+from neuralviz.store.batches import (
+    BLOCK,
+    AtWork,
+    DifferentTexts,
+    Keeper,
+    Part,
+    embed_batches,
+    keeping,
+)
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -89,8 +97,9 @@ def embed(
 ) -> Generator[EmbeddingEvent]:
     """Embed texts by one method. What the store has comes at once; the rest as it is computed.
 
-    The longest texts go first, in batches that depend on the texts alone: a run that was ended in
-    any way goes on where it was, and comes to the same vectors, bit by bit, as one that was not.
+    Portion by portion, the longest texts go first, in batches that depend on the texts alone: a run
+    that was ended in any way goes on where it was, and comes to the same vectors, bit by bit, as
+    one that was not.
     The parts of a concatenation are kept on their own, too, so that none is computed twice.
 
     Args:
@@ -133,19 +142,13 @@ def embed(
         tally.found += int(found.mask.sum())
         yield tally.event(some[found.mask], found.vectors, found.loss)
 
-    def keeper_of(one: KeptEmbedder) -> Keeper:
-        return Keeper(store, one, before_keeping, keep_every)
-
-    whole = keeper_of(kept)
-    parts = [Part(embedder, whole)]
-    if len(embedder.parts) > 1:
-        parts = [Part(part, keeper_of(store.register(part)), store) for part in embedder.parts]
-    keepers = list(dict.fromkeys([whole, *(part.keeper for part in parts)]))
+    at_work = AtWork(embedder, kept, store, before_keeping, keep_every)
+    keepers = at_work.keepers
     with keeping(keepers):
-        for at, vectors, losses in batches(different, missing, parts, batch_size, should_stop):
-            combined, loss = embedder.combine(vectors, losses)
-            if len(parts) > 1:
-                whole.add(different.keys[at], combined, loss)
+        for at, vectors, losses in embed_batches(
+            different, different.batches(missing, batch_size), at_work.parts, should_stop
+        ):
+            combined, loss = at_work.combine(different.keys[at], vectors, losses)
             for keeper in keepers:
                 keeper.keep_in_time()
             yield tally.event(at, combined, loss)
@@ -196,7 +199,9 @@ def embed_at_once(
         done = len(together) * int((~missing).sum())
         keepers = [part.keeper for part in parts]
         with keeping(keepers):
-            for at, _, _ in batches(different, missing, parts, batch_size, should_stop):
+            for at, _, _ in embed_batches(
+                different, different.batches(missing, batch_size), parts, should_stop
+            ):
                 for keeper in keepers:
                     keeper.keep_in_time()
                 done += len(together) * len(at)

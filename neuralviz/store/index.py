@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.store.corpora import texts_table
+from neuralviz.store.corpus_reader import texts_table
 from neuralviz.store.database import now, rows_of
 from neuralviz.store.lookups import has_index, rows_with_keys
 from neuralviz.store.vectors import keys_of, vectors_table

@@ -6,7 +6,7 @@ The place of a row in its table is the text's number; nothing is put between row
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
-from neuralviz.store.vectors import KEY_BYTES, key_array, text_keys
+from neuralviz.store.vectors import KEY_BYTES, key_array, keys_of, text_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,6 +73,13 @@ def corpus_rows(
             **{f"label_{place}": values for place, values in enumerate(labels)},
         }
     )
+
+
+def in_batches(blocks: Iterable[pa.Table], seen: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
+    """The batches of some tables; their keys are put on ``seen`` as they go by."""
+    for block in blocks:
+        seen.extend(keys_of(chunk) for chunk in block["key"].chunks)
+        yield from block.to_batches()
 
 
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
@@ -160,13 +167,13 @@ def labels_of(read: ReadTexts) -> list[tuple[Column, pa.Array]]:
 def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
     """A column as numbers, where all that is not blank is one; else as strings."""
     filled = [value.strip() for value in values]
-    if any(filled) and all(_is_number(value) for value in filled if value):
+    if any(filled) and all(is_number(value) for value in filled if value):
         numbers = [float(value) if value else None for value in filled]
         return Column(title, "number"), pa.array(numbers, pa.float64())
     return Column(title, "text"), pa.array(values, pa.string())
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
     """Whether it is a finite number as programs write it; 007 is a name."""
     if not _NUMBER.fullmatch(value):
         return False

@@ -155,14 +155,7 @@ class KeptVectors:
         Raises:
             StoreError: they cannot be written; what was there is still there.
         """
-        rows = pa.table(
-            {
-                "key": key_array(keys),
-                "vector": list_array(vectors.astype(np.float32, copy=False)),
-                "first_loss": pa.array(loss[:, 0].astype(np.float32), from_pandas=False),
-                "last_loss": pa.array(loss[:, 1].astype(np.float32), from_pandas=False),
-            }
-        )
+        rows = vector_rows(keys, vectors, loss)
 
         def put() -> None:
             merge = self._database.open(vectors_table(embedder)).merge_insert("key")
@@ -252,6 +245,24 @@ class KeptVectors:
     def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
         batches = self._database.batches(vectors_table(embedder), ["key"])
         return np.concatenate([np.zeros(0, _KEY), *(keys_of(batch["key"]) for batch in batches)])
+
+
+def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.Table:
+    """Vectors as rows of `vectors_table`.
+
+    Args:
+        keys: [text] of `text_keys`.
+        vectors: [text, dim].
+        loss: [text, 2] as of `EmbeddedBatch`.
+    """
+    return pa.table(
+        {
+            "key": key_array(keys),
+            "vector": list_array(vectors.astype(np.float32, copy=False)),
+            "first_loss": pa.array(loss[:, 0].astype(np.float32), from_pandas=False),
+            "last_loss": pa.array(loss[:, 1].astype(np.float32), from_pandas=False),
+        }
+    )
 
 
 def text_keys(texts: Iterable[str]) -> np.ndarray:

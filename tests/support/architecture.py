@@ -24,6 +24,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
             {"cli"},
             {"plots"},
             {"jobs"},
+            {"cluster"},
             {"evaluation"},
             {"training"},
             {"maps"},

@@ -1,0 +1,204 @@
+"""The Ray cluster that work is done on: one on this machine, or one that is running already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it would write over the bar
+os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+
+import ray
+from ray.data import DataContext
+from ray.exceptions import RayError
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.paths import home
+
+LOCAL = "local"
+PATIENCE = 5.0  # seconds for an address to answer
+_ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}")
+_PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What work can be done on.
+
+    Attributes:
+        n_cpus: of all machines.
+        n_gpus: of all machines.
+        n_nodes: machines.
+    """
+
+    n_cpus: int
+    n_gpus: int
+    n_nodes: int
+
+    @property
+    def n_embedders(self) -> int:
+        """Embedders that work at once: one a GPU, or one a core where there is none."""
+        return max(1, self.n_gpus or self.n_cpus)
+
+
+def is_address(text: str) -> bool:
+    """Whether this is how a cluster is named, and not a file."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+@contextmanager
+def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Cluster]:
+    """Be connected to a cluster.
+
+    Args:
+        address: ``HOST:PORT`` of its head, ``auto`` for the one that this machine is part of, or
+            ``local`` for a new one with the cores of this machine, which ends with the block.
+        n_cpus: cores of a new one; all by default.
+
+    Raises:
+        NeuralvizError: nothing answers there within some seconds, it runs another version of Ray,
+            or it refuses.
+    """
+    if ray.is_initialized():
+        yield _resources()
+        return
+    _check_answers(address)
+    warnings.filterwarnings("ignore", "lance.* fork")  # Ray starts programs of its own
+    try:
+        with _silence():
+            ray.init(
+                address=address,
+                include_dashboard=False if address == LOCAL else None,
+                num_cpus=n_cpus if address == LOCAL else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+                runtime_env={"env_vars": _environment()},
+            )
+    except (RayError, OSError, RuntimeError, ValueError) as error:
+        raise NeuralvizError(_refusal(address, error)) from error
+    try:
+        context = DataContext.get_current()
+        context.enable_progress_bars = False
+        context.print_on_execution_start = False
+        for name in ("ray", "ray.data"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        yield _resources()
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing is said on standard error, not by Ray's own libraries either."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _resources() -> Cluster:
+    whole = ray.cluster_resources()
+    n_nodes = sum(bool(node["Alive"]) for node in ray.nodes())
+    return Cluster(int(whole.get("CPU", 0)), int(whole.get("GPU", 0)), n_nodes)
+
+
+def _environment() -> dict[str, str]:
+    """Variables that workers have on every machine."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {**passed, "NEURALVIZ_HOME": str(home().absolute()), "TOKENIZERS_PARALLELISM": "false"}
+
+
+def _check_answers(address: str) -> None:
+    """Find out whether anybody listens at an address, and whether it is a cluster of ours.
+
+    Raises:
+        NeuralvizError: nobody does, or it is none.
+    """
+    if address in ("auto", LOCAL):
+        return
+    if not is_address(address):
+        raise NeuralvizError(
+            f"“{address[:60]}” is not the address of a Ray cluster. Write HOST:PORT, such as "
+            "10.0.0.1:6379, or auto for the cluster that this machine is part of."
+        )
+    if address.startswith("ray://"):
+        raise NeuralvizError(
+            "Ray's client address (ray://…) cannot be used. Run this command on a machine of the "
+            "cluster, with HOST:PORT of its head (the port is 6379 unless you chose another)."
+        )
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
+            pass
+    except (OSError, OverflowError) as error:
+        raise NeuralvizError(_nobody(address)) from error
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired as error:
+        raise NeuralvizError(_no_head(address)) from error
+    if asked.returncode:
+        says = RuntimeError(asked.stderr or asked.stdout)
+        known = _known_refusal(address, says)
+        raise NeuralvizError(known or _no_head(address))
+
+
+def _no_head(address: str) -> str:
+    return f"What answers at {address} is not the head of a Ray cluster. Check the port."
+
+
+def _nobody(address: str) -> str:
+    return (
+        f"No Ray cluster answers at {address}. Check the address, and whether the head runs: "
+        "`ray status` on that machine says so."
+    )
+
+
+def _refusal(address: str, error: Exception) -> str:
+    """Why a cluster cannot be used, in a sentence."""
+    says = " ".join(str(error).split())
+    known = _known_refusal(address, error)
+    return known or f"Could not connect to the Ray cluster at {address}: {says[:200]}."
+
+
+def _known_refusal(address: str, error: Exception) -> str:
+    """The same for what often happens; empty for all else."""
+    says = " ".join(str(error).split())
+    lower = says.lower()
+    if "version" in lower and ("mismatch" in lower or "different" in lower):
+        theirs = re.search(r"Ray: (\d[\w.]*)", says)
+        runs = f"Ray {theirs[1]}" if theirs else "another version of Ray or Python"
+        return (
+            f"The cluster at {address} runs {runs}, this machine Ray {ray.__version__}. Install "
+            "the same versions of Ray and Python on all machines."
+        )
+    if "token" in lower or "unauthenticated" in lower:
+        return (
+            f"The cluster at {address} refused the token of this machine. Set RAY_AUTH_TOKEN_PATH "
+            "to the file with the cluster's token (see docs/cluster.md)."
+        )
+    if address == "auto" and "could not find any running ray instance" in lower:
+        return "No Ray cluster runs here. Start one with `ray start`, or use --ray alone."
+    if "raylet" in lower or "node_ip" in lower or "timed out" in lower or "timeout" in lower:
+        return (
+            f"This machine is not part of the cluster at {address}. Join it first with "
+            f"`ray start --address={address}`."
+        )
+    return ""

@@ -1,0 +1,315 @@
+"""A corpus is embedded on a cluster, and what is finished is committed every few minutes.
+
+The store is asked which texts are missing, round by round, so that no process ever holds more than
+a few million keys. The batches are those of `neuralviz.store.embedding.embed_corpus`, and so are
+the vectors, bit by bit, whatever the number of machines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import ray.data
+from ray.data import ActorPoolStrategy
+from ray.exceptions import RayError
+
+from neuralviz.cluster.worker import Done, EmbedUnits, PlanPortions, plan_batches
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
+from neuralviz.store.batches import PORTION
+from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent
+from neuralviz.store.pieces import Committer, Piece, writing
+from neuralviz.store.vectors import embedder_ids
+
+if TYPE_CHECKING:
+    from neuralviz.cluster.connecting import Cluster
+    from neuralviz.embedders import Embedder
+    from neuralviz.errors import ShouldStop
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
+
+COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
+ROUND = 64 * PORTION  # texts of which it is known at once which are missing
+UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
+UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
+LeftOut = tuple[tuple[int, str], ...]
+TRIES = 3  # at texts that were lost with a machine
+
+
+def embed_on_cluster(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: Embedder,
+    cluster: Cluster,
+    *,
+    n_embedders: int | None = None,
+    threads: int = 1,
+    commit_every: float = COMMIT_EVERY,
+    round_of: int = ROUND,
+    should_stop: ShouldStop = never,
+) -> Generator[EmbeddingEvent, None, LeftOut]:
+    """`embed_corpus` on a cluster: the same events, the same vectors, the same store.
+
+    A text that cannot be embedded is left out, and told in what the generator returns.
+
+    Args:
+        store: that keeps the corpus, in a folder that all machines see.
+        corpus: one of its corpora.
+        embedder: as it is on this machine; each embedder of the cluster makes its own by its spec.
+        cluster: that is connected.
+        n_embedders: that work at once; by default as many as the cluster has devices.
+        threads: of each.
+        commit_every: seconds.
+        round_of: texts of a round, a multiple of `PORTION`.
+        should_stop: asked after every unit.
+
+    Yields:
+        An event with what was there before, then one a unit. They bring no places and no vectors.
+
+    Returns:
+        Row and reason of each text that was left out.
+
+    Raises:
+        Stopped: ``should_stop`` said so; what is finished is kept.
+        StoreError, ModelError: as of `embed`; or a machine does not see the store.
+        NeuralvizError: the cluster is gone, or has no room.
+    """
+    kept = store.vectors.register(embedder)
+    parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
+    work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads)
+    tally = _Tally(kept, corpus.n_distinct)
+    left_out: dict[int, str] = {}
+    with writing(store.database):
+        committer = Committer(store.database, store.vectors, [kept, *parts])
+        for start, keys in _rounds(store, corpus, round_of):
+            for attempt in range(TRIES):
+                wanted = _missing(store, kept, keys)
+                wanted[[row - start for row in left_out if 0 <= row - start < len(keys)]] = False
+                if attempt == 0:
+                    tally.found += len(_firsts(keys)) - int(wanted.sum())
+                    yield tally.event()
+                if not wanted.any():
+                    break
+                failures: list[Done] = []
+                yield from _commit_in_time(
+                    work.embed(start, wanted),
+                    committer,
+                    tally,
+                    lambda: store.check_kept(corpus),
+                    commit_every,
+                    left_out,
+                    failures,
+                    should_stop,
+                )
+                lasting = [one for one in failures if not one.may_work_elsewhere]
+                if lasting or (failures and attempt == TRIES - 1):
+                    raise StoreError((lasting or failures)[0].failed)
+    for one in [kept, *parts]:
+        store.vectors.compact(one)
+    yield tally.event(is_last=True)
+    return tuple(sorted(left_out.items()))
+
+
+class _Tally:
+    """Counts what is done, and says so."""
+
+    def __init__(self, kept: KeptEmbedder, total: int) -> None:
+        self.found = self.embedded = self.n_rose = 0
+        self._kept, self._total = kept, total
+
+    def event(self, *, is_last: bool = False) -> EmbeddingEvent:
+        """How far the texts are; a text of two rounds is counted in each until the end."""
+        found = min(self.found, self._total - self.embedded)
+        done = self._total if is_last else min(self._total, found + self.embedded)
+        nothing = np.zeros(0, dtype=np.int64)
+        loss = np.zeros((0, 2))
+        return EmbeddingEvent(
+            self._kept, nothing, None, loss, done, self._total, found, self.n_rose
+        )
+
+
+class _Work:
+    """Hands units of texts to the embedders of the cluster."""
+
+    def __init__(
+        self,
+        store: CorpusStore,
+        corpus: Corpus,
+        embedder: Embedder,
+        kept: KeptEmbedder,
+        cluster: Cluster,
+        n_embedders: int | None,
+        threads: int,
+    ) -> None:
+        self._store, self._corpus, self._cluster = store, corpus, cluster
+        self._n_embedders = n_embedders or cluster.n_embedders
+        self._folder = str(store.folder.absolute())
+        make: Callable[[], Embedder] = (
+            partial(_itself, embedder)
+            if embedder.spec is None
+            else partial(make_embedder, embedder.spec)
+        )
+        self._arguments = (self._folder, corpus, make, kept.id, threads)
+        assert kept.id in embedder_ids(embedder)
+        self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
+
+    def embed(self, start: int, wanted: np.ndarray) -> Generator[Done]:
+        """What comes of the texts of a round, as it comes.
+
+        Args:
+            start: row of the first.
+            wanted: [row of the round] whether it is to be embedded.
+        """
+        units = list(self._units(self._plan(start, wanted)))
+        arguments = ("rows", pa.list_(pa.int64())), ("sizes", pa.list_(pa.int32()))
+        blocks = [
+            pa.table(
+                {
+                    name: pa.array([values], kind)
+                    for (name, kind), values in zip(arguments, unit, strict=True)
+                }
+            )
+            for unit in units
+        ]
+        embedded = ray.data.from_arrow(blocks).map_batches(
+            EmbedUnits,
+            fn_constructor_args=self._arguments,
+            batch_size=None,
+            batch_format="pyarrow",
+            compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
+            num_cpus=1,
+            num_gpus=1 if self._cluster.n_gpus else None,
+        )
+        for row in embedded.iter_rows():
+            yield Done.from_json(row["done"])
+
+    def _plan(self, start: int, wanted: np.ndarray) -> list[np.ndarray]:
+        """The batches, portion by portion."""
+        portions = [
+            (start + at, wanted[at : at + PORTION])
+            for at in range(0, len(wanted), PORTION)
+            if wanted[at : at + PORTION].any()
+        ]
+        if len(portions) == 1:
+            return plan_batches(self._store, self._corpus, *portions[0], BATCH_SIZE)
+        blocks = [
+            pa.table({"start": [at], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]})
+            for at, mask in portions
+        ]
+        planned = ray.data.from_arrow(blocks).map_batches(
+            PlanPortions(self._folder, self._corpus, BATCH_SIZE),
+            batch_size=None,
+            batch_format="pyarrow",
+        )
+        return [np.array(row["batch"], dtype=np.int64) for row in planned.iter_rows()]
+
+    def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[list[int], list[int]]]:
+        """Batches that go to one embedder: their rows, and the size of each."""
+        share = -(-len(batches) // (self._n_embedders * UNITS_EACH))
+        n = max(1, min(share, self._unit // BATCH_SIZE))
+        for first in range(0, len(batches), n):
+            some = batches[first : first + n]
+            yield np.concatenate(some).tolist(), [len(batch) for batch in some]
+
+
+def _itself(embedder: Embedder) -> Embedder:
+    return embedder
+
+
+def _commit_in_time(
+    work: Generator[Done],
+    committer: Committer,
+    tally: _Tally,
+    check: Callable[[], None],
+    every: float,
+    left_out: dict[int, str],
+    failures: list[Done],
+    should_stop: ShouldStop,
+) -> Iterator[EmbeddingEvent]:
+    """An event for all that comes of work, which is committed however the work ends.
+
+    Args:
+        work: brings it.
+        committer: of its pieces.
+        tally: counts.
+        check: called before each commit; may raise `StoreError`.
+        every: seconds between two commits.
+        left_out: rows that were left out are put there, with the reason.
+        failures: what came to nothing is put there.
+        should_stop: as of `embed_on_cluster`.
+    """
+    waiting: list[Piece] = []
+    last = time.monotonic()
+
+    def commit() -> None:
+        nonlocal last
+        pieces, waiting[:] = list(waiting), []
+        if pieces:
+            check()
+            committer.commit(pieces)
+        last = time.monotonic()
+
+    try:
+        with closing(work):
+            for done in work:
+                if done.failed:
+                    failures.append(done)
+                waiting += done.pieces
+                left_out.update(done.left_out)
+                tally.embedded += done.n_texts
+                tally.n_rose += done.n_rose
+                if time.monotonic() - last > every:
+                    commit()
+                yield tally.event()
+                if should_stop():
+                    raise Stopped
+    except RayError as error:
+        raise NeuralvizError(lost_in_words(error)) from error
+    finally:
+        commit()
+
+
+def lost_in_words(error: RayError) -> str:
+    """Why a cluster's work ended, in a sentence."""
+    says = str(error).lower()
+    kept = "Finished work is saved; run the same command again to resume."
+    if "outofdisk" in says or "no space left" in says or "out of disk" in says:
+        return f"A machine of the cluster has no disk space left. {kept}"
+    if "objectstorefull" in says or "object store" in says:
+        return f"The cluster's object store is full. {kept}"
+    if "out of memory" in says or "oom" in says:
+        return f"A machine of the cluster ran out of memory. {kept}"
+    return f"The cluster's work ended: {' '.join(str(error).split())[:200]}. {kept}"
+
+
+def _rounds(store: CorpusStore, corpus: Corpus, of: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The keys of a corpus, so many at once, with the row of the first."""
+    waiting: list[np.ndarray] = []
+    n = start = 0
+    for keys in store.key_batches(corpus):
+        waiting.append(keys)
+        n += len(keys)
+        while n >= of:
+            together = np.concatenate(waiting)
+            yield start, together[:of]
+            waiting, n, start = [together[of:]], n - of, start + of
+    if n:
+        yield start, np.concatenate(waiting)
+
+
+def _missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
+    """[row] whether a text has no vector and stands there for the first time."""
+    first = np.zeros(len(keys), dtype=bool)
+    first[_firsts(keys)] = True
+    return first & ~store.vectors.find(kept, keys, with_vectors=False).mask
+
+
+def _firsts(keys: np.ndarray) -> np.ndarray:
+    """Where each of some keys comes first."""
+    return np.unique(keys, return_index=True)[1]

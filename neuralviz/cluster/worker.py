@@ -1,0 +1,195 @@
+"""What is done on the machines of a cluster, by processes of Ray."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from neuralviz.embedders.base import rose
+from neuralviz.errors import NeuralvizError, StoreError, never
+from neuralviz.store.batches import AtWork, DifferentTexts, GivenTexts, embed_batches, keeping
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.pieces import Piece, PieceVectors
+from neuralviz.store.vectors import embedder_ids
+
+if TYPE_CHECKING:
+    from neuralviz.embedders import Embedder
+    from neuralviz.store.corpora import Corpus
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a unit of texts.
+
+    Attributes:
+        pieces: with their vectors, not yet committed.
+        n_texts: that have a vector now.
+        n_rose: of those, whose loss rose, or ceased to be a number.
+        left_out: row and reason of texts that cannot be embedded.
+        failed: why nothing came of it, in a sentence; empty where something did.
+        may_work_elsewhere: whether the reason lies with the machine.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+    n_texts: int = 0
+    n_rose: int = 0
+    left_out: tuple[tuple[int, str], ...] = ()
+    failed: str = ""
+    may_work_elsewhere: bool = False
+
+    def to_json(self) -> str:
+        """As text, for going from one machine to another."""
+        pieces = [piece.to_json() for piece in self.pieces]
+        return json.dumps([pieces, self.n_texts, self.n_rose, self.left_out, self.failed,
+                           self.may_work_elsewhere])  # fmt: skip
+
+    @classmethod
+    def from_json(cls, text: str) -> Done:
+        """What `to_json` wrote."""
+        pieces, n_texts, n_rose, left_out, failed, elsewhere = json.loads(text)
+        return cls(
+            tuple(map(Piece.from_json, pieces)),
+            n_texts,
+            n_rose,
+            tuple((row, reason) for row, reason in left_out),
+            failed,
+            elsewhere,
+        )
+
+
+def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
+    """The store, as this machine sees it.
+
+    Raises:
+        StoreError: it does not see it, or not the corpus in it.
+    """
+    path = Path(folder)
+    store = CorpusStore(path)
+    if not (path / "format.json").exists() or (
+        corpus is not None and corpus.id not in {one.id for one in store.corpora()}
+    ):
+        raise StoreError(
+            f"The machine {socket.gethostname()} does not see {folder}. Set NEURALVIZ_HOME to a "
+            "folder on a file system that all machines of the cluster share."
+        )
+    return store
+
+
+def plan_batches(
+    store: CorpusStore, corpus: Corpus, start: int, wanted: np.ndarray, batch_size: int
+) -> list[np.ndarray]:
+    """The batches of a portion in which texts are embedded, as rows of the corpus.
+
+    Args:
+        store: that keeps the corpus.
+        corpus: whose portion it is.
+        start: its first row.
+        wanted: [row of the portion] whether the text is to be embedded.
+        batch_size: texts of a batch, at most.
+    """
+    different = DifferentTexts(store.texts(corpus, np.arange(start, start + len(wanted))))
+    first = different.first_places(np.arange(len(different)))
+    return [start + first[batch] for batch in different.batches(wanted[first], batch_size)]
+
+
+class PlanPortions:
+    """`plan_batches` for Ray: a table of portions in, a table of batches out."""
+
+    def __init__(self, folder: str, corpus: Corpus, batch_size: int) -> None:
+        self._folder, self._corpus, self._batch_size = folder, corpus, batch_size
+
+    def __call__(self, portions: pa.Table) -> pa.Table:
+        store = open_store(self._folder, self._corpus)
+        planned: list[list[int]] = []
+        for portion in portions.to_pylist():
+            bits = np.frombuffer(portion["wanted"], np.uint8)
+            wanted = np.unpackbits(bits, count=portion["rows"]).astype(bool)
+            planned += [
+                batch.tolist()
+                for batch in plan_batches(
+                    store, self._corpus, portion["start"], wanted, self._batch_size
+                )
+            ]
+        return pa.table({"batch": pa.array(planned, pa.list_(pa.int64()))})
+
+
+class EmbedUnits:
+    """Embeds units of texts, and writes their vectors as pieces; lives as long as an actor of Ray.
+
+    Nothing that it meets ends the work of others: it is told in what it gives back.
+
+    Args:
+        folder: of the store.
+        corpus: whose texts they are.
+        make: makes the embedder, once.
+        embedder_id: under which its vectors are kept.
+        threads: of torch.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        corpus: Corpus,
+        make: Callable[[], Embedder],
+        embedder_id: str,
+        threads: int,
+    ) -> None:
+        self._corpus = corpus
+        self._failed = ""
+        try:
+            self._store = open_store(folder, corpus)
+            self._embedder = make()
+            if "torch" in sys.modules:
+                sys.modules["torch"].set_num_threads(threads)
+            if embedder_id not in embedder_ids(self._embedder):
+                raise StoreError(
+                    f"The model of {self._embedder.name} on {socket.gethostname()} is not the one "
+                    "of this machine. Install the same neuralviz and the same model files on all."
+                )
+            self._pieces = PieceVectors(self._store.database, self._store.vectors)
+            self._kept = self._pieces.register(self._embedder)
+        except NeuralvizError as error:
+            self._failed = str(error)
+
+    def __call__(self, units: pa.Table) -> pa.Table:
+        done = [
+            self._embed(rows, sizes)
+            for rows, sizes in zip(
+                units["rows"].to_pylist(), units["sizes"].to_pylist(), strict=True
+            )
+        ]
+        return pa.table({"done": [one.to_json() for one in done]})
+
+    def _embed(self, rows: Sequence[int], sizes: Sequence[int]) -> Done:
+        """Embed batches of these sizes, the one after the other."""
+        if self._failed:
+            return Done(failed=self._failed, may_work_elsewhere=True)
+        n = n_rose = 0
+        left_out: dict[int, str] = {}
+        self._pieces.pieces.clear()
+        try:
+            of = np.asarray(rows, dtype=np.int64)
+            texts = GivenTexts(self._store.texts(self._corpus, of), of)
+            batches = np.split(np.arange(len(of)), np.cumsum(sizes)[:-1])
+            at_work = AtWork(self._embedder, self._kept, self._pieces)
+            with keeping(at_work.keepers):
+                for at, vectors, losses in embed_batches(
+                    texts, batches, at_work.parts, never, left_out
+                ):
+                    _, loss = at_work.combine(texts.keys[at], vectors, losses)
+                    n += len(at)
+                    n_rose += int(rose(loss).sum())
+        except StoreError as error:
+            return Done(failed=str(error), may_work_elsewhere=True)
+        except NeuralvizError as error:
+            return Done(failed=str(error))
+        named = tuple((int(rows[place]), reason) for place, reason in left_out.items())
+        return Done(tuple(self._pieces.pieces), n, n_rose, named)

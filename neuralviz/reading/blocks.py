@@ -1,0 +1,217 @@
+"""Tables of files that are read piece by piece, wherever they are, for corpora of any size."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import IO, TYPE_CHECKING
+
+from neuralviz.errors import TextError
+from neuralviz.reading.delimited import delimited_blocks
+from neuralviz.reading.json_tables import json_lines_blocks
+from neuralviz.reading.lines import tidy
+from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+    from neuralviz.reading.table import Table
+
+ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv")
+ROWS = 10_000  # of a block
+BYTES = 1 << 26  # of a part of a Parquet file, about
+_WILD = ("*", "?", "[")
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file, or some of its row groups, to be read by one process.
+
+    Attributes:
+        name: what people call the file: its path below what they named.
+        path: in its file system.
+        files: that file system, of pyarrow; it can be sent to another machine.
+        groups: numbers of the row groups; empty for the whole file.
+    """
+
+    name: str
+    path: str
+    files: FileSystem
+    groups: tuple[int, ...] = ()
+
+    @property
+    def ending(self) -> str:
+        """Of the path, in lower case and with its point."""
+        return "." + self.path.rpartition(".")[2].lower()
+
+    def opened(self) -> IO[bytes]:
+        """The file at its beginning.
+
+        Raises:
+            TextError: it cannot be opened.
+        """
+        try:
+            return self.files.open_input_file(self.path)
+        except (OSError, ValueError) as error:
+            raise TextError(f"Could not read {self.name}: {_reason(error)}.") from error
+
+    def blocks(self) -> Iterator[Table]:
+        """The rows, some thousand at once.
+
+        Raises:
+            TextError: as it is read: the file is damaged, or is none of its kind. What came before
+                is good.
+        """
+        try:
+            with self.opened() as file:
+                if self.ending == ".parquet":
+                    yield from parquet_blocks(self.name, file, self.groups)
+                elif self.ending in (".csv", ".tsv"):
+                    yield from delimited_blocks(self.name, file)
+                else:
+                    yield from json_lines_blocks(self.name, file, ROWS)
+        except OSError as error:
+            raise TextError(f"Could not read {self.name}: {_reason(error)}.") from error
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Files to be read, and what is known of them before.
+
+    Attributes:
+        parts: in the order of their rows.
+        notes: sentences on what was left out.
+        digest: hash of the files as they are now: another one where a file has changed.
+    """
+
+    parts: tuple[FilePart, ...]
+    notes: tuple[str, ...]
+    digest: str
+
+
+def find_parts(paths: Sequence[str]) -> Parts:
+    """Find the files that paths, folders, patterns or URLs name.
+
+    Folders are read with all that is in them, in the order of their paths. Hidden files, and files
+    of no kind of `ENDINGS`, are left out.
+
+    Args:
+        paths: of this machine, or URLs that pyarrow's file systems read, such as ``s3://…``.
+
+    Raises:
+        TextError: one names nothing, or there is no file that can be read piece by piece.
+    """
+    found: dict[tuple[str, str], tuple[FilePart, FileInfo]] = {}
+    notes: list[str] = []
+    for path in paths:
+        files, name, infos = _look(path)
+        for info in sorted(infos, key=lambda one: one.path.split("/")):
+            part = FilePart(_called(info.path, name), info.path, files)
+            hidden = any(step.startswith(".") for step in part.name.split("/"))
+            if hidden or part.ending not in ENDINGS:
+                why = "hidden" if hidden else f"none of {', '.join(ENDINGS)}"
+                notes.append(f"Skipped {part.name}: {why}.")
+            elif not info.size:
+                notes.append(f"Skipped {part.name}: empty.")
+            else:
+                found.setdefault((files.type_name, info.path), (part, info))
+    if not found:
+        raise TextError(
+            " ".join(["No file that can be read in pieces was found.", *notes[:5]])
+            + f" Supported: {', '.join(ENDINGS)}."
+        )
+    parts: list[FilePart] = []
+    whole = hashlib.sha256()
+    for part, info in found.values():
+        whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
+        try:
+            parts += _divided(part)
+        except TextError as error:
+            notes.append(str(error))
+    if not parts:
+        raise TextError(" ".join(notes[:5]))
+    return Parts(tuple(parts), tuple(notes), whole.hexdigest())
+
+
+def _divided(part: FilePart) -> list[FilePart]:
+    """A Parquet file by its row groups, about `BYTES` at once; any other as it is.
+
+    Raises:
+        TextError: it is no Parquet file.
+    """
+    if part.ending != ".parquet":
+        return [part]
+    with part.opened() as file:
+        sizes = row_groups(part.name, file)
+    parts: list[FilePart] = []
+    groups: list[int] = []
+    n_bytes = 0
+    for group, size in enumerate(sizes):
+        groups.append(group)
+        n_bytes += size
+        if n_bytes >= BYTES or group == len(sizes) - 1:
+            parts.append(FilePart(part.name, part.path, part.files, tuple(groups)))
+            groups, n_bytes = [], 0
+    return parts
+
+
+def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
+    """The file system of a path, what its files are named below, and the files."""
+    from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+
+    try:
+        if "://" in path:
+            fixed, pattern = _fixed_part(path)
+            files, inner = FileSystem.from_uri(fixed)
+        else:
+            from pathlib import Path
+
+            fixed, pattern = _fixed_part(str(Path(path).expanduser().absolute()))
+            files, inner = LocalFileSystem(), fixed
+        info = files.get_file_info(inner)
+        if info.type == FileType.NotFound:
+            raise TextError(f"No such file or folder: {path}.")
+        if info.is_file:
+            return files, inner.rpartition("/")[0], [info]
+        inside = files.get_file_info(FileSelector(inner, recursive=True))
+    except (OSError, ValueError, NotImplementedError) as error:
+        raise TextError(f"Could not read {path}: {_reason(error)}.") from error
+    infos = [one for one in inside if one.is_file]
+    if pattern:
+        wanted = f"{inner.rstrip('/')}/{pattern}"
+        infos = [one for one in infos if _matches(one.path, wanted)]
+        if not infos:
+            raise TextError(f"No file matches {path}.")
+    return files, inner, infos
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """As shells do: a star stands for nothing with a slash in it, two stars for anything."""
+    if "**" in pattern:
+        return fnmatch(path, pattern.replace("**/", "*"))
+    steps, wanted = path.split("/"), pattern.split("/")
+    return len(steps) == len(wanted) and all(map(fnmatch, steps, wanted))
+
+
+def _fixed_part(path: str) -> tuple[str, str]:
+    """A path up to its first step with a wildcard, and the rest; empty without one."""
+    steps = path.split("/")
+    for place, step in enumerate(steps):
+        if any(sign in step for sign in _WILD):
+            return "/".join(steps[:place]) or "/", "/".join(steps[place:])
+    return path, ""
+
+
+def _called(path: str, below: str) -> str:
+    """What people call a file: its path below a folder."""
+    inside = path.removeprefix(below).lstrip("/") if path.startswith(below) else path
+    return tidy(inside)
+
+
+def _reason(error: Exception) -> str:
+    """What a file system says, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return " ".join(str(error).split()).rstrip(".")[:200]

@@ -1,0 +1,121 @@
+"""What is read of the rows of corpora: texts, ids, labels and keys, all of them or some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from neuralviz.store.rows import Rows, as_numbers, codes_of, read_column, rows_with
+from neuralviz.store.vectors import keys_of
+from neuralviz.words import search_terms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.database import Database
+    from neuralviz.store.rows import Column
+
+
+class CorpusReader:
+    """Reads the rows of corpora.
+
+    Attributes:
+        database: that they are in.
+    """
+
+    database: Database
+
+    def texts(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
+        """The texts of a corpus, or of some of its rows, in the order asked for."""
+        return self._column(corpus, "text", rows).to_pylist()
+
+    def ids(self, corpus: Corpus, rows: Rows | None = None) -> list[str]:
+        """The ids of a corpus, or of some of its rows, in the order asked for."""
+        found = self._column(corpus, "id", rows)
+        if not found.null_count:
+            return found.to_pylist()
+        of = np.arange(len(found)) if rows is None else np.asarray(rows)
+        numbers = zip(found.to_pylist(), of.tolist(), strict=True)
+        return [str(row + 1) if one is None else one for one, row in numbers]
+
+    def labels(self, corpus: Corpus, name: str, rows: Rows | None = None) -> np.ndarray:
+        """[text] the values of a column: strings, or float64 with NaN where there is none.
+
+        Args:
+            corpus: whose.
+            name: of the column.
+            rows: only these, in this order; all by default.
+
+        Raises:
+            StoreError: there is no such column.
+        """
+        column = corpus.column(name)
+        values = self._label(corpus, column, rows)
+        if column.kind == "number":
+            return values.to_numpy(zero_copy_only=False).astype(float)
+        return np.array(values.to_pylist(), dtype=object)
+
+    def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """A column as numbers: of many millions of texts, too, it takes little room.
+
+        Returns:
+            [text] int32 which of the names each has, -1 where there is none; and the names, in the
+            order in which they first come. Names of numbers are as in `label_names`.
+
+        Raises:
+            StoreError: there is no such column.
+        """
+        return codes_of(self._label(corpus, corpus.column(name)))
+
+    def rows_with_words(self, corpus: Corpus, query: str) -> np.ndarray:
+        """Rows of the texts that hold every word of a query, in their order.
+
+        As `neuralviz.maps.search.find_words`, without reading the texts into memory.
+        """
+        terms = search_terms(query)
+        if not terms:
+            return np.zeros(0, dtype=np.int64)
+        with self.database.reading(missing=gone(corpus)):
+            return rows_with(self.database.open(texts_table(corpus)), terms)
+
+    def label_names(self, corpus: Corpus, name: str) -> list[str]:
+        """The values of a column as names of labels, a text each; ``""`` where there is none.
+
+        Raises:
+            StoreError: there is no such column.
+        """
+        values = self.labels(corpus, name)
+        return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
+
+    def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
+        """[text] hashes of the texts, by which their vectors are kept."""
+        return keys_of(self._column(corpus, "key", rows))
+
+    def key_batches(self, corpus: Corpus) -> Iterator[np.ndarray]:
+        """The same piece by piece, in the order of the rows."""
+        for batch in self.database.batches(texts_table(corpus), ["key"]):
+            yield keys_of(batch["key"])
+
+    def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
+        """A column of labels: strings, or doubles."""
+        values = self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
+        return as_numbers(values) if column.kind == "number" else values
+
+    def _column(self, corpus: Corpus, name: str, rows: Rows | None = None) -> pa.Array:
+        """A column in the order of the rows, which is that in which they were written."""
+        with self.database.reading(missing=gone(corpus)):
+            return read_column(self.database.open(texts_table(corpus)), name, rows)
+
+
+def gone(corpus: Corpus) -> str:
+    """What is said when a corpus is not there any more."""
+    return f"The corpus “{corpus.name}” was deleted in the meantime."
+
+
+def texts_table(corpus: Corpus) -> str:
+    """The name of the table of a corpus's rows, in their order."""
+    return f"texts-{corpus.id}"

@@ -1,0 +1,141 @@
+"""Files become a corpus by Ray: the same texts as from one process, whatever the files hold."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from neuralviz.cluster.adding import Added, add_on_cluster, layout_of
+from neuralviz.cluster.connecting import Cluster
+from neuralviz.errors import TextError
+from neuralviz.reading.blocks import find_parts
+from neuralviz.reading.folders import read_folder
+from neuralviz.store.corpora import CorpusStore
+
+ROWS = 1200
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CorpusStore:
+    return CorpusStore(tmp_path / "store")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files of three kinds, one of them in a folder of its own."""
+    path = tmp_path / "files"
+    (path / "more").mkdir(parents=True)
+    table = pa.table(
+        {
+            "text": [f"Parquet row {i}, with “signs”" for i in range(ROWS)],
+            "topic": [f"t{i % 7}" for i in range(ROWS)],
+            "year": [1990 + i % 30 for i in range(ROWS)],
+        }
+    )
+    parquet.write_table(table, path / "a.parquet", row_group_size=500)
+    lines = [
+        json.dumps({"text": f"Line {i}", "topic": "lines", "year": i if i % 2 else None})
+        for i in range(50)
+    ]
+    (path / "b.jsonl").write_text("\n".join([*lines[:20], "{broken", "", *lines[20:]]))
+    rows = [f'"Row {i}, quoted\nover lines",csv,{i}' for i in range(30)]
+    (path / "more" / "c.csv").write_text("\n".join(["text,topic,year", *rows, ',"",']))
+    return path
+
+
+def add(store: CorpusStore, *paths: object, name: str = "corpus", **options: object) -> Added:
+    limit = options.pop("limit", None)
+    parts = find_parts([str(path) for path in paths])
+    layout = layout_of(parts, options.pop("column", None), options.pop("id_column", None))
+    return add_on_cluster(store, name, parts, layout, limit)
+
+
+def test_a_folder_comes_in_as_by_one_process(store: CorpusStore, folder: Path, cluster: Cluster):
+    added = add(store, folder)
+    read = read_folder(folder)
+    corpus = added.corpus
+    assert (corpus.n_texts, added.is_new) == (len(read.texts), True)
+    assert store.texts(corpus) == list(read.texts)
+    assert corpus.n_distinct == len(set(read.texts))
+    for name in ("topic", "file"):
+        assert store.labels(corpus, name).tolist() == list(read.labels[name])
+    assert corpus.column("year").kind == "number"
+    years = [float(year) if year else np.nan for year in read.labels["year"]]
+    np.testing.assert_array_equal(store.labels(corpus, "year"), years)
+    assert any("b.jsonl" in note and "line 21" in note for note in added.notes)
+    assert store.ids(corpus, [0, 1250]) == ["1", "1251"]
+
+
+def test_the_same_files_are_found_again_and_changed_ones_are_not(
+    store: CorpusStore, folder: Path, cluster: Cluster
+):
+    first = add(store, folder)
+    again = add(store, folder)
+    assert (again.corpus, again.is_new) == (first.corpus, False)
+    os.utime(folder / "b.jsonl", (1, 1))
+    changed = add(store, folder)
+    assert (changed.is_new, changed.corpus.name) == (True, "corpus (2)")
+
+
+def test_patterns_limits_columns_and_ids(store: CorpusStore, folder: Path, cluster: Cluster):
+    added = add(
+        store, f"{folder}/*.parquet", limit=700, column="topic", id_column="text", name="topics"
+    )
+    corpus = added.corpus
+    assert corpus.n_texts == 700
+    assert store.texts(corpus, [0, 8, 699]) == ["t0", "t1", "t6"]
+    assert store.ids(corpus, [8]) == ["Parquet row 8, with “signs”"]
+    assert [column.name for column in corpus.columns] == ["year"]
+    everything = add(store, f"{folder}/**/*.csv", folder / "b.jsonl", name="two files")
+    assert everything.corpus.n_texts == 80
+
+
+def test_urls_are_read(store: CorpusStore, folder: Path, cluster: Cluster):
+    added = add(store, (folder / "a.parquet").as_uri())
+    assert added.corpus.n_texts == ROWS
+
+
+def test_files_that_break_off_are_read_up_to_there_and_named(
+    store: CorpusStore, folder: Path, cluster: Cluster
+):
+    whole = (folder / "a.parquet").read_bytes()
+    half = len(whole) // 2
+    (folder / "broken.parquet").write_bytes(whole[:half])
+    spoilt = bytearray(whole)
+    spoilt[half : half + 400] = os.urandom(400)
+    (folder / "spoilt.parquet").write_bytes(bytes(spoilt))
+    (folder / "cut.csv").write_text('text,topic,year\nfine,x,1\n"never closed,x,2\nfine too,x,3\n')
+    added = add(store, folder)
+    said = " ".join(added.notes)
+    assert "broken.parquet is not a readable Parquet file" in said
+    assert "spoilt.parquet is not a readable Parquet file" in said
+    assert "unmatched quotation mark" in said
+    texts = store.texts(added.corpus)
+    assert {"fine", "fine too", "Line 49"} <= set(texts)
+    assert texts.count("Parquet row 3, with “signs”") >= 1
+
+
+def test_what_cannot_be_read_is_said(
+    store: CorpusStore, tmp_path: Path, folder: Path, cluster: Cluster
+):
+    (tmp_path / "notes.txt").write_text("plain")
+    (tmp_path / "blank.csv").write_text("text,n\n ,1\n ,2\n")
+    for paths, says in (
+        (["missing.csv"], "No such file"),
+        ([f"{tmp_path}/none*.csv"], "No file matches"),
+        ([f"{tmp_path}/notes.txt"], "none of .parquet"),
+        (["nothing://there/a.csv"], "Could not read nothing://there"),
+        ([f"{tmp_path}/blank.csv"], "no column with texts"),
+    ):
+        with pytest.raises(TextError, match=says):
+            add(store, *paths)
+    with pytest.raises(TextError, match=r"no column “nope”. Their columns are: “text”"):
+        add(store, folder, column="nope")
+    assert store.corpora() == ()
+    assert not [table for table in store.database.tables() if table.startswith("texts-")]

@@ -1,0 +1,190 @@
+"""Vectors from Ray are those of one process, bit by bit, whatever happens on the way."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuralviz.cluster import embedding as module
+from neuralviz.cluster.connecting import Cluster
+from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
+from neuralviz.errors import Stopped, StoreError
+from neuralviz.paths import sample_data
+from neuralviz.reading.source import Source
+from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
+from neuralviz.store.vectors import vectors_table
+from tests.support.cluster import FORBIDDEN, KILLS, FragileEmbedder, OrderEmbedder
+
+TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))
+
+
+def stores(tmp_path: Path, texts: tuple[str, ...] = TEXTS) -> tuple[CorpusStore, CorpusStore]:
+    """Two stores with the same corpus."""
+    found = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
+    for store in found:
+        store.add("texts", ReadTexts(texts))
+    return found
+
+
+def corpus_of(store: CorpusStore) -> Corpus:
+    return store.corpora()[0]
+
+
+def vectors_of(store: CorpusStore, embedder: Embedder) -> np.ndarray:
+    kept = store.vectors.of(embedder)
+    assert kept is not None
+    return store.vectors.get(kept, store.keys(corpus_of(store)))
+
+
+def alone(store: CorpusStore, embedder: Embedder) -> EmbeddingEvent:
+    *_, last = embed_corpus(store, corpus_of(store), embedder)
+    return last
+
+
+def n_rows(store: CorpusStore, embedder: Embedder) -> int:
+    kept = store.vectors.of(embedder)
+    assert kept is not None
+    return store.database.open(vectors_table(kept)).count_rows()
+
+
+@pytest.mark.parametrize("n_embedders", [1, 2])
+def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster, n_embedders: int):
+    one, many = stores(tmp_path)
+    embedder = OrderEmbedder()
+    last = alone(one, embedder)
+    events = list(
+        embed_on_cluster(many, corpus_of(many), embedder, cluster, n_embedders=n_embedders)
+    )
+    assert events[-1].is_complete
+    assert [event.done for event in events] == sorted(event.done for event in events)
+    assert (events[-1].total, events[-1].found, events[-1].n_rose) == (last.total, 0, 0)
+    np.testing.assert_array_equal(vectors_of(many, embedder), vectors_of(one, embedder))
+    assert n_rows(many, embedder) == corpus_of(many).n_distinct  # none twice
+    again = list(embed_on_cluster(many, corpus_of(many), embedder, cluster))
+    assert again[-1].found == again[-1].total
+
+
+def test_portions_and_rounds_come_to_the_same(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    """With portions of 100 texts, texts of one come again in others."""
+    from neuralviz.store import batches
+
+    one, many = stores(tmp_path)
+    embedder = OrderEmbedder()
+    monkeypatch.setattr(batches.DifferentTexts.__init__, "__defaults__", (100,))
+    alone(one, embedder)
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "PORTION", 100)
+    list(embed_on_cluster(many, corpus_of(many), embedder, cluster, round_of=300))
+    np.testing.assert_array_equal(vectors_of(many, embedder), vectors_of(one, embedder))
+    assert n_rows(many, embedder) == corpus_of(many).n_distinct
+
+
+def test_what_was_there_before_is_used(tmp_path: Path, cluster: Cluster):
+    _, many = stores(tmp_path)
+    embedder = OrderEmbedder()
+    part = CorpusStore(many.folder).add("part", ReadTexts(TEXTS[100:300]))
+    list(embed_corpus(many, part, embedder))
+    before = vectors_of_rows(many, embedder, part)
+    corpus = next(found for found in many.corpora() if found.name == "texts")
+    events = list(embed_on_cluster(many, corpus, embedder, cluster))
+    assert events[0].found == part.n_distinct
+    np.testing.assert_array_equal(vectors_of_rows(many, embedder, part), before)
+
+
+def vectors_of_rows(store: CorpusStore, embedder: Embedder, corpus: Corpus) -> np.ndarray:
+    kept = store.vectors.of(embedder)
+    assert kept is not None
+    return store.vectors.get(kept, store.keys(corpus))
+
+
+def test_a_killed_worker_costs_nothing_and_unreadable_texts_are_named(
+    tmp_path: Path, cluster: Cluster
+):
+    texts = (*TEXTS[:400], f"this one {FORBIDDEN}", *TEXTS[400:], f"{KILLS} now")
+    one, many = stores(tmp_path, texts)
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    embedder = FragileEmbedder(str(marks))
+    run = embed_on_cluster(many, corpus_of(many), embedder, cluster)
+    left_out: tuple[tuple[int, str], ...] = ()
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            left_out = end.value
+            break
+    assert left_out == ((400, "has no token."),)
+    assert len(list(marks.iterdir())) == 1  # a process was killed
+    left = many.leave_out(corpus_of(many), [400])
+    assert (left.n_texts, left.n_distinct) == (len(texts) - 1, len(set(texts)) - 1)
+    assert many.texts(left) == [text for text in texts if FORBIDDEN not in text]
+    # one process cannot read that text at all; it embeds the others as the cluster did
+    kept = one.vectors.register(embedder)
+    rows = [row for row, text in enumerate(texts) if FORBIDDEN not in text]
+    assert n_rows(many, embedder) == left.n_distinct
+    assert one.vectors.has(kept, one.keys(corpus_of(one), rows)).sum() == 0
+    assert np.isfinite(vectors_of(many, embedder)).all()
+
+
+def test_stop_keeps_what_is_finished_and_the_rest_follows(tmp_path: Path, cluster: Cluster):
+    one, many = stores(tmp_path)
+    embedder = OrderEmbedder(seconds=0.02)
+    alone(one, embedder)
+    asked = threading.Event()
+    with pytest.raises(Stopped):
+        for event in embed_on_cluster(
+            many, corpus_of(many), embedder, cluster, should_stop=asked.is_set
+        ):
+            if event.done > 100:
+                asked.set()
+    stopped = n_rows(many, embedder)
+    assert 100 < stopped < corpus_of(many).n_distinct
+    events = list(embed_on_cluster(many, corpus_of(many), embedder, cluster))
+    assert events[0].found == stopped
+    np.testing.assert_array_equal(vectors_of(many, embedder), vectors_of(one, embedder))
+    assert n_rows(many, embedder) == corpus_of(many).n_distinct
+
+
+def test_a_corpus_that_is_deleted_meanwhile_ends_the_work(tmp_path: Path, cluster: Cluster):
+    _, many = stores(tmp_path)
+    corpus = corpus_of(many)
+    run = embed_on_cluster(many, corpus, OrderEmbedder(), cluster, commit_every=0)
+    next(run)
+    many.delete(corpus)
+    with pytest.raises(StoreError, match="deleted"):
+        list(run)
+    assert many.corpora() == ()
+
+
+def test_another_model_than_here_is_refused(tmp_path: Path, cluster: Cluster):
+    _, many = stores(tmp_path)
+    embedder = OrderEmbedder()
+    made = OrderEmbedder(name="other")
+    kept = many.vectors.register(embedder)
+    work = module._Work(many, corpus_of(many), embedder, kept, cluster, 1, 1)
+    folder, corpus, _, kept_id, threads = work._arguments
+    worker = module.EmbedUnits(folder, corpus, lambda: made, kept_id, threads)
+    done = worker._embed([0], [1])
+    assert "not the one of this machine" in done.failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["mean", "sbert-wk", "neural", "neural+mean"])
+def test_real_methods_come_to_the_same_bits(tmp_path: Path, cluster: Cluster, method: str):
+    read = read_texts(Source.at(sample_data() / "topics.csv"))
+    few = read if method in ("mean", "sbert-wk") else read.first(40)
+    one, many = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
+    for store in (one, many):
+        store.add("texts", few)
+    embedder = make_embedder(embedder_spec(method, defaults=FOR_CORPORA))
+    alone(one, embedder)
+    list(embed_on_cluster(many, corpus_of(many), embedder, cluster, n_embedders=2))
+    np.testing.assert_array_equal(vectors_of(many, embedder), vectors_of(one, embedder))

@@ -1,0 +1,95 @@
+"""Embedders and commands for tests on clusters, which Ray's processes import by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralviz.errors import ShouldStop, UnreadableTextError
+from tests.support.embedders import HashEmbedder
+
+KILLS = "kill me"  # a text with it kills its process, once
+FORBIDDEN = "cannot be read"
+
+
+class OrderEmbedder(HashEmbedder):
+    """Vectors that depend on the batch: on how many go together, and on which comes before.
+
+    Two runs that put texts together in another way come to other vectors.
+    """
+
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        vectors, loss = super()._embed(read, should_stop)
+        return vectors + np.roll(vectors, 1, axis=0) / len(read), loss
+
+
+class FragileEmbedder(OrderEmbedder):
+    """Some texts kill the process that embeds them, once; others cannot be read.
+
+    Args:
+        folder: in which a mark is left for each that did.
+    """
+
+    def __init__(self, folder: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.folder = folder
+
+    def _read(self, texts: Sequence[str]) -> Sequence[str]:
+        for place, text in enumerate(texts):
+            if FORBIDDEN in text:
+                raise UnreadableTextError("has no token.", place, len(texts))
+        return texts
+
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        for text in read:
+            mark = Path(self.folder) / f"{abs(hash(text))}-{KILLS}"
+            if KILLS in text and not any(Path(self.folder).iterdir()):
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super()._embed(read, should_stop)
+
+
+class PlacedEmbedder(OrderEmbedder):
+    """Leaves in a folder which process embedded something, on which machine of the cluster.
+
+    Args:
+        folder: for its marks.
+    """
+
+    def __init__(self, folder: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.folder = folder
+
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        (Path(self.folder) / f"{node} {os.getpid()}").touch()
+        return super()._embed(read, should_stop)
+
+
+def free_port() -> int:
+    """A port that nobody listens at now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
+    """Wait until something is true.
+
+    Raises:
+        TimeoutError: it is not, after so long.
+    """
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.05)
