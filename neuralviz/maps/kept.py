@@ -244,6 +244,8 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "cluster_words": kept.cluster_words,
         "notes": kept.notes,
         "metric": metric,
+        "n_fitted": kept.n_fitted,
+        "recall": kept.recall,
     }
     columns = {name: getattr(kept, name) for name in _ABOUT[:-1]}
     return columns | {"about": json.dumps(about)}
