@@ -28,8 +28,9 @@ def corpus_table(
     corpus: Corpus,
     embedder: KeptEmbedder | None = None,
     kept: KeptMap | None = None,
+    rows: np.ndarray | None = None,
 ) -> pa.Table:
-    """A row a text, in the order of the corpus.
+    """A row a text, in the order of the corpus, or of the rows asked for.
 
     The columns are ``id``, ``text``, the labels by their names (one that is named like a column of
     ours gets ``label`` behind it), with a map ``x``, ``y`` (``z``) and ``cluster`` (from 1, the
@@ -41,16 +42,17 @@ def corpus_table(
         corpus: to be written.
         embedder: whose vectors are wanted.
         kept: a map whose points are wanted.
+        rows: row numbers of the texts; all by default.
 
     Raises:
         StoreError: a vector, the map or the corpus is not there.
     """
     columns: dict[str, pa.Array] = {
-        "id": pa.array(store.ids(corpus), pa.string()),
-        "text": pa.array(store.texts(corpus), pa.large_string()),
+        "id": pa.array(store.ids(corpus, rows), pa.string()),
+        "text": pa.array(store.texts(corpus, rows), pa.large_string()),
     }
     for column in corpus.columns:
-        values = store.labels(corpus, column.name)
+        values = store.labels(corpus, column.name, rows)
         kind = pa.string()
         if column.kind == "number":
             finite = values[np.isfinite(values)]
@@ -60,11 +62,12 @@ def corpus_table(
         )
     if kept is not None:
         coordinates, clusters = KeptMaps(store).points(kept)
-        columns |= dict(zip(AXES, map(pa.array, coordinates.T), strict=False))
-        labels = clusters.labels
+        some = slice(None) if rows is None else rows
+        columns |= dict(zip(AXES, map(pa.array, coordinates[some].T), strict=False))
+        labels = clusters.labels[some]
         columns["cluster"] = pa.array(np.where(labels >= 0, labels + 1, NO_CLUSTER), pa.int32())
     if embedder is not None:
-        keys = store.keys(corpus)
+        keys = store.keys(corpus, rows)
         loss = store.vectors.losses(embedder, keys)
         if not np.isnan(loss).all():
             columns["first_loss"], columns["last_loss"] = map(pa.array, loss.T)

@@ -195,6 +195,27 @@ def place(
         return _layout_of("pca").on_components(new, projection.fitted)
     n_neighbors = settings.placing_neighbours(len(vectors))
     near = nearest(vectors, new, n_neighbors, settings.metric)
+    return place_by(projection, new, near, should_stop=should_stop)
+
+
+def place_by(
+    projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
+) -> np.ndarray:
+    """`place` for new texts whose neighbours on the map are known.
+
+    Args:
+        projection: the map.
+        new: [new, dim] float32; only PCA needs them.
+        near: of each, as many texts of the map as `ProjectionSettings.placing_neighbours` says;
+            PCA needs none.
+        should_stop: asked every tenth of a second while waiting.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    settings = projection.settings
+    if settings.reducer == "pca":
+        return _layout_of("pca").on_components(new, projection.fitted)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > 0
     if unknown.any():

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 STAGES = {
     "waiting": "Waiting for another map to finish",
+    "index": "Indexing the embeddings",
     "neighbours": "Finding neighbours",
     "layout": "Making the map",
+    "placing": "Placing the other texts",
     "clusters": "Finding clusters",
 }
 """What is done in each stage of making a map, in words."""
@@ -29,7 +31,8 @@ class ProjectionEvent:
 
     Attributes:
         stage: one of `STAGES`.
-        done, total: epochs of the layout; 0 of 0 where nothing is counted.
+        done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
+            counted.
     """
 
     stage: str

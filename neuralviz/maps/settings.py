@@ -17,6 +17,7 @@ REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
 FEWEST_TEXTS = 5  # that differ
 SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
 MOST_NEIGHBORS = 200
+MOST_WHOLE = 200_000  # texts that are worked on as a whole; of more, a sample, and an index
 LARGEST_PERPLEXITY = 100.0
 PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
 SEED = 42

@@ -27,10 +27,12 @@ from neuralviz.errors import StoreError
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.db import DBConnection
+    from lancedb.query import LanceQueryBuilder
     from lancedb.table import Table
 
 FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
+ROWS_AT_ONCE = 1 << 18  # that are read
 WAIT = 60.0  # seconds for other writers
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
@@ -123,7 +125,8 @@ class Database:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in where.items())
         self.write(lambda: self.registry(registry).delete(condition))
-        for table in {json.loads(row["about"])["table"] for row in gone}:
+        about = [json.loads(row["about"]) for row in gone]
+        for table in {one[name] for one in about for name in ("table", "fit") if one.get(name)}:
             self.write(partial(self.drop, table))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -143,15 +146,19 @@ class Database:
                 f"Could not read the saved corpora in {self.folder} ({_reason(str(error))})."
             ) from error
 
-    def write(self, action: Callable[[], T]) -> T:
+    def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
         """Do what writes when no other thread or process does; not from within another write.
+
+        Args:
+            action: what writes.
+            wait: seconds for others who do.
 
         Raises:
             StoreError: it cannot be done; the message says why.
         """
         try:
             self._prepare()
-            with FileLock(self.folder / "writing.lock", timeout=WAIT):
+            with FileLock(self.folder / "writing.lock", timeout=wait):
                 return action()
         except Timeout as error:
             raise StoreError(
@@ -213,6 +220,15 @@ class Database:
                 f"(format {found}; this version reads {FORMAT}). Update neuralviz, or set "
                 "NEURALVIZ_HOME to another folder. Nothing was changed."
             )
+
+
+def all_rows(query: LanceQueryBuilder) -> pa.Table:
+    """What a query finds, in large pieces.
+
+    The database hands over a thousand rows at a time unless it is told otherwise: of millions that
+    takes seconds, and many times as long where other threads work.
+    """
+    return query.to_batches(ROWS_AT_ONCE).read_all()
 
 
 def now() -> str:

@@ -290,8 +290,13 @@ def test_a_sentence_is_placed_beside_the_page(mapped: AppTest):
 
 def test_the_texts_nearest_to_a_sentence_have_their_labels_and_are_never_markdown(monkeypatch):
     shown = SimpleNamespace(label="a*b")
+    texts = np.array(["**one**", "two"], dtype=object)
     labels = {"topic": np.array(["x", "[y](z)"]), "form*": np.array(["c", "d"])}
-    corpus = SimpleNamespace(texts=["**one**", "two"], categories=labels)
+    corpus = SimpleNamespace(
+        texts_at=lambda rows: list(texts[rows]),
+        category_names=tuple(labels),
+        categories_at=lambda name, rows: labels[name][rows],
+    )
     written, tables = [], []
     monkeypatch.setattr(st, "markdown", written.append)
     monkeypatch.setattr(st, "table", lambda table, **_: tables.append(table))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -16,11 +18,14 @@ from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import models_now
 from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.maps import settings
+from neuralviz.maps.asking import neighbours_of_rows
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
-from neuralviz.maps.neighbours import neighbours_of_points
-from neuralviz.maps.settings import SCORED_NEIGHBOURS
+from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
+from neuralviz.maps.point_grid import PointGrid, grouped
+from neuralviz.maps.search import find_words
 from neuralviz.models.shared import LOADERS, NotHeldError, held_model
 from neuralviz.models.trained import trained_encoder
 from neuralviz.plots.point_colours import cluster_names
@@ -28,26 +33,32 @@ from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import embedder_ids
 from neuralviz.ui.lazy import Lazy
+from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from neuralviz.embedders.registry import Loaders
-    from neuralviz.jobs.mapping import MapChoice
+    from neuralviz.jobs.mapping import MapChoice, SampledNear
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy
-    from neuralviz.maps.neighbours import Neighbours
     from neuralviz.plots.point_colours import PointColour
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
+
+T = TypeVar("T")
 
 MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
 TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
 TEXTS_A_NUMBER = 5
 COLOURS = 24  # of a map, that are held
 HELD: Loaders = {kind: partial(held_model, kind) for kind in LOADERS}
+LOOKED_AT = 20_000  # texts of a large corpus by which columns that tell texts apart are found
+VIEWS = 12  # of a large map, that are held
+NEAR = 200  # texts of a large map whose neighbours are held
+CENTRE = 2000  # texts of a cluster by which its place is found, of a large map
 FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
 
 
@@ -65,40 +76,131 @@ class OpenCorpus:
     _parts: Lazy = field(default_factory=Lazy, repr=False)
 
     @property
+    def is_large(self) -> bool:
+        """Whether it is too large to be held as a whole: what is of all texts is in arrays."""
+        return self.corpus.n_texts > settings.MOST_WHOLE
+
+    @property
     def texts(self) -> tuple[str, ...]:
-        """All texts."""
+        """All texts; not of a large corpus."""
         return self._parts.get("texts", lambda: tuple(self.store.texts(self.corpus)))
 
     @property
     def folded(self) -> tuple[str, ...]:
-        """All texts in lower case, for searching."""
+        """All texts in lower case, for searching; not of a large corpus."""
         return self._parts.get("folded", lambda: tuple(text.casefold() for text in self.texts))
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """All ids."""
-        return self._parts.get("ids", lambda: tuple(self.store.ids(self.corpus)))
+    def texts_at(self, rows: Sequence[int] | np.ndarray) -> list[str]:
+        """The texts of some rows."""
+        if self.is_large:
+            return self.store.texts(self.corpus, rows)
+        return [self.texts[row] for row in rows]
+
+    def id_at(self, row: int) -> str:
+        """The id of a row."""
+        if self.is_large:
+            return self.store.ids(self.corpus, [row])[0]
+        return self._parts.get("ids", lambda: tuple(self.store.ids(self.corpus)))[row]
+
+    def find(self, query: str) -> np.ndarray:
+        """Rows of the texts that hold all words of a query."""
+        if self.is_large:
+            return self.store.rows_with_words(self.corpus, query)
+        return find_words(self.folded, query)
 
     @property
     def lengths(self) -> np.ndarray:
-        """[text] characters."""
+        """[text] characters; not of a large corpus."""
         return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
 
     def labels(self, name: str) -> np.ndarray:
         """[text] a column of labels: strings or numbers."""
         return self._parts.get(("labels", name), lambda: self.store.labels(self.corpus, name))
 
+    def label_at(self, name: str, row: int) -> object:
+        """The value of a column of a row: a string or a number."""
+        if self.is_large:
+            return self.store.labels(self.corpus, name, [row])[0]
+        return self.labels(name)[row]
+
     @property
     def categories(self) -> Mapping[str, np.ndarray]:
-        """Columns that tell texts apart, by name: [text] strings, blank where there is none."""
-        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories()))
+        """Columns that tell texts apart, by name: [text] strings, blank where there is none.
 
-    def _find_categories(self) -> dict[str, np.ndarray]:
+        Not of a large corpus: it has `category_names` and `codes`.
+        """
+        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories(None)))
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """Names of the columns that tell texts apart; of a large corpus found by a sample."""
+        if not self.is_large:
+            return tuple(self.categories)
+
+        def find() -> tuple[str, ...]:
+            n = self.corpus.n_texts
+            rows = np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False)
+            return tuple(self._find_categories(np.sort(rows)))
+
+        return self._parts.get("category names", find)
+
+    def categories_at(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """[row] the values of a column that tells texts apart, blank where there is none."""
+        if not self.is_large:
+            return self.categories[name][rows]
+        codes, names = self.codes(name)
+        return np.array([*names, ""], dtype=object)[codes[rows]]
+
+    def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """[text] which of some names each text has in a column, -1 for none; and the names."""
+        return self._parts.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
+
+    def sizes(self, name: str) -> np.ndarray:
+        """[name] texts that have each of the names of `codes`."""
+
+        def count() -> np.ndarray:
+            codes, names = self.codes(name)
+            return np.bincount(codes[codes >= 0], minlength=len(names))
+
+        return self._parts.get(("sizes", name), count)
+
+    def ends(self, name: str) -> tuple[float, float] | None:
+        """The lowest and the highest of a column of numbers; None where there is none."""
+
+        def find() -> tuple[float, float] | None:
+            values = self.labels(name)
+            finite = values[np.isfinite(values)]
+            return (float(finite.min()), float(finite.max())) if len(finite) else None
+
+        return self._parts.get(("ends", name), find)
+
+    def is_whole(self, name: str) -> bool:
+        """Whether all of a column of numbers are whole ones."""
+
+        def look() -> bool:
+            values = self.labels(name)
+            return bool((values[np.isfinite(values)] % 1 == 0).all())
+
+        return self._parts.get(("is whole", name), look)
+
+    def prepare(self) -> None:
+        """Read what a first visit of a large corpus asks for: it is there when it is needed."""
+        with suppress(NeuralvizError):  # whoever needs it meets the error
+            for name in self.category_names:
+                self.sizes(name)
+            for name in self.numbers:
+                self.ends(name)
+
+    def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
+        """By name, the values of some rows, or of all."""
         found = {}
         for column in self.corpus.columns:
             if column.name.strip().lower() in ID_COLUMNS:
                 continue
-            values = self.labels(column.name)
+            if rows is None:
+                values = self.labels(column.name)
+            else:
+                values = self.store.labels(self.corpus, column.name, rows)
             if column.kind == "number":
                 finite = values[np.isfinite(values)]
                 n = len(np.unique(finite))
@@ -133,6 +235,8 @@ class OpenMap:
     name: str = ""
     _parts: Lazy = field(default_factory=Lazy, repr=False)
     _colours: Lazy = field(default_factory=lambda: Lazy(COLOURS), repr=False)
+    _views: Lazy = field(default_factory=lambda: Lazy(VIEWS), repr=False)
+    _near: Lazy = field(default_factory=lambda: Lazy(NEAR), repr=False)
 
     @property
     def coordinates(self) -> np.ndarray:
@@ -149,15 +253,74 @@ class OpenMap:
         return self._parts.get("points", lambda: KeptMaps(self.store).points(self.kept))
 
     @property
+    def is_large(self) -> bool:
+        """Whether its corpus is: see `OpenCorpus`."""
+        return self.corpus.n_texts > settings.MOST_WHOLE
+
+    @property
+    def grid(self) -> PointGrid:
+        """The points by where they lie, of a map in two dimensions."""
+        return self._parts.get("grid", lambda: PointGrid.of(self.coordinates))
+
+    @property
+    def by_cluster(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row numbers by cluster, the largest first; and where each cluster begins among them.
+
+        Texts in no cluster come last.
+        """
+
+        def group() -> tuple[np.ndarray, np.ndarray]:
+            labels, n = self.clusters.labels, self.clusters.n
+            return grouped(np.where(labels < 0, np.int32(n), labels), n + 1)
+
+        return self._parts.get("by cluster", group)
+
+    def rows_of(self, cluster: int) -> np.ndarray:
+        """Rows of the texts in a cluster."""
+        rows, starts = self.by_cluster
+        return rows[starts[cluster] : starts[cluster + 1]]
+
+    @property
+    def cluster_sizes(self) -> np.ndarray:
+        """[cluster] texts."""
+        return np.diff(self.by_cluster[1])[:-1]
+
+    def view(self, name: object, make: Callable[[], T]) -> T:
+        """What is drawn of a large map, made when it is first asked for; the last few are held."""
+        return self._views.get(name, make)
+
+    @property
     def neighbours(self) -> Neighbours:
-        """The neighbours of every text in the space that was projected."""
+        """The neighbours of every text in the space that was projected; not of a large map."""
         return self._parts.get("neighbours", lambda: KeptMaps(self.store).neighbours(self.kept))
+
+    def near(self, row: int, k: int) -> Neighbours:
+        """The ``k`` nearest texts of one text; of a large map by its index, a few may be missed."""
+        if not self.is_large:
+            of_all = self.neighbours.first(k)
+            one = slice(row, row + 1)
+            return Neighbours(of_all.indices[one], of_all.distances[one], of_all.metric)
+        rows = np.array([row])
+        return self._near.get(
+            (row, k), lambda: neighbours_of_rows(self.store, self.corpus, self.kept, rows, k)
+        )
+
+    def sampled(self, found: SampledNear | None) -> SampledNear | None:
+        """The neighbours of some texts of a large map: those that were found before, or just now.
+
+        Args:
+            found: what was found just now, if anything was.
+        """
+        if found is not None:
+            return self._parts.get("sampled", lambda: found)
+        return self._parts.known("sampled")
 
     @property
     def neighbours_on_map(self) -> Neighbours:
-        """The neighbours of every text on the map itself."""
+        """The neighbours of every text on the map itself; not of a large map."""
         return self._parts.get(
-            "neighbours on map", lambda: neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS)
+            "neighbours on map",
+            lambda: neighbours_of_points(self.coordinates, settings.SCORED_NEIGHBOURS),
         )
 
     @property
@@ -224,7 +387,14 @@ class OpenMap:
 
         def find() -> tuple[tuple[str, np.ndarray], ...]:
             names = cluster_names(self.kept.cluster_words)
-            return tuple(zip(names, cluster_centres(*self._points), strict=True))
+            points, clusters = self._points
+            if self.is_large:  # some of each are enough
+                every = (self.rows_of(one) for one in range(clusters.n))
+                some = [rows[:: 1 + len(rows) // CENTRE] for rows in every]
+                labels = np.repeat(np.arange(clusters.n), list(map(len, some)))
+                points = points[np.concatenate(some)] if some else points[:0]
+                clusters = replace(clusters, labels=labels)
+            return tuple(zip(names, cluster_centres(points, clusters), strict=True))
 
         return self._parts.get("clusters named", find)
 
@@ -236,7 +406,10 @@ class OpenMap:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
     store = CorpusStore(folder)
-    return OpenCorpus(store, store.corpus(corpus_id))
+    found = OpenCorpus(store, store.corpus(corpus_id))
+    if found.is_large and is_served():  # while its points are read
+        threading.Thread(target=found.prepare, daemon=True).start()
+    return found
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

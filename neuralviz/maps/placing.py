@@ -1,0 +1,273 @@
+"""Many texts on a map that was fitted to a sample of them, in blocks that depend on nothing else.
+
+A block is small: it names its rows, and whoever places it reads their vectors from the store, and
+what was fitted from a folder beside the store's tables. So blocks can go to any process, on any
+machine that sees the store; where and in which order they are placed changes no bit on machines of
+one kind.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
+from neuralviz.maps.distances import check_vectors
+from neuralviz.maps.near_groups import NearGroups
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projecting import place_by
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import SEED
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.pruning import prune
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
+
+    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
+
+MOST_PROCESSES = 16  # of this machine; each takes some hundred MB
+LEFT_OVER = 2.0  # days after which the folder of a killed process is deleted
+_FOLDER = "placing"
+_LOOKED = 0.1  # seconds after which it is asked whether to stop
+_ROOM = 1 << 62  # bytes: only age counts
+
+
+@dataclass(frozen=True)
+class Block:
+    """Texts to be placed.
+
+    Attributes:
+        number: of the block.
+        store: folder of the store.
+        fit: name of the folder of what was fitted.
+        corpus: whose texts they are.
+        embedder: whose vectors they are placed by.
+        settings: of the map.
+        rows: [text] int32.
+    """
+
+    number: int
+    store: Path
+    fit: str
+    corpus: Corpus
+    embedder: KeptEmbedder
+    settings: ProjectionSettings
+    rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedBlock:
+    """Where the texts of a block are.
+
+    Attributes:
+        number: of the block.
+        coordinates: [text, dimensions] float32.
+        digests: [text] of `digests_of` their vectors.
+    """
+
+    number: int
+    coordinates: np.ndarray
+    digests: np.ndarray
+
+
+PlaceBlock = Callable[[Block], PlacedBlock]
+Spread = Callable[[PlaceBlock, Sequence[Block], ShouldStop], Iterator[PlacedBlock]]
+"""Has blocks placed by a function, and yields them in any order; raises `Stopped` when asked to."""
+
+
+def place_block(block: Block) -> PlacedBlock:
+    """Read the vectors of a block, and place them.
+
+    On one thread: sums by another number of threads differ in their last bits.
+
+    Raises:
+        StoreError: a text is not embedded, or the store or the folder of the map is gone.
+        TextError: a vector holds what is no usable number.
+    """
+    with threadpool_limits(1):
+        store = CorpusStore(block.store)
+        keys = store.keys(block.corpus, block.rows)
+        vectors = check_vectors(store.vectors.get(block.embedder, keys))
+        projection, groups = _fitted(block.store / _FOLDER / block.fit, block.settings)
+        if groups is None:
+            near = Neighbours(np.zeros((0, 0), np.int32), np.zeros((0, 0)), block.settings.metric)
+        else:
+            n = len(projection.coordinates)
+            near = groups.nearest(vectors, block.settings.placing_neighbours(n))
+        placed = place_by(projection, vectors, near)
+    return PlacedBlock(block.number, placed.astype(np.float32), digests_of(vectors))
+
+
+def digests_of(vectors: np.ndarray) -> np.ndarray:
+    """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹.
+
+    Args:
+        vectors: [text, dim] float32.
+    """
+    words = (vectors + np.float32(0)).view(np.uint32)  # -0 becomes 0
+    factors = np.random.default_rng(SEED).integers(1 << 64, size=(2, words.shape[1]), dtype="u8")
+    mixed = np.zeros((2, len(words)), dtype=np.uint64)
+    for column in range(words.shape[1]):  # products and sums overflow, as they should
+        mixed += factors[:, column : column + 1] * (words[:, column].astype(np.uint64) + 1)
+    return mixed[0] ^ (mixed[1] >> np.uint64(32))
+
+
+@contextmanager
+def written_fit(
+    store: CorpusStore,
+    projection: Projection,
+    vectors: np.ndarray,
+    should_stop: ShouldStop,
+) -> Iterator[str]:
+    """A folder of what was fitted, for as long as blocks are placed.
+
+    Args:
+        store: beside whose tables it lies.
+        projection: of the sample.
+        vectors: [fitted, dim] of the sample.
+        should_stop: asked now and then.
+
+    Yields:
+        Its name, for `Block`.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+        NeuralvizError: it cannot be written.
+    """
+    above = store.folder / _FOLDER
+    folder = above / secrets.token_hex(8)
+    settings = projection.settings
+    try:
+        folder.mkdir(parents=True)
+        prune(above, n_bytes=_ROOM, days=LEFT_OVER)
+        if settings.reducer != "pca":
+            NearGroups.of(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
+                folder
+            )
+        arrays = {
+            "coordinates": projection.coordinates,
+            "near": projection.neighbours.indices,
+            "far": projection.neighbours.distances,
+            **{f"fitted_{name}": values for name, values in projection.fitted.items()},
+        }
+        for name, values in arrays.items():
+            np.save(folder / f"{name}.npy", values, allow_pickle=False)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise NeuralvizError(store.database.refusal(str(error))) from error
+    try:
+        yield folder.name
+    finally:
+        _fitted.cache_clear()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@lru_cache(maxsize=1)
+def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
+    """What `written_fit` wrote; the groups are for reducers that go by neighbours."""
+    if not folder.is_dir():
+        raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
+
+    def read(name: str) -> np.ndarray:
+        return np.load(folder / f"{name}.npy", allow_pickle=False)
+
+    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _extra(folder)}
+    neighbours = Neighbours(read("near"), read("far"), settings.metric)
+    projection = Projection(read("coordinates"), settings, neighbours, (), fitted)
+    if settings.reducer == "pca":
+        return projection, None
+    return projection, NearGroups.open(folder, settings.metric)
+
+
+def _extra(folder: Path) -> list[Path]:
+    return sorted(folder.glob("fitted_*.npy"))
+
+
+def on_processes(
+    place: PlaceBlock,
+    blocks: Sequence[Block],
+    should_stop: ShouldStop,
+    *,
+    n_processes: int | None = None,
+) -> Iterator[PlacedBlock]:
+    """Place blocks on the cores of this machine, each on one; a single core needs no new process.
+
+    A script that is run as a file must guard what it does by ``if __name__ == "__main__"``, as of
+    `multiprocessing`.
+
+    Args:
+        place, blocks, should_stop: as of `Spread`.
+        n_processes: by default one for every core, at most 16.
+
+    Raises:
+        Stopped: ``should_stop`` said so; blocks under way are given up.
+        NeuralvizError: a process was killed, or as of ``place``.
+    """
+    n_processes = min(n_processes or min(_n_cores(), MOST_PROCESSES), len(blocks))
+    if n_processes <= 1:
+        for block in blocks:
+            if should_stop():
+                raise Stopped
+            yield place(block)
+        return
+    context = get_context("spawn")
+    is_over = context.Event()
+    with ProcessPoolExecutor(
+        n_processes, mp_context=context, initializer=_end_with, initargs=(is_over,)
+    ) as pool:
+        left = {pool.submit(place, block) for block in blocks}
+        try:
+            while left:
+                done, left = wait(left, _LOOKED, FIRST_COMPLETED)
+                if should_stop():
+                    raise Stopped
+                for one in done:
+                    yield one.result()
+        except BrokenProcessPool as error:
+            raise NeuralvizError(
+                "A process that placed texts on the map was ended by the system, perhaps for lack "
+                "of memory. Close other programs and make the map again."
+            ) from error
+        finally:
+            is_over.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _n_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _end_with(is_over: Event) -> None:
+    """End this process at once when the work is over, or when the process that wants it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
+    parent = parent_process()
+
+    def watch() -> None:
+        while not is_over.wait(5 * _LOOKED):
+            if parent is None or not parent.is_alive():
+                break
+        time.sleep(_LOOKED)  # what is done is handed over
+        os._exit(0)
+
+    threading.Thread(target=watch, name="neuralviz-placing", daemon=True).start()
