@@ -352,8 +352,6 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "cluster_words": kept.cluster_words,
         "notes": kept.notes,
         "metric": metric,
-        "n_fitted": kept.n_fitted,
-        "recall": kept.recall,
     }
     if kept.n_fitted is not None:
         about |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_of(kept)}

@@ -20,6 +20,7 @@ from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
 
+KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
 _LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 1000  # keys in one condition
