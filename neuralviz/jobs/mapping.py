@@ -164,10 +164,11 @@ class MakeMaps(Task[MapEvent, Mapped]):
         event, embedding = result.projecting, result.embedding
         if embedding is not None and embedding.total:
             share = SHARE_OF_EMBEDDING * embedding.done / embedding.total
-        if event is not None and event.total:
-            share += (1 - SHARE_OF_EMBEDDING) * event.done / event.total
         if event is not None:
-            counted = f", epoch {event.done:,} of {event.total:,}" if event.total else ""
+            share += (1 - SHARE_OF_EMBEDDING) * event.share
+        if event is not None:
+            unit = "" if event.stage == "placing" else "epoch "
+            counted = f", {unit}{event.done:,} of {event.total:,}" if event.total else ""
             doing = f"{method}: {STAGES[event.stage]}{counted}"
         elif embedding is None:
             doing = f"{method}: Loading the model …"
@@ -298,7 +299,8 @@ class SampleNeighbours(LatestTask[SampledNear]):
         store = CorpusStore()
         corpus = store.corpus(self.corpus_id)
         kept = kept_map(store, corpus, self.map_id)
-        yield SampledNear(*sampled_neighbours(store, corpus, kept, self.k, self.n))
+        found = sampled_neighbours(store, corpus, kept, self.k, self.n, should_stop=should_stop)
+        yield SampledNear(*found)
 
 
 def kept_map(store: CorpusStore, corpus: Corpus, map_id: str) -> KeptMap:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FITTED = 200_000  # texts: of more, a map is fitted to so many
 BLOCK = 20_000  # texts that are placed together
+FIT_ENDS = 0.3  # of the work that is counted, roughly
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,11 @@ def make_large_map(
     others = np.setdiff1d(different, sample, assume_unique=True)
     _check_embedded(store, corpus, embedder)
     vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, sample)))
-    projection = project(vectors, settings, on_progress=on_progress, should_stop=should_stop)
+
+    def on_fit(event: ProjectionEvent) -> None:
+        on_progress(replace(event, span=(0.0, FIT_ENDS)))
+
+    projection = project(vectors, settings, on_progress=on_fit, should_stop=should_stop)
     coordinates = np.zeros((corpus.n_texts, settings.dimensions), dtype=np.float32)
     digests = np.zeros(corpus.n_texts, dtype=np.uint64)
     coordinates[sample], digests[sample] = projection.coordinates, digests_of(vectors)
@@ -83,7 +88,10 @@ def make_large_map(
     def take(placed: PlacedBlock, rows: np.ndarray) -> None:
         coordinates[rows], digests[rows] = placed.coordinates, placed.digests
 
-    on_progress(ProjectionEvent("placing", 0, len(others)))
+    def on_placed(done: int) -> None:
+        on_progress(ProjectionEvent("placing", done, len(others), (FIT_ENDS, 1.0)))
+
+    on_placed(0)
     with written_fit(store, projection, vectors, should_stop) as fit:
         del vectors
         parts = np.array_split(others, -(-len(others) // fitting.block)) if len(others) else []
@@ -95,13 +103,13 @@ def make_large_map(
         for placed in fitting.spread(place_block, blocks, should_stop):
             take(placed, parts[placed.number])
             done += len(parts[placed.number])
-            on_progress(ProjectionEvent("placing", done, len(others)))
+            on_placed(done)
     if done < len(others):
         raise NeuralvizError("Some texts were not placed on the map. Make it again.")
     _lay_together(coordinates, digests, sample, others)
     coordinates = coordinates[first]
 
-    on_progress(ProjectionEvent("clusters"))
+    on_progress(ProjectionEvent("clusters", span=(1.0, 1.0)))
     _raise_if(should_stop)
     clusters = find_clusters(coordinates)
     _raise_if(should_stop)

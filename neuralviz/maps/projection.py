@@ -33,11 +33,19 @@ class ProjectionEvent:
         stage: one of `STAGES`.
         done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
             counted.
+        span: 0 … 1 where the stage begins and ends in all of the work.
     """
 
     stage: str
     done: int = 0
     total: int = 0
+    span: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def share(self) -> float:
+        """0 … 1 of all of the work that is done, as far as it is counted."""
+        begins, ends = self.span
+        return begins + (ends - begins) * self.done / self.total if self.total else begins
 
 
 @dataclass(frozen=True, eq=False)
