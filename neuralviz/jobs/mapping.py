@@ -165,7 +165,10 @@ class MakeMaps(Task[MapEvent, Mapped]):
         if event is not None and event.total:
             share += (1 - SHARE_OF_EMBEDDING) * event.done / event.total
         if event is not None:
-            counted = f", epoch {event.done:,} of {event.total:,}" if event.total else ""
+            counted = ""
+            if event.total:
+                epoch = "epoch " if event.stage == "layout" else ""
+                counted = f", {epoch}{event.done:,} of {event.total:,}"
             doing = f"{method}: {STAGES[event.stage]}{counted}"
         elif embedding is None:
             doing = f"{method}: Loading the model …"

@@ -11,7 +11,7 @@ import io
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 VERSION = 1  # of how maps are made: another one makes another map of the same settings
 _ID_LENGTH = 24
 _GONE = "This map was deleted in the meantime. Make it again."
+_NO_NEIGHBOURS = "The neighbours of the texts of such a large map are not kept."
+ROWS = "rows"  # of the texts that a map was fitted to, among what the reducer found out
 _ABOUT = ("id", "corpus", "embedder", "created", "about")
 
 
@@ -99,8 +101,17 @@ class KeptMaps:
         projection: Projection,
         clusters: Clusters,
         cluster_words: Sequence[Sequence[str]],
+        *,
+        recall: float | None = None,
     ) -> KeptMap:
         """Keep a map, unless one that was made in the same way is there already.
+
+        Args:
+            corpus, embedder: whose map it is.
+            projection: of all texts; without neighbours, and with the `ROWS` that it was fitted
+                to, where that was a sample.
+            clusters, cluster_words: on the map.
+            recall: as of `KeptMap`.
 
         Returns:
             The one that is kept.
@@ -119,20 +130,23 @@ class KeptMaps:
             min_cluster_size=clusters.min_cluster_size,
             cluster_words=tuple(map(tuple, cluster_words)),
             notes=projection.notes,
+            n_fitted=len(projection.fitted[ROWS]) if ROWS in projection.fitted else None,
+            recall=recall,
         )
+        columns = {
+            "row": pa.array(np.arange(corpus.n_texts, dtype=np.int32)),
+            "point": list_array(projection.coordinates.astype(np.float32, copy=False)),
+            "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
+        }
         neighbours = projection.neighbours
-        rows = pa.table(
-            {
-                "row": pa.array(np.arange(corpus.n_texts, dtype=np.int32)),
-                "point": list_array(projection.coordinates.astype(np.float32, copy=False)),
-                "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
-                "neighbours": list_array(neighbours.indices),
-                "distances": list_array(neighbours.distances),
-            }
-        )
+        if neighbours is not None:
+            columns["neighbours"] = list_array(neighbours.indices)
+            columns["distances"] = list_array(neighbours.distances)
+        rows = pa.table(columns)
+        metric = projection.settings.metric if neighbours is None else neighbours.metric
 
         def register() -> None:
-            entry = _entry(kept, neighbours.metric) | {"fitted": _pack(projection.fitted)}
+            entry = _entry(kept, metric) | {"fitted": _pack(projection.fitted)}
             merge = self._database.registry("maps").merge_insert("id")
             merge.when_not_matched_insert_all().execute([entry])
 
@@ -152,13 +166,21 @@ class KeptMaps:
         )
 
     def neighbours(self, kept: KeptMap) -> Neighbours:
-        """The neighbours of every text in the space that was projected."""
+        """The neighbours of every text in the space that was projected.
+
+        Raises:
+            StoreError: the map is gone, or was fitted to a sample: then none are kept.
+        """
+        if kept.n_fitted is not None:
+            raise StoreError(_NO_NEIGHBOURS)
         table = self._read(kept, "neighbours", "distances")
         metric = self._entry(kept)["metric"]
         return Neighbours(_lists(table["neighbours"]), _lists(table["distances"]), metric)
 
     def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
         """`neighbours` of some texts alone, in the order asked for."""
+        if kept.n_fitted is not None:
+            raise StoreError(_NO_NEIGHBOURS)
         different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         with self._database.reading(missing=_GONE):
             query = self._database.open(kept.table).take_offsets(different.tolist())
@@ -172,8 +194,18 @@ class KeptMaps:
     def projection(self, kept: KeptMap) -> Projection:
         """The whole projection, as it was put in."""
         coordinates, _ = self.points(kept)
-        neighbours, fitted = self.neighbours(kept), self.fitted(kept)
-        return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
+        neighbours = self.neighbours(kept) if kept.n_fitted is None else None
+        return Projection(coordinates, kept.settings, neighbours, kept.notes, self.fitted(kept))
+
+    def sample(self, kept: KeptMap) -> tuple[np.ndarray, Projection]:
+        """The texts that a map was fitted to: [fitted] rows, rising, and their part of the map.
+
+        New texts are placed by it. The rows are also those that
+        `neuralviz.maps.placing.drawn_texts` draws.
+        """
+        whole = self.projection(kept)
+        rows = whole.fitted.get(ROWS, np.arange(len(whole.coordinates), dtype=np.int32))
+        return rows, replace(whole, coordinates=whole.coordinates[rows])
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
         """What the reducer found out beside the coordinates, as of `Projection`."""
@@ -193,7 +225,8 @@ class KeptMaps:
     def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
         with self._database.reading(missing=_GONE):
             table = self._database.open(kept.table).search().select(["row", *columns]).to_arrow()
-            return table.sort_by("row")
+        row = table["row"].to_numpy()
+        return table if (row[1:] > row[:-1]).all() else table.sort_by("row")
 
 
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:

@@ -194,7 +194,30 @@ def place(
     if settings.reducer == "pca":
         return _layout_of("pca").on_components(new, projection.fitted)
     n_neighbors = settings.placing_neighbours(len(vectors))
-    near = nearest(vectors, new, n_neighbors, settings.metric)
+    return place_near(
+        projection,
+        nearest(vectors, new, n_neighbors, settings.metric),
+        should_stop=should_stop,
+    )
+
+
+def place_near(
+    projection: Projection, near: Neighbours, *, should_stop: ShouldStop = never
+) -> np.ndarray:
+    """`place` on a map by UMAP or t-SNE, by the texts that are near.
+
+    Args:
+        projection: the map.
+        near: of the new texts, as many as `ProjectionSettings.placing_neighbours` says.
+        should_stop: as of `place`.
+
+    Returns:
+        [new, dimensions] float32.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+    """
+    settings = projection.settings
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > 0
     if unknown.any():

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 STAGES = {
+    "index": "Building the index",
     "waiting": "Waiting for another map to finish",
     "neighbours": "Finding neighbours",
     "layout": "Making the map",
+    "placing": "Placing the other texts",
     "clusters": "Finding clusters",
 }
 """What is done in each stage of making a map, in words."""
@@ -29,7 +31,8 @@ class ProjectionEvent:
 
     Attributes:
         stage: one of `STAGES`.
-        done, total: epochs of the layout; 0 of 0 where nothing is counted.
+        done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
+            counted.
     """
 
     stage: str
@@ -46,14 +49,16 @@ class Projection:
     Attributes:
         coordinates: [text, dimensions] float32, finite.
         settings: as asked for.
-        neighbours: of the texts by their vectors, at least 15 of each where there are as many.
+        neighbours: of the texts by their vectors, at least 15 of each where there are as many; None
+            for a map that was fitted to a sample of its texts, or of the sample itself when opened.
         notes: sentences on what was done otherwise than asked for.
         fitted: for PCA the ``mean`` [dim], ``components`` [dimensions, dim] and
-            ``explained_variance_ratio`` [dimensions]; else empty.
+            ``explained_variance_ratio`` [dimensions]; where the map was fitted to a sample, the
+            ``rows`` [fitted] of its texts in the corpus, rising; else empty.
     """
 
     coordinates: np.ndarray
     settings: ProjectionSettings
-    neighbours: Neighbours
+    neighbours: Neighbours | None
     notes: tuple[str, ...] = ()
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))

@@ -18,6 +18,7 @@ FEWEST_TEXTS = 5  # that differ
 SCORED_NEIGHBOURS = 15  # that every map has at least, for scores and lists
 MOST_NEIGHBORS = 200
 LARGEST_PERPLEXITY = 100.0
+FITTED = 200_000  # texts that a map is made of; further ones are placed on it
 PLACING_PERPLEXITY = 5.0  # openTSNE's for new points
 SEED = 42
 SEEDS = 2**32
