@@ -22,7 +22,7 @@ from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.store.database import list_array, now, rows_of
+from neuralviz.store.database import all_rows, list_array, now, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,9 +224,10 @@ class KeptMaps:
 
     def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
         with self._database.reading(missing=_GONE):
-            table = self._database.open(kept.table).search().select(["row", *columns]).to_arrow()
-        row = table["row"].to_numpy()
-        return table if (row[1:] > row[:-1]).all() else table.sort_by("row")
+            query = self._database.open(kept.table).search().select(["row", *columns])
+            table = all_rows(query)
+            rows = table["row"].to_numpy()  # in their order, unless the database has moved some
+            return table if (rows[1:] > rows[:-1]).all() else table.sort_by("row")
 
 
 def cache_key(corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings) -> str:

@@ -38,6 +38,7 @@ from neuralviz.store.vectors import KeptEmbedder
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from multiprocessing.synchronize import Event
 
 BLOCK = 20_000  # texts that are placed together
 FEW_BLOCKS = 3  # up to which no processes are started
@@ -208,7 +209,9 @@ def in_processes(
     if processes < 2:
         yield from map(place, blocks)
         return
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin)
+    context = multiprocessing.get_context("spawn")
+    is_over = context.Event()
+    pool = ProcessPoolExecutor(processes, context, _begin, (is_over,))
     try:
         left = iter(blocks)
         running: deque[Future[np.ndarray]] = deque(
@@ -218,22 +221,27 @@ def in_processes(
             result = running.popleft().result()
             running.extend(pool.submit(place, one) for one in islice(left, 1))
             yield result
+    except BaseException:  # nobody wants the blocks that are under way
+        is_over.set()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
-    """What a process does first: it works on one thread, and ends with the one that started it."""
+def _begin(is_over: Event) -> None:
+    """What a process does first: it works on one thread, and ends when its work is not wanted."""
+    os.environ["NUMBA_NUM_THREADS"] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(1)
-    threading.Thread(target=_end_with_parent, name="neuralviz-parent", daemon=True).start()
-
-
-def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    for wait in (is_over.wait, *([parent.join] if parent is not None else [])):
+        name = "neuralviz-end"
+        threading.Thread(target=_end_after, args=(wait,), name=name, daemon=True).start()
+
+
+def _end_after(wait: Callable[[], object]) -> None:
+    wait()
+    os._exit(1)
 
 
 def _n_cores() -> int:

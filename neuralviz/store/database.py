@@ -27,10 +27,12 @@ from neuralviz.errors import StoreError
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.db import DBConnection
+    from lancedb.query import LanceQueryBuilder
     from lancedb.table import Table
 
 FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
+ROWS_AT_ONCE = 1 << 18  # that are read
 WAIT = 60.0  # seconds for other writers
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
@@ -213,6 +215,15 @@ class Database:
                 f"(format {found}; this version reads {FORMAT}). Update neuralviz, or set "
                 "NEURALVIZ_HOME to another folder. Nothing was changed."
             )
+
+
+def all_rows(query: LanceQueryBuilder) -> pa.Table:
+    """What a query finds, in large pieces.
+
+    The database hands over a thousand rows at a time unless it is told otherwise: of millions that
+    takes seconds, and many times as long where other threads work.
+    """
+    return query.to_batches(ROWS_AT_ONCE).read_all()
 
 
 def now() -> str:

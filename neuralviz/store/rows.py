@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
+from neuralviz.store.database import all_rows
 from neuralviz.store.vectors import KEY_BYTES, key_array, keys_of, text_keys
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
         StoreError: there are not so many rows.
     """
     if rows is None:
-        found = table.search().select([name]).with_row_id(True).to_arrow()
+        found = all_rows(table.search().select([name]).with_row_id(True))
         place = found["_rowid"].to_numpy()
         values = found[name]
         if len(place) and (place[1:] < place[:-1]).any():
@@ -120,7 +121,7 @@ def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
     quoted = [term.replace("'", "''") for term in terms]
     condition = " AND ".join(f"contains(lower(text), '{term}')" for term in quoted)
     places = [
-        query.select(["key"]).with_row_id(True).to_arrow()["_rowid"].to_numpy()
+        all_rows(query.select(["key"]).with_row_id(True))["_rowid"].to_numpy()
         for query in (table.search(), table.search().where(condition))
     ]
     everything, found = map(np.sort, places)

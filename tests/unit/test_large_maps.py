@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
+import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -148,7 +148,7 @@ def test_the_map_is_the_same_whatever_the_number_of_processes(
     np.testing.assert_array_equal(*points)
 
 
-def test_a_block_can_be_sent_to_another_process_and_in_any_order(
+def test_blocks_may_be_placed_in_any_order(
     store: CorpusStore, embedded: tuple[Corpus, KeptEmbedder]
 ):
     corpus, embedder = embedded
@@ -160,8 +160,7 @@ def test_a_block_can_be_sent_to_another_process_and_in_any_order(
         def elsewhere(
             given: Callable[[np.ndarray], np.ndarray], blocks: Sequence[np.ndarray]
         ) -> list[np.ndarray]:
-            sent = pickle.dumps(given)
-            return [pickle.loads(sent)(one) for one in reversed(blocks)][::-1]
+            return [given(one) for one in reversed(blocks)][::-1]
 
         plain = place_texts(place_block, keys[150:380], block=70)
         np.testing.assert_array_equal(
@@ -192,6 +191,23 @@ def test_stop_between_blocks_keeps_nothing(
     assert events[-1] == ProjectionEvent("placing", 100, 230)
     assert closed == [True]
     assert KeptMaps(store).of(corpus) == ()
+    assert not list(store.folder.glob("placing-*"))
+
+
+@pytest.mark.slow
+def test_processes_end_when_nobody_wants_their_blocks(
+    store: CorpusStore, embedded: tuple[Corpus, KeptEmbedder]
+):
+    corpus, embedder = embedded
+    before = set(multiprocessing.active_children())
+    events: list[ProjectionEvent] = []
+    with pytest.raises(Stopped):
+        make_map(
+            store, corpus, embedder, PCA, most_fitted=N_FITTED, block=1,
+            mapper=partial(in_processes, processes=2), on_progress=events.append,
+            should_stop=lambda: bool(events) and events[-1].done == 2,
+        )  # fmt: skip
+    assert set(multiprocessing.active_children()) == before
     assert not list(store.folder.glob("placing-*"))
 
 
@@ -279,7 +295,7 @@ def test_groups_smaller_than_what_is_wanted_are_joined():
 
 
 def test_the_page_is_told_how_many_texts_are_placed():
-    task = MakeMaps("id", (MapChoice(EmbedderSpec("mean"), PCA),), ())
+    task = MakeMaps("id", (MapChoice(EmbedderSpec("mean", "model"), PCA),), ())
     told = task.progress(Mapped(projecting=ProjectionEvent("placing", 20_000, 230_000)))
     assert told.doing.endswith("Placing the other texts, 20,000 of 230,000")
     told = task.progress(Mapped(projecting=ProjectionEvent("layout", 3, 200)))
