@@ -8,7 +8,10 @@ turns with `SentenceTransformer.encode` called directly on the same texts; what 
 within one run. **opening**: saves a corpus of 100,000 texts with random vectors and a random map,
 starts the app and opens the corpus in Chromium. Measures the time until the map is drawn, responds
 to the mouse and nothing is running any more, and then the time from clicks on points until their
-texts appear. Every visit is a new browser session. Prints tables in markdown.
+texts appear. A corpus above 200,000 texts (``--points 10000000``) is written block by block, and
+two more times are measured: from the end of a lasso until the number of the selected texts appears,
+and from a press of *Zoom in* until the points of the window are drawn. Every visit is a new browser
+session. Prints tables in markdown.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import platform
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -33,11 +37,12 @@ from neuralviz.maps.example import add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection
-from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.maps.settings import MOST_WHOLE, ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.vectors import text_keys
+from tests.support import large_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,10 +53,11 @@ if TYPE_CHECKING:
 
 DIM, TOPICS, NEIGHBOURS = 384, 40, 15  # of the made-up vectors
 SEED = 0
-CLICKS = 10  # of a visit
+CLICKS, LASSOS, ZOOMS = 10, 5, 4  # of a visit
 PAUSE = 1.0  # seconds between them
 PATIENCE = 120_000  # ms
-GOALS = {"open": 5.0, "click": 300.0}  # seconds, milliseconds
+GOALS = {"open": 5.0, "click": 300.0, "lasso": 1000.0, "zoom": 300.0}  # seconds, milliseconds
+LARGE_DIM = 16  # of the made-up vectors of a large corpus
 MAP = "document.querySelector(\"[aria-label='Map by mean']\")"
 TEXT = "document.querySelector('[data-testid=stText]')"
 
@@ -92,6 +98,31 @@ ANSWERED = f"""() => ({{promise: new Promise((resolve, reject) => {{
     }})
     setTimeout(reject, 20000, new Error('the click was not answered'))
     const look = () => isThere() ? resolve(performance.now() - start) : requestAnimationFrame(look)
+    look()
+}})}})"""
+
+
+# Milliseconds from the moment the button is let go to the number of selected texts.
+LASSOED = """() => ({promise: new Promise((resolve, reject) => {
+    let start
+    window.addEventListener('pointerup', () => start = performance.now(),
+        {once: true, capture: true})
+    setTimeout(reject, 20000, new Error('the lasso was not answered'))
+    const said = () => [...document.querySelectorAll('[data-testid=stMarkdown]')]
+        .some(one => /[\\d,]+ texts? selected/.test(one.textContent))
+    const look = () => start && said() ? resolve(performance.now() - start)
+        : requestAnimationFrame(look)
+    look()
+})})"""
+# Milliseconds from a press of a button to the points of the window.
+ZOOMED = f"""() => ({{promise: new Promise((resolve, reject) => {{
+    const map = {MAP}, before = map.columns
+    let start
+    window.addEventListener('pointerdown', () => start = performance.now(),
+        {{once: true, capture: true}})
+    setTimeout(reject, 20000, new Error('the zoom was not answered'))
+    const look = () => start && map.columns !== before && !map.redrawn
+        ? resolve(performance.now() - start) : requestAnimationFrame(look)
     look()
 }})}})"""
 
@@ -205,9 +236,30 @@ class Traffic:
             self._count(response.body())
 
 
-def visit(browser: Browser, address: str) -> tuple[float, list[float], tuple[int, int, int]]:
-    """Seconds until the map can be worked with, milliseconds of each click, and the bytes of
-    the largest message until then, of all until then, and of all after a click on average."""
+@dataclass(frozen=True)
+class Visit:
+    """What was measured in a browser session.
+
+    Attributes:
+        seconds: until the map can be worked with.
+        clicks, lassos, zooms: milliseconds of each.
+        largest, sent: bytes of the largest message until then, and of all.
+        a_click, a_lasso, a_zoom: bytes after one, on average.
+    """
+
+    seconds: float
+    clicks: list[float]
+    lassos: list[float]
+    zooms: list[float]
+    largest: int
+    sent: int
+    a_click: int
+    a_lasso: int
+    a_zoom: int
+
+
+def visit(browser: Browser, address: str, *, large: bool) -> Visit:
+    """Open a map, click on it, and where it is large, draw lassos and zoom in."""
     context = browser.new_context(viewport={"width": 1440, "height": 1400})
     page = context.new_page()
     traffic = Traffic(page)
@@ -218,8 +270,52 @@ def visit(browser: Browser, address: str) -> tuple[float, list[float], tuple[int
     sent, largest = traffic.all, traffic.largest
     clicks = [click(page, row) for row in page.evaluate(LONELY, CLICKS)]
     a_click = (traffic.all - sent) // len(clicks)
+    before = traffic.all
+    lassos = [lasso(page, number / LASSOS) for number in range(LASSOS if large else 0)]
+    a_lasso = (traffic.all - before) // LASSOS
+    before = traffic.all
+    zooms = [zoom(page) for _ in range(ZOOMS if large else 0)]
+    a_zoom = (traffic.all - before) // ZOOMS
     context.close()
-    return seconds, clicks, (largest, sent, a_click)
+    return Visit(seconds, clicks, lassos, zooms, largest, sent, a_click, a_lasso, a_zoom)
+
+
+def lasso(page: Page, share: float) -> float:
+    """Milliseconds from a lasso around much of the map to the number of texts in it."""
+    clear = page.get_by_role("button", name="Clear")
+    if clear.count():
+        clear.click()
+        page.get_by_text("Nothing is selected").wait_for(timeout=PATIENCE)
+    page.wait_for_function(INTERACTIVE, timeout=PATIENCE)
+    area = page.locator(".nsewdrag").first.bounding_box()
+    assert area is not None
+    corners = [
+        (area["x"] + area["width"] * (0.5 + 0.4 * np.cos(turn)),
+         area["y"] + area["height"] * (0.5 + (0.45 - 0.2 * share) * np.sin(turn)))
+        for turn in np.linspace(0, 2 * np.pi, 60)
+    ]  # fmt: skip
+    page.mouse.move(*corners[0])
+    page.mouse.down()
+    for corner in corners[1:]:
+        page.mouse.move(*corner)
+    answer = page.evaluate_handle(LASSOED)
+    page.mouse.up()
+    milliseconds = answer.evaluate("answer => answer.promise")
+    page.mouse.move(5, 5)
+    time.sleep(PAUSE)
+    return milliseconds
+
+
+def zoom(page: Page) -> float:
+    """Milliseconds from a press of *Zoom in* to the points of the window."""
+    page.wait_for_function(INTERACTIVE, timeout=PATIENCE)
+    page.locator(".nsewdrag").first.hover()
+    answer = page.evaluate_handle(ZOOMED)
+    page.locator('[data-title="Zoom in"]').first.click()
+    milliseconds = answer.evaluate("answer => answer.promise")
+    page.mouse.move(5, 5)
+    time.sleep(PAUSE)
+    return milliseconds
 
 
 def click(page: Page, row: int) -> float:
@@ -244,23 +340,38 @@ def measure_opening(n_texts: int, visits: int) -> None:
         home = Path(folder)
         store = CorpusStore(home / "corpora")
         add_example_once(store)
-        corpus = keep_large(store, n_texts)
+        large = n_texts > MOST_WHOLE
+        if large:
+            some = texts_of(1000)
+            corpus, _ = large_corpus.keep_large(
+                store, n_texts, dim=LARGE_DIM, text=lambda row: f"{some[row % 1000]} ({row})"
+            )
+        else:
+            corpus = keep_large(store, n_texts)
         with served(APP, home) as address, sync_playwright() as playwright:
             browser = launch_chromium(playwright)
             opened = f"{address}/corpus_map?corpus={corpus.id}&map-b=none"
-            first, *later = (visit(browser, opened) for _ in range(visits + 1))
+            first, *later = (visit(browser, opened, large=large) for _ in range(visits + 1))
             browser.close()
     print(f"{platform.machine()}, {os.cpu_count()} cores; a saved corpus of {n_texts:,} texts\n")
     print("| | first visit | median | longest | goal |\n| --- | --- | --- | --- | --- |")
-    print(_row("seconds until the map responds", [first[0]], [v[0] for v in later],
+    print(_row("seconds until the map responds", [first.seconds], [v.seconds for v in later],
                GOALS["open"], ".1f"))  # fmt: skip
-    print(_row("milliseconds from a click to the text", first[1], [c for v in later for c in v[1]],
-               GOALS["click"], ",.0f"))  # fmt: skip
-    _, _, (largest, sent, a_click) = later[0]
+    print(_row("milliseconds from a click to the text", first.clicks,
+               [c for v in later for c in v.clicks], GOALS["click"], ",.0f"))  # fmt: skip
+    if large:
+        print(_row("milliseconds from a lasso to the number of its texts", first.lassos,
+                   [one for v in later for one in v.lassos], GOALS["lasso"], ",.0f"))  # fmt: skip
+        print(_row("milliseconds from a zoom to the points of the window", first.zooms,
+                   [one for v in later for one in v.zooms], GOALS["zoom"], ",.0f"))  # fmt: skip
+    one = later[0]
     print(
-        f"\nSent to the browser: {largest:,} bytes for the figure, {sent:,} with "
-        f"everything of the visit except the app's own scripts; {a_click:,} bytes per click.\n"
+        f"\nSent to the browser: {one.largest:,} bytes for the points, {one.sent:,} with "
+        f"everything of the visit except the app's own scripts; {one.a_click:,} bytes per click."
     )
+    if large:
+        print(f"{one.a_lasso:,} bytes per lasso, {one.a_zoom:,} per zoom.")
+    print()
 
 
 def _row(what: str, first: Sequence[float], later: Sequence[float], goal: float, how: str) -> str:

@@ -25,7 +25,7 @@ from neuralviz.cli.kept import (
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
-from neuralviz.cli.on_ray import RayEmbedding, RayOption, WithRay, add_with_ray, cluster_at
+from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import (
     ColumnOption,
@@ -49,6 +49,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
     from neuralviz.reading.texts import Mode
     from neuralviz.store.corpora import Corpus
@@ -115,11 +116,12 @@ def add(
         if paragraphs:
             raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
         wanted = name or _named_after(path)
-        with cluster_at(ray) as cluster:
+        work = ray_work()
+        with work.cluster_at(ray) as cluster:
             embedders = load_embedders(specs)
-            corpus, is_new = add_with_ray(store, path, wanted, column, id_column, limit)
+            corpus, is_new = work.add_with_ray(store, path, wanted, column, id_column, limit)
             _tell_saved(corpus, is_new=is_new)
-            _embed(store, corpus, specs, embedders, RayEmbedding(cluster))
+            _embed(store, corpus, specs, embedders, work.RayEmbedding(cluster))
         return
     if len(path) > 1 or "://" in path[0]:
         raise NeuralvizError("Several files at once, and URLs, need --ray.")
@@ -157,8 +159,9 @@ def embed(
     if ray is None:
         _embed(store, found, specs, load_embedders(specs))
     else:
-        with cluster_at(ray) as cluster:
-            _embed(store, found, specs, load_embedders(specs), RayEmbedding(cluster))
+        work = ray_work()
+        with work.cluster_at(ray) as cluster:
+            _embed(store, found, specs, load_embedders(specs), work.RayEmbedding(cluster))
 
 
 @commands.command("import")
@@ -299,6 +302,7 @@ def _embed(
         last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
         if on_ray is not None:
             corpus = on_ray.leave_out(store, corpus, spec)
+            ray_work().index_corpus(store, corpus, last.embedder)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(
             f"{done} by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "

@@ -22,17 +22,17 @@ from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.maps.clusters import cluster_centres
-from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import by_category, by_number, cluster_names
+from neuralviz.plots.point_colours import by_code, by_number, cluster_names
 from neuralviz.plots.standalone import About
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.writing import check_destination, write_table, write_text
+from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def project(
     if as_page:
         write_text(output, _page(store, found, kept, method_label(spec), colour))
     else:
-        write_table(output, corpus_table(store, found, kept=kept))
+        write_pieces(output, corpus_pieces(store, found, kept))
     n_clusters = len(kept.cluster_words)
     how = learnt_how([spec])
     say(
@@ -156,12 +156,12 @@ def _page(
 
     coordinates, clusters = KeptMaps(store).points(kept)
     names = cluster_names(kept.cluster_words)
-    in_clusters = [names[label] if label >= 0 else None for label in clusters.labels]
-    colours = {"Clusters": by_category("cluster", in_clusters, missing="no cluster")}
+    colours = {"Clusters": by_code("cluster", clusters.labels, names, missing="no cluster")}
     for column in corpus.columns:
-        values = store.labels(corpus, column.name)
-        make = by_number if column.kind == "number" else by_category
-        colours[column.name] = make(column.name, values.tolist())
+        if column.kind == "number":
+            colours[column.name] = by_number(column.name, store.labels(corpus, column.name))
+        else:
+            colours[column.name] = by_code(column.name, *store.label_codes(corpus, column.name))
     if colour is not None:
         colours = {colour: colours[colour], **colours}
     n = corpus.n_texts

@@ -281,7 +281,7 @@ class _Read:
                 if rows.num_rows:
                     yield rows
         except TextError as error:
-            read = f" The first {many(n, 'text')} were kept." if n else ""
+            read = f" The {many(n, 'text')} before that were read." if n else ""
             yield _only_note(self._layout, f"{error}{read}")
 
 
@@ -297,14 +297,16 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
     columns = dict(zip(block.columns, block.values, strict=True))
     notes = list(block.notes)
     if layout.text not in columns and len(block):
-        notes.append(f"{name} has no column “{layout.text[:40]}”: its rows were left out.")
+        notes.append(f"{name} has no column “{layout.text[:40]}”: its rows were skipped.")
     parts = columns.get(layout.text, blank)
     texts, said, used = clean_texts(parts, block.lines, blanks="row", unit=block.unit)
     if layout.text in columns:
         notes += said
     unknown = sorted(columns.keys() - {layout.text, layout.id, *layout.labels})
     if unknown:
-        notes.append(f"{name}: left out the column “{unknown[0][:40]}”, which comes late.")
+        notes.append(
+            f"{name}: skipped the column “{unknown[0][:40]}”, which the first rows do not have."
+        )
     labels = [
         pa.array([tidy(columns.get(title, blank)[at]) for at in used], pa.string())
         for title in layout.labels

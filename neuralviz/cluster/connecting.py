@@ -86,7 +86,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
                 runtime_env={"env_vars": _environment()},
             )
     except (RayError, OSError, RuntimeError, ValueError) as error:
-        raise NeuralvizError(_refusal(address, error)) from error
+        raise NeuralvizError(refusal(address, error)) from error
     try:
         context = DataContext.get_current()
         context.enable_progress_bars = False
@@ -171,7 +171,7 @@ def _nobody(address: str) -> str:
     )
 
 
-def _refusal(address: str, error: Exception) -> str:
+def refusal(address: str, error: Exception) -> str:
     """Why a cluster cannot be used, in a sentence."""
     says = " ".join(str(error).split())
     known = _known_refusal(address, error)

@@ -89,6 +89,7 @@ def embed_on_cluster(
         committer = Committer(store.database, store.vectors, [kept, *parts])
         for start, keys in _rounds(store, corpus, round_of):
             for attempt in range(TRIES):
+                committer.look()
                 wanted = _missing(store, kept, keys)
                 wanted[[row - start for row in left_out if 0 <= row - start < len(keys)]] = False
                 if attempt == 0:

@@ -14,6 +14,7 @@ from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.maps.asking import sampled_neighbours
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES, ProjectionEvent
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.models.shared import ModelRef
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
@@ -162,13 +164,11 @@ class MakeMaps(Task[MapEvent, Mapped]):
         event, embedding = result.projecting, result.embedding
         if embedding is not None and embedding.total:
             share = SHARE_OF_EMBEDDING * embedding.done / embedding.total
-        if event is not None and event.total:
-            share += (1 - SHARE_OF_EMBEDDING) * event.done / event.total
         if event is not None:
-            counted = ""
-            if event.total:
-                epoch = "epoch " if event.stage == "layout" else ""
-                counted = f", {epoch}{event.done:,} of {event.total:,}"
+            share += (1 - SHARE_OF_EMBEDDING) * event.share
+        if event is not None:
+            unit = "" if event.stage == "placing" else "epoch "
+            counted = f", {unit}{event.done:,} of {event.total:,}" if event.total else ""
             doing = f"{method}: {STAGES[event.stage]}{counted}"
         elif embedding is None:
             doing = f"{method}: Loading the model …"
@@ -261,7 +261,55 @@ def _placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     """All vectors of a map of the store in a folder."""
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
+    return Placer(store, corpus, kept_map(store, corpus, map_id))
+
+
+# --- the neighbours of some texts -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SampledNear:
+    """Some texts of a large corpus, always the same, and what is near them.
+
+    Attributes:
+        rows: [text] row numbers.
+        near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
+    """
+
+    rows: np.ndarray
+    near: Neighbours
+
+
+@dataclass(frozen=True)
+class SampleNeighbours(LatestTask[SampledNear]):
+    """Find the neighbours of some texts of a large corpus, by which its maps are measured."""
+
+    is_short: ClassVar[bool] = True
+
+    corpus_id: str
+    map_id: str
+    k: int
+    n: int
+
+    @property
+    def label(self) -> str:
+        return "Neighbours of a sample"
+
+    def events(self, should_stop: ShouldStop) -> Generator[SampledNear, None, None]:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus_id)
+        kept = kept_map(store, corpus, self.map_id)
+        found = sampled_neighbours(store, corpus, kept, self.k, self.n, should_stop=should_stop)
+        yield SampledNear(*found)
+
+
+def kept_map(store: CorpusStore, corpus: Corpus, map_id: str) -> KeptMap:
+    """A map of a corpus by its id.
+
+    Raises:
+        StoreError: it is gone.
+    """
     kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
     if kept is None:
         raise StoreError("This map was deleted in the meantime. Make it again.")
-    return Placer(store, corpus, kept)
+    return kept

@@ -6,22 +6,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, ShouldStop, StoreError, never
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.maps.settings import SEED
 
 if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.vectors import KeptEmbedder
 
 SAMPLED = 1000  # texts by which a large corpus is scored
 
 
 def neighbours_of_rows(
-    store: CorpusStore, corpus: Corpus, kept: KeptMap, rows: np.ndarray, k: int
+    store: CorpusStore,
+    corpus: Corpus,
+    kept: KeptMap,
+    rows: np.ndarray,
+    k: int,
+    *,
+    should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The texts nearest to some texts of a map, by the vectors.
+
+    They are those that were kept with the map, or, where it was fitted to a sample, come from the
+    index of the vectors: then they are approximate.
 
     Args:
         store: that keeps all of it.
@@ -29,6 +40,7 @@ def neighbours_of_rows(
         kept: the map.
         rows: of the texts, in any order.
         k: neighbours of each, fewer where so many are not kept or there are not so many texts.
+        should_stop: asked now and then where they are not kept.
 
     Returns:
         [row, k] rows of the corpus, never the text itself.
@@ -36,19 +48,52 @@ def neighbours_of_rows(
     Raises:
         SettingsError: ``k`` is below 1.
         StoreError: the map, the corpus or a vector is gone.
+        Stopped: ``should_stop`` said so.
     """
     if k < 1:
         raise SettingsError("The number of neighbours must be at least 1.")
-    return KeptMaps(store).neighbours_of(kept, np.asarray(rows)).first(k)
+    rows = np.asarray(rows, dtype=np.int64)
+    if kept.n_fitted is None:
+        return KeptMaps(store).neighbours_of(kept, rows).first(k)
+    embedder = embedder_of(store, kept)
+    vectors = store.vectors.get(embedder, store.keys(corpus, rows))
+    return nearest_in_corpus(
+        store,
+        corpus,
+        embedder,
+        vectors,
+        k,
+        kept.settings.metric,
+        leaving_out=rows,
+        should_stop=should_stop,
+    )
+
+
+def embedder_of(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
+    """The embedder of a map.
+
+    Raises:
+        StoreError: its vectors were deleted.
+    """
+    embedders = {one.id: one for one in store.vectors.embedders()}
+    if kept.embedder not in embedders:
+        raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
+    return embedders[kept.embedder]
 
 
 def sampled_neighbours(
-    store: CorpusStore, corpus: Corpus, kept: KeptMap, k: int, n: int = SAMPLED
+    store: CorpusStore,
+    corpus: Corpus,
+    kept: KeptMap,
+    k: int,
+    n: int = SAMPLED,
+    *,
+    should_stop: ShouldStop = never,
 ) -> tuple[np.ndarray, Neighbours]:
     """The neighbours of a random sample of the texts: the same texts for every map of a corpus.
 
     Args:
-        store, corpus, kept, k: as of `neighbours_of_rows`.
+        store, corpus, kept, k, should_stop: as of `neighbours_of_rows`.
         n: texts of the sample; all where there are not so many.
 
     Returns:
@@ -59,4 +104,4 @@ def sampled_neighbours(
     """
     drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
     rows = np.sort(drawn)
-    return rows, neighbours_of_rows(store, corpus, kept, rows, k)
+    return rows, neighbours_of_rows(store, corpus, kept, rows, k, should_stop=should_stop)

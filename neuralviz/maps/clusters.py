@@ -18,6 +18,7 @@ LARGEST_SMALLEST = 250  # texts: beyond, a large corpus would lose its small top
 MOST_SAMPLES = 10  # neighbours by which density is measured: more would blur the borders
 MOST_POINTS = 30_000  # clustered themselves, in seconds; time grows with the square
 LARGEST_SHARE = 0.6  # of all texts in one cluster: beyond, it is looked into
+CLUSTER_WORDS = 4  # that a cluster is named by
 MARKED_OFF = 2.0  # times as frequent in a cluster as outside it, that a word may name it
 ENGLISH_FROM = 0.25  # share of the words that are English stop words; half of them are in English
 
@@ -127,7 +128,7 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 
 
 def name_clusters(
-    texts: Sequence[str], clusters: Clusters, n_words: int = 4
+    texts: Sequence[str], clusters: Clusters, n_words: int = CLUSTER_WORDS
 ) -> tuple[tuple[str, ...], ...]:
     """The words that tell each cluster from the other texts, the most telling first.
 

@@ -75,14 +75,14 @@ def record(store: CorpusStore, corpus: Corpus, maps: list[tuple[KeptEmbedder, Ke
     about = []
     keys = store.keys(corpus)
     for place, (embedder, kept) in enumerate(maps):
-        coordinates, clusters = KeptMaps(store).points(kept)
-        neighbours = KeptMaps(store).neighbours(kept)
+        projection = KeptMaps(store).projection(kept)
+        _, clusters = KeptMaps(store).points(kept)
         arrays |= {
             f"vectors-{place}": store.vectors.get(embedder, keys),
             f"loss-{place}": store.vectors.losses(embedder, keys).astype(np.float32),
-            f"points-{place}": coordinates,
-            f"neighbours-{place}": neighbours.indices,
-            f"distances-{place}": neighbours.distances,
+            f"points-{place}": projection.coordinates,
+            f"neighbours-{place}": projection.neighbours.indices,
+            f"distances-{place}": projection.neighbours.distances,
             f"clusters-{place}": clusters.labels,
         }
         about.append(

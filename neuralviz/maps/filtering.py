@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,29 @@ class TextFilter:
         found = np.ones(n_texts, dtype=bool)
         for name, wanted in self.labels.items():
             found &= np.isin(values(name).astype(str), wanted)
+        return self._in_ranges(values, found)
+
+    def within_codes(
+        self,
+        codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],
+        numbers: Callable[[str], np.ndarray],
+        n_texts: int,
+    ) -> np.ndarray:
+        """`within`, of labels that are numbers already.
+
+        Args:
+            codes: gives [text] which of some names each has in a column, -1 for none; and these.
+            numbers: gives [text] the numbers of a column.
+            n_texts: of the corpus.
+        """
+        found = np.ones(n_texts, dtype=bool)
+        for name, wanted in self.labels.items():
+            of_texts, names = codes(name)
+            found &= np.array([*(one in wanted for one in names), "" in wanted])[of_texts]
+        return self._in_ranges(numbers, found)
+
+    def _in_ranges(self, values: Callable[[str], np.ndarray], found: np.ndarray) -> np.ndarray:
+        """[text] which of those found have numbers within bounds."""
         for name, (low, high) in self.ranges.items():
             numbers = values(name)
             found &= (numbers >= low) & (numbers <= high)  # NaN is neither

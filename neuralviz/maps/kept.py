@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 VERSION = 1  # of how maps are made: another one makes another map of the same settings
 _ID_LENGTH = 24
 _GONE = "This map was deleted in the meantime. Make it again."
-_NO_NEIGHBOURS = "The neighbours of the texts of such a large map are not kept."
-ROWS = "rows"  # of the texts that a map was fitted to, among what the reducer found out
 _ABOUT = ("id", "corpus", "embedder", "created", "about")
 
 
@@ -101,17 +100,8 @@ class KeptMaps:
         projection: Projection,
         clusters: Clusters,
         cluster_words: Sequence[Sequence[str]],
-        *,
-        recall: float | None = None,
     ) -> KeptMap:
         """Keep a map, unless one that was made in the same way is there already.
-
-        Args:
-            corpus, embedder: whose map it is.
-            projection: of all texts; without neighbours, and with the `ROWS` that it was fitted
-                to, where that was a sample.
-            clusters, cluster_words: on the map.
-            recall: as of `KeptMap`.
 
         Returns:
             The one that is kept.
@@ -119,47 +109,84 @@ class KeptMaps:
         Raises:
             StoreError: it cannot be written; nothing of it is kept then.
         """
-        new_id, _ = map_ids(corpus, embedder, projection.settings)
-        kept = KeptMap(
-            id=new_id,
-            table=f"map-{new_id}-{secrets.token_hex(4)}",
-            corpus=corpus.id,
-            embedder=embedder.id,
-            created=now(),
-            settings=projection.settings,
-            min_cluster_size=clusters.min_cluster_size,
-            cluster_words=tuple(map(tuple, cluster_words)),
-            notes=projection.notes,
-            n_fitted=len(projection.fitted[ROWS]) if ROWS in projection.fitted else None,
+        neighbours = projection.neighbours
+        lists = {
+            "neighbours": list_array(neighbours.indices),
+            "distances": list_array(neighbours.distances),
+        }
+        rows = _points(projection.coordinates, clusters, lists)
+        kept = _new(corpus, embedder, projection, clusters, cluster_words)
+        return self._put(corpus, kept, projection, {kept.table: rows})
+
+    def put_placed(
+        self,
+        corpus: Corpus,
+        embedder: KeptEmbedder,
+        sample: np.ndarray,
+        projection: Projection,
+        coordinates: np.ndarray,
+        clusters: Clusters,
+        cluster_words: Sequence[Sequence[str]],
+        recall: float | None,
+    ) -> KeptMap:
+        """Keep a map that was fitted to a sample of the texts, as `put` does.
+
+        Args:
+            corpus: on the map.
+            embedder: whose vectors were projected.
+            sample: [fitted] rows of the sample, rising.
+            projection: of the sample.
+            coordinates: [text, dimensions] of all texts, those of the sample as in the projection.
+            clusters: of all texts.
+            cluster_words: by cluster.
+            recall: as of `KeptMap`.
+
+        Returns, Raises:
+            As `put`.
+        """
+        neighbours = projection.neighbours
+        kept = replace(
+            _new(corpus, embedder, projection, clusters, cluster_words),
+            n_fitted=len(sample),
             recall=recall,
         )
-        columns = {
-            "row": pa.array(np.arange(corpus.n_texts, dtype=np.int32)),
-            "point": list_array(projection.coordinates.astype(np.float32, copy=False)),
-            "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
-        }
-        neighbours = projection.neighbours
-        if neighbours is not None:
-            columns["neighbours"] = list_array(neighbours.indices)
-            columns["distances"] = list_array(neighbours.distances)
-        rows = pa.table(columns)
-        metric = projection.settings.metric if neighbours is None else neighbours.metric
+        fit = pa.table(
+            {
+                "row": pa.array(sample.astype(np.int32)),
+                "neighbours": list_array(neighbours.indices),
+                "distances": list_array(neighbours.distances),
+            }
+        )
+        rows = _points(coordinates, clusters, {})
+        return self._put(corpus, kept, projection, {_fit_of(kept): fit, kept.table: rows})
+
+    def _put(
+        self,
+        corpus: Corpus,
+        kept: KeptMap,
+        projection: Projection,
+        tables: Mapping[str, pa.Table],
+    ) -> KeptMap:
+        """Write the tables of a map and its entry; the first of its kind is believed."""
 
         def register() -> None:
-            entry = _entry(kept, metric) | {"fitted": _pack(projection.fitted)}
+            entry = _entry(kept, projection.neighbours.metric)
             merge = self._database.registry("maps").merge_insert("id")
-            merge.when_not_matched_insert_all().execute([entry])
+            packed = {"fitted": _pack(projection.fitted)}
+            merge.when_not_matched_insert_all().execute([entry | packed])
 
-        self._database.write(lambda: self._database.create(kept.table, rows))
+        for name, rows in tables.items():
+            self._database.write(partial(self._database.create, name, rows))
         self._database.write(register)
         first = next((one for one in self.of(corpus) if one.id == kept.id), kept)
         if first.table != kept.table:
-            self._database.write(lambda: self._database.drop(kept.table))
+            for name in tables:
+                self._database.write(partial(self._database.drop, name))
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:
         """[text, dimensions] float32 coordinates, and the clusters."""
-        table = self._read(kept, "point", "cluster")
+        table = self._read(kept.table, "point", "cluster")
         labels = table["cluster"].to_numpy()
         return _lists(table["point"]), Clusters(
             labels, len(kept.cluster_words), kept.min_cluster_size
@@ -169,18 +196,19 @@ class KeptMaps:
         """The neighbours of every text in the space that was projected.
 
         Raises:
-            StoreError: the map is gone, or was fitted to a sample: then none are kept.
+            StoreError: they are not kept, for the map was fitted to a sample; or it was deleted.
         """
         if kept.n_fitted is not None:
-            raise StoreError(_NO_NEIGHBOURS)
-        table = self._read(kept, "neighbours", "distances")
+            raise StoreError("The neighbours of all texts are not saved with a map this large.")
+        return self._neighbours(kept, kept.table)
+
+    def _neighbours(self, kept: KeptMap, name: str) -> Neighbours:
+        table = self._read(name, "neighbours", "distances")
         metric = self._entry(kept)["metric"]
         return Neighbours(_lists(table["neighbours"]), _lists(table["distances"]), metric)
 
     def neighbours_of(self, kept: KeptMap, rows: np.ndarray) -> Neighbours:
         """`neighbours` of some texts alone, in the order asked for."""
-        if kept.n_fitted is not None:
-            raise StoreError(_NO_NEIGHBOURS)
         different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         with self._database.reading(missing=_GONE):
             query = self._database.open(kept.table).take_offsets(different.tolist())
@@ -191,21 +219,28 @@ class KeptMaps:
             kept.settings.metric,
         )
 
+    def points_of(self, kept: KeptMap, rows: np.ndarray) -> np.ndarray:
+        """[row, dimensions] coordinates of some texts alone, in the order asked for."""
+        different, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        with self._database.reading(missing=_GONE):
+            query = self._database.open(kept.table).take_offsets(different.tolist())
+            table = query.select(["row", "point"]).to_arrow().sort_by("row")
+        return _lists(table["point"])[places]
+
+    def sample(self, kept: KeptMap) -> np.ndarray:
+        """[fitted] rows of the texts that the map was fitted to, rising; all, where it was so."""
+        table = self._read(kept.table if kept.n_fitted is None else _fit_of(kept))
+        return table["row"].to_numpy()
+
     def projection(self, kept: KeptMap) -> Projection:
-        """The whole projection, as it was put in."""
-        coordinates, _ = self.points(kept)
-        neighbours = self.neighbours(kept) if kept.n_fitted is None else None
-        return Projection(coordinates, kept.settings, neighbours, kept.notes, self.fitted(kept))
-
-    def sample(self, kept: KeptMap) -> tuple[np.ndarray, Projection]:
-        """The texts that a map was fitted to: [fitted] rows, rising, and their part of the map.
-
-        New texts are placed by it. The rows are also those that
-        `neuralviz.maps.placing.drawn_texts` draws.
-        """
-        whole = self.projection(kept)
-        rows = whole.fitted.get(ROWS, np.arange(len(whole.coordinates), dtype=np.int32))
-        return rows, replace(whole, coordinates=whole.coordinates[rows])
+        """The whole projection, as it was put in: of all texts, or of the `sample`."""
+        fitted = self.fitted(kept)
+        if kept.n_fitted is None:
+            coordinates, neighbours = self.points(kept)[0], self.neighbours(kept)
+        else:
+            coordinates = self.points_of(kept, self.sample(kept))
+            neighbours = self._neighbours(kept, _fit_of(kept))
+        return Projection(coordinates, kept.settings, neighbours, kept.notes, fitted)
 
     def fitted(self, kept: KeptMap) -> dict[str, np.ndarray]:
         """What the reducer found out beside the coordinates, as of `Projection`."""
@@ -222,9 +257,9 @@ class KeptMaps:
                 return json.loads(row["about"])
         raise StoreError(_GONE)
 
-    def _read(self, kept: KeptMap, *columns: str) -> pa.Table:
+    def _read(self, name: str, *columns: str) -> pa.Table:
         with self._database.reading(missing=_GONE):
-            query = self._database.open(kept.table).search().select(["row", *columns])
+            query = self._database.open(name).search().select(["row", *columns])
             table = all_rows(query)
             rows = table["row"].to_numpy()  # in their order, unless the database has moved some
             return table if (rows[1:] > rows[:-1]).all() else table.sort_by("row")
@@ -270,6 +305,45 @@ def _map(row: Mapping[str, Any]) -> KeptMap:
     )
 
 
+def _new(
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    projection: Projection,
+    clusters: Clusters,
+    cluster_words: Sequence[Sequence[str]],
+) -> KeptMap:
+    """What is known of a map that is going to be kept."""
+    new_id, _ = map_ids(corpus, embedder, projection.settings)
+    return KeptMap(
+        id=new_id,
+        table=f"map-{new_id}-{secrets.token_hex(4)}",
+        corpus=corpus.id,
+        embedder=embedder.id,
+        created=now(),
+        settings=projection.settings,
+        min_cluster_size=clusters.min_cluster_size,
+        cluster_words=tuple(map(tuple, cluster_words)),
+        notes=projection.notes,
+    )
+
+
+def _fit_of(kept: KeptMap) -> str:
+    """The table of the sample that a map was fitted to."""
+    return f"{kept.table}-fit"
+
+
+def _points(coordinates: np.ndarray, clusters: Clusters, more: Mapping[str, pa.Array]) -> pa.Table:
+    """The rows of the table of a map's points."""
+    return pa.table(
+        {
+            "row": pa.array(np.arange(len(coordinates), dtype=np.int32)),
+            "point": list_array(coordinates.astype(np.float32, copy=False)),
+            "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
+            **more,
+        }
+    )
+
+
 def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
     about = {
         "table": kept.table,
@@ -278,9 +352,9 @@ def _entry(kept: KeptMap, metric: str) -> dict[str, Any]:
         "cluster_words": kept.cluster_words,
         "notes": kept.notes,
         "metric": metric,
-        "n_fitted": kept.n_fitted,
-        "recall": kept.recall,
     }
+    if kept.n_fitted is not None:
+        about |= {"n_fitted": kept.n_fitted, "recall": kept.recall, "fit": _fit_of(kept)}
     columns = {name: getattr(kept, name) for name in _ABOUT[:-1]}
     return columns | {"about": json.dumps(about)}
 

@@ -92,6 +92,24 @@ def knn_right(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.n
     return (_winners(neighbours, codes, k) == codes)[labelled]
 
 
+def sampled_right(near: Neighbours, codes: np.ndarray, rows: np.ndarray, k: int = K) -> np.ndarray:
+    """[row that has a label] `knn_right` of some texts alone.
+
+    Args:
+        near: the neighbours of these texts, among all.
+        codes: [text] int32 a number for each label, -1 for none.
+        rows: [row] row numbers of these texts.
+        k: voters.
+
+    Raises:
+        SettingsError: ``k`` is below 1.
+    """
+    _check_k(k)
+    own, votes = codes[rows], codes[near.indices]
+    votes = _first_with_label(votes, k) if (votes < 0).any() else votes[:, :k]
+    return (_most_voted(votes) == own)[own >= 0]
+
+
 def outvoted(neighbours: Neighbours, labels: Sequence[str], k: int, n: int) -> tuple[Outvoted, ...]:
     """The ``n`` texts that `knn_accuracy` counts as missed with the most votes against them.
 
@@ -199,12 +217,23 @@ def _winners(neighbours: Neighbours, codes: np.ndarray, k: int) -> np.ndarray:
     """[text] label of the most voters, of equals the one whose voter is nearest; -1 without any."""
     winners = np.full(len(codes), -1, dtype=codes.dtype)
     for at, votes in _votes(neighbours, codes, k):
-        counts = np.zeros(votes.shape, dtype=np.int32)
-        for column in votes.T:
-            counts += votes == column[:, None]
-        counts[votes < 0] = 0
-        winners[at] = votes[np.arange(len(votes)), counts.argmax(axis=1)]
+        winners[at] = _most_voted(votes)
     return winners
+
+
+def _most_voted(votes: np.ndarray) -> np.ndarray:
+    """[text] as of `_winners`, of [text, voter] labels, the nearest voter first."""
+    counts = np.zeros(votes.shape, dtype=np.int32)
+    for column in votes.T:
+        counts += votes == column[:, None]
+    counts[votes < 0] = 0
+    return votes[np.arange(len(votes)), counts.argmax(axis=1)]
+
+
+def _first_with_label(votes: np.ndarray, k: int) -> np.ndarray:
+    """[text, k] the labels of the first voters that have one, then of others."""
+    order = np.argsort(votes < 0, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(votes, order, axis=1)
 
 
 def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[slice, np.ndarray]]:
@@ -214,8 +243,4 @@ def _votes(neighbours: Neighbours, codes: np.ndarray, k: int) -> Iterator[tuple[
     for start in range(0, len(codes), ROWS):
         at = slice(start, start + ROWS)
         votes = codes[candidates[at]]
-        if not everybody:
-            voting = votes >= 0
-            order = np.argsort(~voting, axis=1, kind="stable")[:, :k]  # those with a label first
-            votes = np.take_along_axis(votes, order, axis=1)
-        yield at, votes
+        yield at, votes if everybody else _first_with_label(votes, k)

@@ -1,250 +1,273 @@
-"""The other texts of a large corpus on a map that was fitted to a sample, block by block.
+"""Many texts on a map that was fitted to a sample of them, in blocks that depend on nothing else.
 
-What a block needs lies in a folder, which each process opens once. A block is placed by itself, so
-that it does not matter which process does it, or when.
+A block is small: it names its rows, and whoever places it reads their vectors from the store, and
+what was fitted from a folder beside the store's tables. So blocks can go to any process, on any
+machine that sees the store; where and in which order they are placed changes no bit on machines of
+one kind.
 """
 
 from __future__ import annotations
 
-import json
-import multiprocessing
 import os
+import secrets
+import shutil
 import signal
-import tempfile
 import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from multiprocessing import get_context, parent_process
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from neuralviz.errors import ShouldStop, Stopped, never
-from neuralviz.maps.components import on_components
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.maps.distances import check_vectors
-from neuralviz.maps.grouped import Grouped, group, nearest_of_groups, open_grouped
-from neuralviz.maps.projecting import place_near
-from neuralviz.maps.projection import Projection, ProjectionEvent
-from neuralviz.maps.settings import SEED, ProjectionSettings
+from neuralviz.maps.near_groups import NearGroups
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.projecting import place_by
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import SEED
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.store.pruning import prune
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from multiprocessing.synchronize import Event
 
-BLOCK = 20_000  # texts that are placed together
-FEW_BLOCKS = 3  # up to which no processes are started
-MOST_PROCESSES = 8
+    from neuralviz.maps.settings import ProjectionSettings
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
 
-_MAP, _SETTINGS = "map.npz", "settings.json"
-
-Mapper = Callable[[Callable[[np.ndarray], np.ndarray], Sequence[np.ndarray]], Iterable[np.ndarray]]
-"""Calls a `PlaceBlock` with each of the blocks, wherever, and gives the results in their order."""
-
-
-def distinct_texts(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different texts of a corpus.
-
-    Args:
-        keys: [text] of `neuralviz.store.vectors.text_keys`.
-
-    Returns:
-        [distinct] the row in which each comes first, rising; and [text] int32 which it is.
-    """
-    _, firsts, of = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    place = np.empty(len(firsts), dtype=np.int32)
-    place[order] = np.arange(len(firsts), dtype=np.int32)
-    return firsts[order], place[of]
-
-
-def drawn_texts(n_distinct: int, n: int) -> np.ndarray:
-    """Which different texts a map is fitted to, rising: the same for all maps of a corpus."""
-    drawn = np.random.default_rng(SEED).choice(n_distinct, min(n, n_distinct), replace=False)
-    return np.sort(drawn)
+MOST_PROCESSES = 16  # of this machine; each takes some hundred MB
+LEFT_OVER = 2.0  # days after which the folder of a killed process is deleted
+_FOLDER = "placing"
+_LOOKED = 0.1  # seconds after which it is asked whether to stop
+_ROOM = 1 << 62  # bytes: only age counts
 
 
 @dataclass(frozen=True)
-class PlaceBlock:
-    """Where the texts of a block lie, for any process that sees the folders; it can be pickled.
+class Block:
+    """Texts to be placed.
 
     Attributes:
-        folder: of the store, which keeps the vectors.
-        embedder: whose they are.
-        prepared: folder of `prepared_map`.
+        number: of the block.
+        store: folder of the store.
+        fit: name of the folder of what was fitted.
+        corpus: whose texts they are.
+        embedder: whose vectors they are placed by.
+        settings: of the map.
+        rows: [text] int32.
     """
 
-    folder: Path
+    number: int
+    store: Path
+    fit: str
+    corpus: Corpus
     embedder: KeptEmbedder
-    prepared: Path
-
-    def __call__(self, keys: np.ndarray) -> np.ndarray:
-        """[text, dimensions] float32 where texts with some keys, no two alike, lie.
-
-        Raises:
-            StoreError: a text is not embedded, or the vectors cannot be read.
-        """
-        vectors = CorpusStore(self.folder).vectors.get(self.embedder, keys)
-        return _opened(self.prepared).place(check_vectors(vectors))
+    settings: ProjectionSettings
+    rows: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A map of a sample; without groups where a product places new texts."""
+class PlacedBlock:
+    """Where the texts of a block are.
 
-    projection: Projection
-    grouped: Grouped | None
+    Attributes:
+        number: of the block.
+        coordinates: [text, dimensions] float32.
+        digests: [text] of `digests_of` their vectors.
+    """
 
-    def place(self, vectors: np.ndarray) -> np.ndarray:
-        if self.grouped is None:
-            return on_components(vectors, self.projection.fitted)
-        n = len(self.projection.coordinates)
-        k = self.projection.settings.placing_neighbours(n)
-        return place_near(self.projection, nearest_of_groups(self.grouped, vectors, k))
+    number: int
+    coordinates: np.ndarray
+    digests: np.ndarray
+
+
+PlaceBlock = Callable[[Block], PlacedBlock]
+Spread = Callable[[PlaceBlock, Sequence[Block], ShouldStop], Iterator[PlacedBlock]]
+"""Has blocks placed by a function, and yields them in any order; raises `Stopped` when asked to."""
+
+
+def place_block(block: Block) -> PlacedBlock:
+    """Read the vectors of a block, and place them.
+
+    On one thread: sums by another number of threads differ in their last bits.
+
+    Raises:
+        StoreError: a text is not embedded, or the store or the folder of the map is gone.
+        TextError: a vector holds what is no usable number.
+    """
+    with threadpool_limits(1):
+        store = CorpusStore(block.store)
+        keys = store.keys(block.corpus, block.rows)
+        vectors = check_vectors(store.vectors.get(block.embedder, keys))
+        projection, groups = _fitted(block.store / _FOLDER / block.fit, block.settings)
+        if groups is None:
+            near = Neighbours(np.zeros((0, 0), np.int32), np.zeros((0, 0)), block.settings.metric)
+        else:
+            n = len(projection.coordinates)
+            near = groups.nearest(vectors, block.settings.placing_neighbours(n))
+        placed = place_by(projection, vectors, near)
+    return PlacedBlock(block.number, placed.astype(np.float32), digests_of(vectors))
+
+
+def digests_of(vectors: np.ndarray) -> np.ndarray:
+    """[text] uint64, equal for equal vectors, and else by a chance of one in 10¹⁹.
+
+    Args:
+        vectors: [text, dim] float32.
+    """
+    words = (vectors + np.float32(0)).view(np.uint32)  # -0 becomes 0
+    factors = np.random.default_rng(SEED).integers(1 << 64, size=(2, words.shape[1]), dtype="u8")
+    mixed = np.zeros((2, len(words)), dtype=np.uint64)
+    for column in range(words.shape[1]):  # products and sums overflow, as they should
+        mixed += factors[:, column : column + 1] * (words[:, column].astype(np.uint64) + 1)
+    return mixed[0] ^ (mixed[1] >> np.uint64(32))
 
 
 @contextmanager
-def prepared_map(folder: Path, vectors: np.ndarray, projection: Projection) -> Iterator[Path]:
-    """A folder with all that places new texts on a map, for as long as it is needed.
+def written_fit(
+    store: CorpusStore,
+    projection: Projection,
+    vectors: np.ndarray,
+    should_stop: ShouldStop,
+) -> Iterator[str]:
+    """A folder of what was fitted, for as long as blocks are placed.
 
     Args:
-        folder: that it is made in; all processes that place blocks must see it.
-        vectors: [text, dim] of the texts on the map.
-        projection: the map.
+        store: beside whose tables it lies.
+        projection: of the sample.
+        vectors: [fitted, dim] of the sample.
+        should_stop: asked now and then.
+
+    Yields:
+        Its name, for `Block`.
+
+    Raises:
+        Stopped: ``should_stop`` said so.
+        NeuralvizError: it cannot be written.
     """
+    above = store.folder / _FOLDER
+    folder = above / secrets.token_hex(8)
     settings = projection.settings
-    with tempfile.TemporaryDirectory(prefix="placing-", dir=folder) as made:
-        path = Path(made)
-        (path / _SETTINGS).write_text(json.dumps(settings.relevant()), "utf-8")
-        np.savez(path / _MAP, coordinates=projection.coordinates, **projection.fitted)  # type: ignore[arg-type]
+    try:
+        folder.mkdir(parents=True)
+        prune(above, n_bytes=_ROOM, days=LEFT_OVER)
         if settings.reducer != "pca":
-            group(vectors, settings.metric).save(path)
-        yield path
-        _opened.cache_clear()  # opened files cannot be deleted everywhere
+            NearGroups.of(vectors, settings.metric, settings.seed, should_stop=should_stop).save(
+                folder
+            )
+        arrays = {
+            "coordinates": projection.coordinates,
+            "near": projection.neighbours.indices,
+            "far": projection.neighbours.distances,
+            **{f"fitted_{name}": values for name, values in projection.fitted.items()},
+        }
+        for name, values in arrays.items():
+            np.save(folder / f"{name}.npy", values, allow_pickle=False)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise NeuralvizError(store.database.refusal(str(error))) from error
+    try:
+        yield folder.name
+    finally:
+        _fitted.cache_clear()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @lru_cache(maxsize=1)
-def _opened(prepared: Path) -> _Fitted:
-    settings = ProjectionSettings.from_dict(json.loads((prepared / _SETTINGS).read_text("utf-8")))
-    with np.load(prepared / _MAP, allow_pickle=False) as file:
-        fitted = dict(file)
-    coordinates = fitted.pop("coordinates")
-    projection = Projection(coordinates, settings, None, (), MappingProxyType(fitted))
-    return _Fitted(projection, None if settings.reducer == "pca" else open_grouped(prepared))
+def _fitted(folder: Path, settings: ProjectionSettings) -> tuple[Projection, NearGroups | None]:
+    """What `written_fit` wrote; the groups are for reducers that go by neighbours."""
+    if not folder.is_dir():
+        raise NeuralvizError(f"The folder {folder} is gone. Make the map again.")
+
+    def read(name: str) -> np.ndarray:
+        return np.load(folder / f"{name}.npy", allow_pickle=False)
+
+    fitted = {path.stem.removeprefix("fitted_"): read(path.stem) for path in _extra(folder)}
+    neighbours = Neighbours(read("near"), read("far"), settings.metric)
+    projection = Projection(read("coordinates"), settings, neighbours, (), fitted)
+    if settings.reducer == "pca":
+        return projection, None
+    return projection, NearGroups.open(folder, settings.metric)
 
 
-def place_texts(
+def _extra(folder: Path) -> list[Path]:
+    return sorted(folder.glob("fitted_*.npy"))
+
+
+def on_processes(
     place: PlaceBlock,
-    keys: np.ndarray,
-    mapper: Mapper | None = None,
+    blocks: Sequence[Block],
+    should_stop: ShouldStop,
     *,
-    block: int = BLOCK,
-    on_progress: Callable[[ProjectionEvent], None] = lambda event: None,
-    should_stop: ShouldStop = never,
-) -> np.ndarray:
-    """Where the other texts of a corpus lie.
+    n_processes: int | None = None,
+) -> Iterator[PlacedBlock]:
+    """Place blocks on the cores of this machine, each on one; a single core needs no new process.
+
+    A script that is run as a file must guard what it does by ``if __name__ == "__main__"``, as of
+    `multiprocessing`.
 
     Args:
-        place: for a block.
-        keys: [text] of the texts, no two alike.
-        mapper: that runs the blocks; by default `in_processes`. What it returns is closed, if it
-            can be, when no more is wanted.
-        block: texts that are placed together; UMAP's points depend on it a little.
-        on_progress: told of every block, in the stage ``placing``.
-        should_stop: asked between blocks.
-
-    Returns:
-        [text, dimensions] float32.
+        place, blocks, should_stop: as of `Spread`.
+        n_processes: by default one for every core, at most 16.
 
     Raises:
-        StoreError: a text is not embedded, or the vectors cannot be read.
-        Stopped: ``should_stop`` said so.
+        Stopped: ``should_stop`` said so; blocks under way are given up.
+        NeuralvizError: a process was killed, or as of ``place``.
     """
-    blocks = [keys[at : at + block] for at in range(0, len(keys), block)]
-    on_progress(ProjectionEvent("placing", 0, len(keys)))
-    placed: list[np.ndarray] = []
-    done = 0
-    with closing(_each((mapper or in_processes)(place, blocks))) as results:
-        while len(placed) < len(blocks):
+    n_processes = min(n_processes or min(_n_cores(), MOST_PROCESSES), len(blocks))
+    if n_processes <= 1:
+        for block in blocks:
             if should_stop():
                 raise Stopped
-            placed.append(next(results))
-            done += len(placed[-1])
-            on_progress(ProjectionEvent("placing", done, len(keys)))
-    return np.concatenate(placed)
-
-
-def _each(results: Iterable[np.ndarray]) -> Generator[np.ndarray, None, None]:
-    try:
-        yield from results
-    finally:
-        close = getattr(results, "close", None)
-        if close is not None:
-            close()
-
-
-def in_processes(
-    place: Callable[[np.ndarray], np.ndarray],
-    blocks: Sequence[np.ndarray],
-    processes: int | None = None,
-) -> Iterator[np.ndarray]:
-    """Place blocks in processes of one thread each; a few of them in this one.
-
-    Args:
-        place: for a block; it can be pickled.
-        blocks: in their order.
-        processes: by default one a core, and 8 at most; up to 3 blocks are placed in this one.
-    """
-    if processes is None:
-        processes = 1 if len(blocks) <= FEW_BLOCKS else min(_n_cores(), MOST_PROCESSES)
-    processes = min(processes, len(blocks))
-    if processes < 2:
-        yield from map(place, blocks)
+            yield place(block)
         return
-    context = multiprocessing.get_context("spawn")
+    context = get_context("spawn")
     is_over = context.Event()
-    pool = ProcessPoolExecutor(processes, context, _begin, (is_over,))
-    try:
-        left = iter(blocks)
-        running: deque[Future[np.ndarray]] = deque(
-            pool.submit(place, one) for one in islice(left, 2 * processes)
-        )
-        while running:
-            result = running.popleft().result()
-            running.extend(pool.submit(place, one) for one in islice(left, 1))
-            yield result
-    except BaseException:  # nobody wants the blocks that are under way
-        is_over.set()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _begin(is_over: Event) -> None:
-    """What a process does first: it works on one thread, and ends when its work is not wanted."""
-    os.environ["NUMBA_NUM_THREADS"] = "1"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threadpool_limits(1)
-    parent = multiprocessing.parent_process()
-    for wait in (is_over.wait, *([parent.join] if parent is not None else [])):
-        name = "neuralviz-end"
-        threading.Thread(target=_end_after, args=(wait,), name=name, daemon=True).start()
-
-
-def _end_after(wait: Callable[[], object]) -> None:
-    wait()
-    os._exit(1)
+    with ProcessPoolExecutor(
+        n_processes, mp_context=context, initializer=_end_with, initargs=(is_over,)
+    ) as pool:
+        left = {pool.submit(place, block) for block in blocks}
+        try:
+            while left:
+                done, left = wait(left, _LOOKED, FIRST_COMPLETED)
+                if should_stop():
+                    raise Stopped
+                for one in done:
+                    yield one.result()
+        except BrokenProcessPool as error:
+            raise NeuralvizError(
+                "A process that placed texts on the map was ended by the system, perhaps for lack "
+                "of memory. Close other programs and make the map again."
+            ) from error
+        finally:
+            is_over.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def _n_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _end_with(is_over: Event) -> None:
+    """End this process at once when the work is over, or when the process that wants it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that wants it says when
+    parent = parent_process()
+
+    def watch() -> None:
+        while not is_over.wait(5 * _LOOKED):
+            if parent is None or not parent.is_alive():
+                break
+        time.sleep(_LOOKED)  # what is done is handed over
+        os._exit(0)
+
+    threading.Thread(target=watch, name="neuralviz-placing", daemon=True).start()

@@ -194,30 +194,28 @@ def place(
     if settings.reducer == "pca":
         return _layout_of("pca").on_components(new, projection.fitted)
     n_neighbors = settings.placing_neighbours(len(vectors))
-    return place_near(
-        projection,
-        nearest(vectors, new, n_neighbors, settings.metric),
-        should_stop=should_stop,
-    )
+    near = nearest(vectors, new, n_neighbors, settings.metric)
+    return place_by(projection, new, near, should_stop=should_stop)
 
 
-def place_near(
-    projection: Projection, near: Neighbours, *, should_stop: ShouldStop = never
+def place_by(
+    projection: Projection, new: np.ndarray, near: Neighbours, *, should_stop: ShouldStop = never
 ) -> np.ndarray:
-    """`place` on a map by UMAP or t-SNE, by the texts that are near.
+    """`place` for new texts whose neighbours on the map are known.
 
     Args:
         projection: the map.
-        near: of the new texts, as many as `ProjectionSettings.placing_neighbours` says.
-        should_stop: as of `place`.
-
-    Returns:
-        [new, dimensions] float32.
+        new: [new, dim] float32; only PCA needs them.
+        near: of each, as many texts of the map as `ProjectionSettings.placing_neighbours` says;
+            PCA needs none.
+        should_stop: asked every tenth of a second while waiting.
 
     Raises:
         Stopped: ``should_stop`` said so.
     """
     settings = projection.settings
+    if settings.reducer == "pca":
+        return _layout_of("pca").on_components(new, projection.fitted)
     placed = projection.coordinates[near.indices[:, 0]].astype(np.float32)
     unknown = near.distances[:, 0] > 0
     if unknown.any():

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 STAGES = {
-    "index": "Building the index",
     "waiting": "Waiting for another map to finish",
+    "index": "Indexing the embeddings",
     "neighbours": "Finding neighbours",
     "layout": "Making the map",
     "placing": "Placing the other texts",
@@ -33,11 +33,19 @@ class ProjectionEvent:
         stage: one of `STAGES`.
         done, total: epochs of the layout, or texts that are placed; 0 of 0 where nothing is
             counted.
+        span: 0 … 1 where the stage begins and ends in all of the work.
     """
 
     stage: str
     done: int = 0
     total: int = 0
+    span: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def share(self) -> float:
+        """0 … 1 of all of the work that is done, as far as it is counted."""
+        begins, ends = self.span
+        return begins + (ends - begins) * self.done / self.total if self.total else begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,16 +57,14 @@ class Projection:
     Attributes:
         coordinates: [text, dimensions] float32, finite.
         settings: as asked for.
-        neighbours: of the texts by their vectors, at least 15 of each where there are as many; None
-            for a map that was fitted to a sample of its texts, or of the sample itself when opened.
+        neighbours: of the texts by their vectors, at least 15 of each where there are as many.
         notes: sentences on what was done otherwise than asked for.
         fitted: for PCA the ``mean`` [dim], ``components`` [dimensions, dim] and
-            ``explained_variance_ratio`` [dimensions]; where the map was fitted to a sample, the
-            ``rows`` [fitted] of its texts in the corpus, rising; else empty.
+            ``explained_variance_ratio`` [dimensions]; else empty.
     """
 
     coordinates: np.ndarray
     settings: ProjectionSettings
-    neighbours: Neighbours | None
+    neighbours: Neighbours
     notes: tuple[str, ...] = ()
     fitted: Mapping[str, np.ndarray] = field(default_factory=lambda: MappingProxyType({}))

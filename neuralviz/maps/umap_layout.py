@@ -14,9 +14,9 @@ from scipy.sparse import csr_matrix
 from umap import UMAP, layouts
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.maps.neighbours import Neighbours
 
 if TYPE_CHECKING:
+    from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.projection import Projection
     from neuralviz.maps.settings import ProjectionSettings
 
@@ -95,12 +95,6 @@ def _knn(neighbours: Neighbours, n_neighbors: int) -> tuple[np.ndarray, np.ndarr
     return indices, np.concatenate([zeros, others.distances], axis=1), None
 
 
-def _any(n: int, k: int) -> Neighbours:
-    """Some neighbours of ``n`` texts: UMAP asks for them, but does not place new ones by them."""
-    indices = (np.arange(n)[:, None] + np.arange(1, k + 1)) % n
-    return Neighbours(indices.astype(np.int32), np.ones(indices.shape, np.float32), "precomputed")
-
-
 _prepared: weakref.WeakKeyDictionary[Projection, Any] = weakref.WeakKeyDictionary()
 
 
@@ -126,7 +120,7 @@ def place(projection: Projection, near: Neighbours) -> np.ndarray:
             random_state=settings.seed,
             transform_seed=settings.seed,
             n_jobs=1,
-            precomputed_knn=_knn(projection.neighbours or _any(n, n_neighbors), n_neighbors),
+            precomputed_knn=_knn(projection.neighbours, n_neighbors),
         )
         reducer.fit(csr_matrix((n, n), dtype=np.float32))
         reducer.embedding_ = np.array(projection.coordinates)

@@ -25,7 +25,7 @@ _ENTRY_WIDTH = 118  # px of a name in the legend
 _ENTRY_HEIGHT, _SYMBOL_WIDTH = 22, 45  # px, in the legend
 _HIGHEST_LEGEND = 156  # px: more entries are scrolled
 _BAR_HEIGHT = 66  # px, of a colour bar with its name
-_TITLE_CHARACTERS = 60
+TITLE_CHARACTERS = 60
 _TOOLS_WIDTH = 280  # px, of the buttons beside the title
 _BESIDE_WIDTH = 720  # px, from which on the legend stands beside the points
 _WIDTHS = (0, *range(280, _BESIDE_WIDTH + 1, 10))  # px, for which the legend is measured
@@ -103,9 +103,9 @@ def map_figure(
     chosen = None if standout.selected is None else np.isin(rows, standout.selected)
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         figure.add_traces(list(_traces(group, points, rows, texts, chosen)))
-    _add_marks(figure, standout, points[rows == standout.highlighted], everything)
-    figure.update_layout(title=escape(shorten(title, _TITLE_CHARACTERS)), uirevision=uirevision)
-    _lay_out(figure, colour, flat, axes)
+    add_marks(figure, standout, points[rows == standout.highlighted], everything)
+    figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
+    lay_out(figure, colour, flat, axes)
     return figure
 
 
@@ -122,7 +122,7 @@ def _left_out(points: np.ndarray, n: int) -> go.Scattergl | go.Scatter3d:
     return go.Scattergl(look) if points.shape[1] == 2 else go.Scatter3d(look)
 
 
-def _add_marks(
+def add_marks(
     figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
 ) -> None:
     """Lines, ring, stars and names, on top of the points.
@@ -177,7 +177,8 @@ def _room_below(figure: go.Figure, width: int) -> int:
     room = 20
     if figure.layout.xaxis.title.text:
         room += 36
-    if any(trace.marker.showscale for trace in figure.data if trace.mode == "markers"):
+    points = (trace for trace in figure.data if "mode" in trace and trace.mode == "markers")
+    if any(trace.marker.showscale for trace in points):
         room += _BAR_HEIGHT
     n_entries = sum(bool(trace.showlegend) for trace in figure.data)
     if n_entries and width < _BESIDE_WIDTH:
@@ -225,7 +226,7 @@ def _traces(
             trace["showlegend"] = marker["showscale"] = False  # both parts share one
         if not flat:
             trace["legendgroup"] = str(group.trace.get("legendrank"))
-        _add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in at])
+        add_hover(trace, None if texts is None else [two_lines(texts[i]) for i in at])
         if flat and chosen is not None:
             # a list: plotly.js does not read this one as a typed array
             trace["selectedpoints"] = np.flatnonzero(chosen[at]).tolist()
@@ -233,7 +234,8 @@ def _traces(
         yield go.Scattergl(trace) if flat else go.Scatter3d(trace)
 
 
-def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
+def add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
+    """What is said where one points at a point of a trace: its text, if it is sent, and colour."""
     says = trace.pop("hovertemplate", "")
     if texts is not None:
         trace["text"] = texts
@@ -244,9 +246,17 @@ def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
         trace["hoverinfo"] = "none"  # the events come all the same
 
 
-def _lay_out(
+def lay_out(
     figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
 ) -> None:
+    """Axes, legend and margins of a map, for every width and for the stage.
+
+    Args:
+        figure: with its points and title.
+        colour: what they are coloured by.
+        flat: whether the map has two dimensions.
+        axes: names of the axes where they mean something.
+    """
     plain: dict[str, Any] = {
         "showticklabels": False,
         "showgrid": False,

@@ -41,6 +41,7 @@ class PointColour:
         values: [text] float32, NaN where there is none; None for categories.
         number_format: of the values, as d3 writes it.
         missing: what texts without a category or number are called.
+        ends: of the scale of the values; by default those of the middle 98% of them.
     """
 
     name: str
@@ -49,6 +50,7 @@ class PointColour:
     values: np.ndarray | None = None
     number_format: str = ".3~g"
     missing: str = "no value"
+    ends: tuple[float, float] | None = None
 
     def of(self, rows: np.ndarray) -> PointColour:
         """The colours of some texts, which look as they do among all."""
@@ -85,14 +87,37 @@ def by_category(name: str, labels: Sequence[object], missing: str = "no value") 
     """
     by_label = {label: cell_text(label).strip() for label in set(labels)}
     names = [by_label[label] for label in labels]
-    sizes = Counter(label for label in names if label)
+    ordered = _in_order(Counter(label for label in names if label))
+    place = {label: code for code, label in enumerate(ordered)}
+    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
+    return PointColour(name, ordered, codes=codes, missing=missing)
+
+
+def by_code(
+    name: str, codes: np.ndarray, names: Sequence[str], missing: str = "no value"
+) -> PointColour:
+    """`by_category` of labels that are numbers already.
+
+    Args:
+        name: of the labels.
+        codes: [text] which of the names each has, -1 where there is none.
+        names: no two alike.
+        missing: what texts without a label are called.
+    """
+    sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+    ordered = _in_order(Counter({one: n for one, n in zip(names, sizes, strict=True) if n}))
+    place = {label: code for code, label in enumerate(ordered)}
+    new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
+    return PointColour(name, ordered, codes=new[codes], missing=missing)
+
+
+def _in_order(sizes: Counter[str]) -> tuple[str, ...]:
+    """The largest categories first; the first of those that are numbers as numbers."""
     by_size = [label for label, _ in sizes.most_common()]
     if all(finite_number(label) is not None for label in by_size):
         shown, others = by_size[:MAX_CATEGORIES], by_size[MAX_CATEGORIES:]
         by_size = [*sorted(shown, key=float), *sorted(others, key=float)]
-    place = {label: code for code, label in enumerate(by_size)}
-    codes = np.fromiter((place.get(label, -1) for label in names), np.int32, len(names))
-    return PointColour(name, tuple(by_size), codes=codes, missing=missing)
+    return tuple(by_size)
 
 
 def by_number(name: str, values: Sequence[float] | np.ndarray) -> PointColour:

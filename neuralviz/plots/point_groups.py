@@ -33,16 +33,29 @@ class PointGroup:
 
 
 def point_groups(
-    colour: PointColour | None, n: int, flat: bool, axes: bool
+    colour: PointColour | None,
+    n: int,
+    flat: bool,
+    axes: bool,
+    everywhere: PointColour | None = None,
 ) -> Iterator[PointGroup]:
-    """The groups with points, in the order in which they are drawn: the last ones lie on top."""
+    """The groups with points, in the order in which they are drawn: the last ones lie on top.
+
+    Args:
+        colour: of the points; one colour if None.
+        n: points.
+        flat: whether they lie in two dimensions.
+        axes: whether the axes have names.
+        everywhere: colour of all points, of which these are some: every group of those is there,
+            with points or without.
+    """
     every = np.arange(n)
     if colour is None:
         yield PointGroup(every, {"showlegend": False}, {"color": BLUE})
     elif colour.values is not None:
         yield from _number_groups(colour, colour.values, axes)
     else:
-        yield from _category_groups(colour, flat)
+        yield from _category_groups(colour, flat, everywhere)
 
 
 def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Iterator[PointGroup]:
@@ -59,10 +72,7 @@ def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Itera
 
 def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
     """Range, colours and colour bar of numbers, for a marker."""
-    finite = values[np.isfinite(values)]
-    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
-    if low == high and len(finite):
-        low, high = float(finite.min()), float(finite.max())
+    low, high = colour.ends or scale_ends(values)
     signed = low < 0 < high
     if signed:
         low, high = symmetric_range([low, high])
@@ -84,16 +94,30 @@ def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, 
     }
 
 
-def _category_groups(colour: PointColour, flat: bool) -> Iterator[PointGroup]:
+def scale_ends(values: np.ndarray) -> tuple[float, float]:
+    """The ends of the middle 98% of numbers; of all, where these are one."""
+    finite = values[np.isfinite(values)]
+    low, high = np.quantile(finite, (0.01, 0.99)).tolist() if len(finite) else (0.0, 1.0)
+    if low == high and len(finite):
+        low, high = float(finite.min()), float(finite.max())
+    return low, high
+
+
+def _category_groups(
+    colour: PointColour, flat: bool, everywhere: PointColour | None
+) -> Iterator[PointGroup]:
     assert colour.codes is not None
+    of_all = colour.codes if everywhere is None else everywhere.codes
+    assert of_all is not None
     symbols = SYMBOLS if flat else SYMBOLS_3D
     n_others = max(0, len(colour.categories) - MAX_CATEGORIES)
     grey = [
-        (colour.codes < 0, escape(colour.missing), 2001),
-        (colour.codes >= MAX_CATEGORIES, f"other ({n_others:,} more)", 2000),
-    ]
-    for which, name, rank in grey:
-        if which.any():
+        (colour.codes < 0, of_all < 0, escape(colour.missing), 2001),
+        (colour.codes >= MAX_CATEGORIES, of_all >= MAX_CATEGORIES,
+         f"other ({n_others:,} more)", 2000),
+    ]  # fmt: skip
+    for which, anywhere, name, rank in grey:
+        if anywhere.any():
             trace = {"name": name, "legendrank": rank}
             yield PointGroup(np.flatnonzero(which), trace, {"color": GREY})
     name = _in_template(shorten(colour.name, _HOVERED_NAME))
@@ -106,7 +130,7 @@ def _category_groups(colour: PointColour, flat: bool) -> Iterator[PointGroup]:
         }
         colour_of_category, symbol = category_look(code, symbols)
         marker = {"color": colour_of_category, "symbol": symbol}
-        if len(at):
+        if len(at) or everywhere is not None:
             yield PointGroup(at, trace, marker)
 
 

@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from neuralviz.errors import TextError
 from neuralviz.reading.delimited import delimited_blocks
@@ -15,7 +18,7 @@ from neuralviz.reading.lines import tidy
 from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
 
 if TYPE_CHECKING:
-    from pyarrow.fs import FileInfo, FileSystem
+    from pyarrow.fs import FileInfo
 
     from neuralviz.reading.table import Table
 
@@ -159,15 +162,11 @@ def _divided(part: FilePart) -> list[FilePart]:
 
 def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
     """The file system of a path, what its files are named below, and the files."""
-    from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
-
     try:
         if "://" in path:
             fixed, pattern = _fixed_part(path)
             files, inner = FileSystem.from_uri(fixed)
         else:
-            from pathlib import Path
-
             fixed, pattern = _fixed_part(str(Path(path).expanduser().absolute()))
             files, inner = LocalFileSystem(), fixed
         info = files.get_file_info(inner)

@@ -125,7 +125,8 @@ class Database:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in where.items())
         self.write(lambda: self.registry(registry).delete(condition))
-        for table in {json.loads(row["about"])["table"] for row in gone}:
+        about = [json.loads(row["about"]) for row in gone]
+        for table in {one[name] for one in about for name in ("table", "fit") if one.get(name)}:
             self.write(partial(self.drop, table))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -145,15 +146,19 @@ class Database:
                 f"Could not read the saved corpora in {self.folder} ({_reason(str(error))})."
             ) from error
 
-    def write(self, action: Callable[[], T]) -> T:
+    def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
         """Do what writes when no other thread or process does; not from within another write.
+
+        Args:
+            action: what writes.
+            wait: seconds for others who do.
 
         Raises:
             StoreError: it cannot be done; the message says why.
         """
         try:
             self._prepare()
-            with FileLock(self.folder / "writing.lock", timeout=WAIT):
+            with FileLock(self.folder / "writing.lock", timeout=wait):
                 return action()
         except Timeout as error:
             raise StoreError(

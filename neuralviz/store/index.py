@@ -2,8 +2,9 @@
 
 Below 100,000 vectors there is none, and every search is exact. From there on a query looks through
 the nearest of many groups of vectors (IVF), which are compared by one bit a value (RaBitQ, Gao and
-Long 2024), and the best of these once more by their vectors themselves. How many groups and vectors
-that takes is found out by measuring: as many as it takes to find 97% of the 10 nearest.
+Long 2024) unless they are short, and the best of these once more by all of their values. How many
+groups and vectors that takes is found out by measuring: as many as it takes to find 97% of the 10
+nearest.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
 from neuralviz.store.corpus_reader import texts_table
-from neuralviz.store.database import now, rows_of
+from neuralviz.store.database import ROWS_AT_ONCE, Database, now, rows_of
 from neuralviz.store.lookups import has_index, rows_with_keys
 from neuralviz.store.vectors import keys_of, vectors_table
 
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.database import Database
     from neuralviz.store.vectors import KeptEmbedder
 
 INDEXED_FROM = 100_000  # rows
+CODED_FROM = 128  # values of a vector: of fewer, one bit each says too little, and they are small
 GROWTH = 2.0  # times as many vectors as its groups were made for: then they are made anew
 UNINDEXED = 0.05  # of the vectors: a query looks through so many that came later
 MEASURED_AT = 10  # neighbours
@@ -149,9 +150,11 @@ def nearest_keys(
         [found] keys of texts, the nearest first, and [found, dim] their vectors.
     """
     compared = max(index.refine * MEASURED_AT, 2 * n)  # more is only needed for more
-    search = table.search(query.astype(np.float32)).distance_type("cosine").limit(n)
+    search: Any = table.search(query.astype(np.float32))
     found = (
-        search.nprobes(index.probes)
+        search.distance_type("cosine")
+        .limit(n)
+        .nprobes(index.probes)
         .refine_factor(math.ceil(compared / n))
         .select([_KEY, _VECTOR])
         .to_arrow()
@@ -178,7 +181,7 @@ def vectors_of_keys(
     with database.reading():
         table = database.open(vectors_table(embedder))
         batches = (
-            table.search().select([_KEY, _VECTOR]).to_batches(SCANNED)
+            table.search().select([_KEY, _VECTOR]).to_batches(ROWS_AT_ONCE)
             if keys is None
             else rows_with_keys(table, keys, [_VECTOR])
         )
@@ -209,67 +212,42 @@ def rows_of_keys(
         return places[0], rows[0]
     with store.database.reading(missing=f"The corpus “{corpus.name}” was deleted in the meantime."):
         table = store.database.open(texts_table(corpus))
-        row_at = _Positions.of(store.folder, texts_table(corpus), table)
+        firsts, starts = _runs(store.folder, texts_table(corpus), table.count_rows())
         for batch in rows_with_keys(table, wanted, [], with_places=True):
             stored = keys_of(batch[_KEY])
             at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
             matched = wanted[at] == stored
             places.append(order[at[matched]])
-            rows.append(row_at(batch["_rowid"].to_numpy()[matched]))
+            row_ids = batch["_rowid"].to_numpy()[matched].astype(np.int64)
+            run = np.searchsorted(firsts, row_ids, side="right") - 1
+            rows.append(starts[run] + row_ids - firsts[run])
     of, found = np.concatenate(places), np.concatenate(rows)
     by_place = np.lexsort((found, of))
     return of[by_place], found[by_place]
 
 
-@dataclass(frozen=True, eq=False)
-class _Positions:
-    """Positions of rows in a table of which none was deleted, from the database's own numbers.
-
-    Attributes:
-        fragments: [fragment] the upper half of the numbers of its rows, rising.
-        starts: [fragment] the position of its first row.
-    """
-
-    fragments: np.ndarray
-    starts: np.ndarray
-
-    @classmethod
-    def of(cls, folder: Path, name: str, table: Table) -> _Positions:
-        return _positions(folder, name, table.count_rows(), table)
-
-    def __call__(self, row_ids: np.ndarray) -> np.ndarray:
-        fragment, offset = np.divmod(row_ids.astype(np.int64), 1 << 32)
-        return self.starts[np.searchsorted(self.fragments, fragment)] + offset
-
-
-class _Unhashed:
-    """What a cache passes over."""
-
-    def __init__(self, value: Table) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Unhashed)
-
-
-def _positions(folder: Path, name: str, n_rows: int, table: Table) -> _Positions:
-    return _read_positions(folder, name, n_rows, _Unhashed(table))
-
-
 @lru_cache(maxsize=64)
-def _read_positions(folder: Path, name: str, n_rows: int, table: _Unhashed) -> _Positions:
-    counts: dict[int, int] = {}
-    query = table.value.search().select([_KEY]).with_row_id(True)
-    for batch in query.to_batches():
-        fragments, n = np.unique(batch["_rowid"].to_numpy() >> np.uint64(32), return_counts=True)
-        for fragment, more in zip(fragments.tolist(), n.tolist(), strict=True):
-            counts[fragment] = counts.get(fragment, 0) + more
-    fragments = np.array(sorted(counts), dtype=np.int64)
-    sizes = np.array([counts[one] for one in fragments.tolist()], dtype=np.int64)
-    return _Positions(fragments, np.cumsum(sizes) - sizes)
+def _runs(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the database's own numbers of the rows of a table rise by one from row to row.
+
+    Args:
+        folder: of the database.
+        name: of the table.
+        n_rows: that it has: others have gone since if it has fewer than before.
+
+    Returns:
+        [run] the first number of each, rising, and [run] the position of its row.
+    """
+    firsts, lengths = [], []
+    query = Database(folder).open(name).search().select([_KEY]).with_row_id(True)
+    for batch in query.to_batches(ROWS_AT_ONCE):
+        numbers = np.sort(batch["_rowid"].to_numpy()).astype(np.int64)
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
+        firsts.append(numbers[starts])
+        lengths.append(np.diff(starts, append=len(numbers)))
+    first, length = np.concatenate(firsts), np.concatenate(lengths)
+    order = np.argsort(first)
+    return first[order], np.cumsum(length[order]) - length[order]
 
 
 # --- making and measuring ------------------------------------------------------------------------
@@ -280,7 +258,8 @@ def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
 
     table = database.open(name)
     table.create_scalar_index(_KEY)
-    kind = IvfFlat if dim % 8 else IvfRq  # its codes are whole bytes
+    is_coded = dim >= CODED_FROM and dim % 8 == 0  # codes are whole bytes
+    kind = IvfRq if is_coded else IvfFlat
     table.create_index(_VECTOR, config=kind(distance_type="cosine", num_partitions=n_groups))
 
 

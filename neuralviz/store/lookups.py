@@ -1,4 +1,4 @@
-"""Rows of a table by their keys: looked up where an index of the keys tells them faster than a scan."""
+"""Rows of a table by their keys: looked up where that is faster than reading them all."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralviz.store.database import ROWS_AT_ONCE
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.table import Table
 
-KEY_BYTES = 16
 LOOKED_UP = 5000  # keys in one condition
 AS_LONG_AS = 4  # rows that are read in the time in which one is looked up
 
@@ -35,7 +36,7 @@ def rows_with_keys(
         parts = range(0, len(keys), LOOKED_UP)
         queries = [table.search().where(key_in(keys[at : at + LOOKED_UP])) for at in parts]
     for query in queries:
-        yield from query.select(["key", *columns]).with_row_id(with_places).to_batches()
+        yield from query.select(["key", *columns]).with_row_id(with_places).to_batches(ROWS_AT_ONCE)
 
 
 def has_index(table: Table, column: str) -> bool:
@@ -44,9 +45,7 @@ def has_index(table: Table, column: str) -> bool:
 
 
 def key_in(keys: np.ndarray) -> str:
-    """The condition that a row has one of some keys."""
-    return f"key IN ({', '.join(map(_literal, keys))})"
-
-
-def _literal(key: bytes) -> str:
-    return f"X'{key.ljust(KEY_BYTES, bytes(1)).hex()}'"  # numpy leaves out zeros at the end
+    """The condition that a row has one of some keys; numpy leaves out zeros at their ends."""
+    n_bytes = keys.dtype.itemsize
+    literals = [f"X'{key.ljust(n_bytes, bytes(1)).hex()}'" for key in keys.tolist()]
+    return f"key IN ({', '.join(literals)})"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import Found, KeptEmbedder, KeptVectors
 
 ROWS_OF_FILE = 1 << 20
+PATIENCE = 3600.0  # seconds: somebody may be putting many millions of vectors in order
 _WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
 
 
@@ -169,7 +170,17 @@ class Committer:
         self._database = database
         self._vectors = vectors
         self._embedders = {kept.id: kept for kept in embedders}
-        self._version: dict[str, int] = {}  # of each table, when it was last known what it holds
+        self._version: dict[str, int] = {}  # of each table, when nobody else had written to it
+        self._others: set[str] = set(self._embedders)  # whose tables somebody else has written to
+
+    def look(self) -> None:
+        """Before it is found out what is missing: what is put in from now on by others is minded.
+
+        Without it, all that is committed is compared with what is there.
+        """
+        for embedder in self._embedders.values():
+            self._version[embedder.id] = self._vectors.version(embedder)
+        self._others.clear()
 
     def commit(self, pieces: Sequence[Piece]) -> int:
         """Put pieces in, by one commit a table.
@@ -186,7 +197,7 @@ class Committer:
         for embedder in self._embedders.values():
             mine = [piece for piece in pieces if piece.embedder == embedder.id]
             if mine:
-                n += self._database.write(partial(self._commit, embedder, mine))
+                n += self._database.write(partial(self._commit, embedder, mine), PATIENCE)
         return n
 
     def _commit(self, embedder: KeptEmbedder, pieces: Sequence[Piece]) -> int:
@@ -196,6 +207,8 @@ class Committer:
         pieces = [piece for piece in pieces if all(one.exists() for one in _files(path, piece))]
         new, mixed = pieces, list[Piece]()
         if version != self._version.get(embedder.id):
+            self._others.add(embedder.id)
+        if embedder.id in self._others:
             new, mixed = self._apart(embedder, pieces)
         n = sum(piece.n_texts for piece in new)
         if new:

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
-from neuralviz.store.lookups import KEY_BYTES, key_in, rows_with_keys
+from neuralviz.store.lookups import key_in, rows_with_keys
 from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
 
+KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
 _LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 1000  # keys in one condition

@@ -10,8 +10,9 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -82,14 +83,27 @@ def write_table(path: Path, table: pa.Table) -> None:
     Raises:
         NeuralvizError: the file cannot be written; what was at ``path`` is still there.
     """
+    write_pieces(path, [table])
+
+
+def write_pieces(path: Path, pieces: Iterable[pa.Table]) -> None:
+    """`write_table` of a table that comes in pieces, which are written as they come.
+
+    Args:
+        path: as of `write_table`.
+        pieces: one at least, all with the same columns.
+
+    Raises:
+        As `write_table`, and what ``pieces`` raises; what was at ``path`` is still there then.
+    """
     with written_beside(path) as file:
-        _WRITERS[path.suffix.lower()](file, table)
+        _WRITERS[path.suffix.lower()](file, iter(pieces))
 
 
 def table_bytes(ending: str, table: pa.Table) -> bytes:
     """What `write_table` writes to a file of this ending."""
     file = io.BytesIO()
-    _WRITERS[ending](file, table)
+    _WRITERS[ending](file, iter([table]))
     return file.getvalue()
 
 
@@ -180,16 +194,21 @@ def written_beside(path: Path) -> Iterator[IO[bytes]]:
             part.unlink()
 
 
-def _write_parquet(file: IO[bytes], table: pa.Table) -> None:
-    parquet.write_table(table, file)
+def _write_parquet(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
+    first = next(pieces)
+    with parquet.ParquetWriter(file, first.schema) as writer:
+        for table in chain([first], pieces):
+            writer.write_table(table)
 
 
-def _write_csv(file: IO[bytes], table: pa.Table) -> None:
+def _write_csv(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
     lines = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(lines)
-    writer.writerow(map(inert, table.column_names))
-    for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-        writer.writerows(zip(*(_cells(column) for column in rows.columns), strict=True))
+    first = next(pieces)
+    writer.writerow(map(inert, first.column_names))
+    for table in chain([first], pieces):
+        for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+            writer.writerows(zip(*(_cells(column) for column in rows.columns), strict=True))
     lines.detach()
 
 
@@ -203,9 +222,11 @@ def _cells(column: pa.Array) -> Iterator[object]:
     return iter(_in_words(column))
 
 
-def _write_jsonl(file: IO[bytes], table: pa.Table) -> None:
-    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
-    for rows in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+def _write_jsonl(file: IO[bytes], pieces: Iterator[pa.Table]) -> None:
+    for rows in chain.from_iterable(
+        table.to_batches(max_chunksize=ROWS_AT_A_TIME) for table in pieces
+    ):
+        names = [json.dumps(name, ensure_ascii=False) for name in rows.schema.names]
         for values in zip(*(_json_values(column) for column in rows.columns), strict=True):
             entries = (f"{name}: {value}" for name, value in zip(names, values, strict=True))
             file.write(f"{{{', '.join(entries)}}}\n".encode())
@@ -238,7 +259,7 @@ def _whole(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) <= 2**53 else repr(value)
 
 
-_WRITERS: dict[str, Callable[[IO[bytes], pa.Table], None]] = {
+_WRITERS: dict[str, Callable[[IO[bytes], Iterator[pa.Table]], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
     ".jsonl": _write_jsonl,

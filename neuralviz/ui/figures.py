@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+    from neuralviz.plots.point_columns import PointColumns
+
 
 @dataclass(frozen=True)
 class Download:
@@ -40,6 +42,8 @@ def show_figure(
     about: About = NOTHING,
     page: Callable[[], str] | None = None,
     more: Sequence[Download] = (),
+    columns: PointColumns | None = None,
+    window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
     """`live_figure` with its downloads below it.
 
@@ -56,13 +60,22 @@ def show_figure(
         about: title and settings, for what is downloaded.
         page: makes the standalone page; by default it is the figure on white, with ``about``.
         more: files that are offered beside these.
+        columns, window: as of `live_figure`; a figure with columns needs a ``page``.
 
     Returns:
         The click that caused this run, if any.
     """
     named = file_name(name, about)
     click = live_figure(
-        figure, key=key, height=height, handlers=handlers, alt=alt, name=named, footer=about.line
+        figure,
+        key=key,
+        height=height,
+        handlers=handlers,
+        alt=alt,
+        name=named,
+        footer=about.line,
+        columns=columns,
+        window=window,
     )
     with st.popover("Download", icon=":material/download:", type="tertiary", key=f"{key}-take"):
         make_page = page or (lambda: standalone_html(figure, about))

@@ -33,6 +33,13 @@ class Lazy:
         self._making = NamedLocks()
         self._lock = threading.Lock()
 
+    def known(self, name: Hashable) -> Any:
+        """The value of a name, if it is held; else None."""
+        with self._lock:
+            if name in self._values:
+                self._values.move_to_end(name)
+            return self._values.get(name)
+
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
         """The value of a name; made by ``make`` when there is none."""
         with self._lock:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import plotly
 import streamlit as st
 import streamlit.components.v1
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import plotly.graph_objects as go
+
+    from neuralviz.plots.point_columns import PointColumns
 
 FOOTER_LENGTH = 160
 _ASSETS = Path(__file__).with_name("assets")
@@ -35,6 +38,13 @@ _component = streamlit.components.v2.component(
     js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
     isolate_styles=False,
 )
+_columns = streamlit.components.v2.component(
+    "neuralviz_point_columns",
+    html="<div class='neuralviz-columns' hidden></div>",
+    js=(_ASSETS / "point_columns.js").read_text("utf-8"),
+    isolate_styles=False,
+)
+MOST_AREAS = 100  # that are selected together
 
 
 @dataclass(frozen=True)
@@ -49,11 +59,24 @@ class Handlers:
             selected takes the lasso's place.
         hover: called with the ``customdata``, a whole number, of the point on which the pointer
             rests; the next one waits until that is done.
+        areas: called with the lassos and boxes themselves in place of ``select``, as [corner, 2]
+            each, in the units of the axes; with none after a double click.
+        window: called with what is seen after zooming or panning: ``(left, right, bottom, top)``,
+            or None for the whole figure.
     """
 
     click: Literal["ignore", "rerun"] | Callable[[dict[str, Any]], None] = "ignore"
     select: Literal["ignore"] | Callable[[list[int]], None] = "ignore"
     hover: Literal["ignore"] | Callable[[int], None] = "ignore"
+    areas: Literal["ignore"] | Callable[[list[np.ndarray]], None] = "ignore"
+    window: Literal["ignore"] | Callable[[tuple[float, ...] | None], None] = "ignore"
+
+    @property
+    def selects(self) -> Literal["", "points", "areas"]:
+        """What is handed over of a lasso or a box; empty where nothing is."""
+        if self.areas != "ignore":
+            return "areas"
+        return "points" if self.select != "ignore" else ""
 
 
 NO_HANDLERS = Handlers()
@@ -105,6 +128,8 @@ def live_figure(
     alt: str = "",
     name: str = "",
     footer: str = "",
+    columns: PointColumns | None = None,
+    window: tuple[float, ...] | None = None,
 ) -> dict[str, Any] | None:
     """Draw ``figure``, or bring the one drawn under ``key`` up to date.
 
@@ -120,6 +145,9 @@ def live_figure(
         alt: what a screen reader says; the figure's title if empty.
         name: names the pictures, without ending; ``key`` if empty. See `file_name`.
         footer: how it was made, for below the pictures.
+        columns: points of the figure that its traces refer to; they are sent again only when they
+            have changed.
+        window: what is seen when the figure is first drawn, as of `Handlers`; all if None.
 
     Returns:
         The click that caused this run, ``{"x", "y", "z", "curve", "point", "customdata"}``,
@@ -129,19 +157,38 @@ def live_figure(
     layout = {"autosize": True, "height": height, "uirevision": drawn.uirevision or key}
     spec = {
         "layout": layout,
-        "digest": f"{drawn.digest} {height}",
+        "digest": f"{drawn.digest} {height} {columns.digest if columns else ''}",
+        "columns": columns.digest if columns else None,
+        "window": window,
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
         "alt": alt or drawn.title or key,
         "name": file_name(name or key),
         "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click != "ignore",
-        "selects": handlers.select != "ignore",
+        "selects": handlers.selects,
         "hovers": handlers.hover != "ignore",
+        "windows": handlers.window != "ignore",
     }
+    if columns is not None:
+        with st.container(key=f"{key}-columns"):
+            _columns(
+                key=f"{key}-points",
+                data=columns.digest.encode() + b"\n" + columns.content,
+                height=0,
+            )
 
     def hand_over(event: str, handle: object) -> None:
         if callable(handle):
             handle(st.session_state[key][event])
+
+    def hand_over_areas() -> None:
+        if callable(handlers.areas):
+            handlers.areas(_areas(st.session_state[key]["areas"]))
+
+    def hand_over_window() -> None:
+        found = st.session_state[key]["window"]
+        if callable(handlers.window) and found["of"] == layout["uirevision"]:
+            handlers.window(found["sides"] and tuple(map(float, found["sides"])))
 
     result = _component(
         key=key,
@@ -150,5 +197,13 @@ def live_figure(
         on_click_change=lambda: hand_over("click", handlers.click),
         on_select_change=lambda: hand_over("select", handlers.select),
         on_hover_change=lambda: hand_over("hover", handlers.hover),
+        on_areas_change=hand_over_areas,
+        on_window_change=hand_over_window,
     )
     return result.get("click")
+
+
+def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
+    """Lassos and boxes as they come from the browser; those that are none are left out."""
+    areas = [np.array([one["x"], one["y"]], dtype=float).T for one in sent[:MOST_AREAS]]
+    return [one for one in areas if len(one) > 2 and np.isfinite(one).all()]

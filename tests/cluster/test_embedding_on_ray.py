@@ -19,7 +19,13 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import vectors_table
-from tests.support.cluster import FORBIDDEN, KILLS, FragileEmbedder, OrderEmbedder
+from tests.support.cluster import (
+    FORBIDDEN,
+    KILLS,
+    FragileEmbedder,
+    FullDiskEmbedder,
+    OrderEmbedder,
+)
 
 TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))
 
@@ -70,6 +76,7 @@ def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster, 
     assert again[-1].found == again[-1].total
 
 
+@pytest.mark.slow
 def test_portions_and_rounds_come_to_the_same(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
@@ -87,6 +94,7 @@ def test_portions_and_rounds_come_to_the_same(
     assert n_rows(many, embedder) == corpus_of(many).n_distinct
 
 
+@pytest.mark.slow
 def test_what_was_there_before_is_used(tmp_path: Path, cluster: Cluster):
     _, many = stores(tmp_path)
     embedder = OrderEmbedder()
@@ -134,6 +142,24 @@ def test_a_killed_worker_costs_nothing_and_unreadable_texts_are_named(
     assert np.isfinite(vectors_of(many, embedder)).all()
 
 
+@pytest.mark.slow
+def test_a_full_disk_on_one_machine(tmp_path: Path, cluster: Cluster):
+    """What one cannot write another does; where none can, a sentence says so."""
+    one, many = stores(tmp_path)
+    embedder = FullDiskEmbedder(str(tmp_path))
+    many.vectors.register(embedder)
+    list(embed_on_cluster(many, corpus_of(many), embedder, cluster))
+    assert (tmp_path / "full").exists()
+    plain = OrderEmbedder()
+    alone(one, plain)
+    np.testing.assert_array_equal(vectors_of(many, embedder), vectors_of(one, plain))
+    everywhere = FullDiskEmbedder(str(tmp_path), always=True, name="everywhere")
+    with pytest.raises(StoreError, match=r"The disk with .* is full"):
+        list(embed_on_cluster(many, corpus_of(many), everywhere, cluster))
+    assert n_rows(many, everywhere) == 0
+
+
+@pytest.mark.slow
 def test_stop_keeps_what_is_finished_and_the_rest_follows(tmp_path: Path, cluster: Cluster):
     one, many = stores(tmp_path)
     embedder = OrderEmbedder(seconds=0.02)

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from ray.cluster_utils import Cluster
 
 from neuralviz.reading.texts import ReadTexts
@@ -181,6 +183,39 @@ def test_two_drivers_on_one_corpus(tmp_path: Path, nodes: tuple[Cluster, list[An
     (kept,) = store.vectors.embedders()
     assert store.vectors.has(kept, store.keys(corpus)).all()
     assert store.database.open(vectors_table(kept)).count_rows() == 1500
+
+
+def test_files_that_are_larger_than_the_object_store(tmp_path: Path):
+    files = tmp_path / "files"
+    files.mkdir()
+    n = 60_000
+    for number in range(3):
+        texts = [f"{number} {i} " + "many words " * 100 for i in range(n)]
+        parquet.write_table(
+            pa.table({"text": texts}), files / f"{number}.parquet", row_group_size=10_000
+        )
+    store = CorpusStore(tmp_path / "store")
+    add = (
+        "import sys\nfrom pathlib import Path\n"
+        "from neuralviz.cluster.adding import add_on_cluster, layout_of\n"
+        "from neuralviz.cluster.connecting import connected\n"
+        "from neuralviz.reading.blocks import find_parts\n"
+        "from neuralviz.store.corpora import CorpusStore\n"
+        "parts = find_parts([sys.argv[2]])\n"
+        "with connected(sys.argv[3]):\n"
+        "    layout = layout_of(parts, None, None)\n"
+        "    add_on_cluster(CorpusStore(Path(sys.argv[1])), 'large', parts, layout)\n"
+    )
+    small = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=small)
+    try:
+        command = [sys.executable, "-c", add, str(store.folder), str(files), cluster.address]
+        subprocess.run(command, check=True, cwd=ROOT, timeout=300)
+    finally:
+        cluster.shutdown()
+    (corpus,) = store.corpora()
+    assert (corpus.n_texts, corpus.n_distinct) == (3 * n, 3 * n)
+    assert store.texts(corpus, [n + 7])[0].startswith("1 7 many words")
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path):

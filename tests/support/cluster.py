@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import time
@@ -93,3 +94,22 @@ def wait_for(condition: Any, seconds: float = 60.0) -> None:
         if time.monotonic() > end:
             raise TimeoutError
         time.sleep(0.05)
+
+
+class FullDiskEmbedder(OrderEmbedder):
+    """The first process that embeds something can write nothing more, as on a full disk.
+
+    Args:
+        folder: in which a mark is left.
+    """
+
+    def __init__(self, folder: str, *, always: bool = False, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.folder, self.always = folder, always
+
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        mark = Path(self.folder) / "full"
+        if self.always or not mark.exists():
+            mark.touch()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        return super()._embed(read, should_stop)

@@ -20,7 +20,8 @@ from neuralviz.plots.point_colours import by_category, by_number
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap, open_corpus, open_map
+from neuralviz.ui.corpus.kept import OpenMap, open_corpus, open_map
+from neuralviz.ui.corpus.opened import OpenCorpus
 from neuralviz.ui.lazy import Lazy, frozen
 from tests.support.embedders import HashEmbedder
 

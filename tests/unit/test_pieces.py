@@ -69,6 +69,21 @@ def test_nothing_is_there_twice(store: CorpusStore, kept: KeptEmbedder):
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[:40]), VECTORS[:40])
 
 
+def test_what_others_put_in_since_one_looked_is_minded_until_one_looks_again(
+    store: CorpusStore, kept: KeptEmbedder
+):
+    """Also after a commit of one's own in between, which held none of it."""
+    first, second = committer(store, kept), committer(store, kept)
+    first.look()
+    second.look()
+    assert first.commit(write(store, kept, (0, 10))) == 10
+    assert second.commit(write(store, kept, (20, 30))) == 10
+    assert second.commit(write(store, kept, (0, 10), (30, 40))) == 10
+    first.look()
+    assert first.commit(write(store, kept, (40, 60))) == 20
+    assert store.database.open(vectors_table(kept)).count_rows() == 50
+
+
 def test_a_piece_whose_file_is_gone_is_left_out(store: CorpusStore, kept: KeptEmbedder):
     pieces = write(store, kept, (0, 10), (10, 20))
     data = store.database.place(vectors_table(kept)) / "data"

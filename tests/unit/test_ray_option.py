@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from neuralviz.cli import on_ray
 from neuralviz.cli.on_ray import with_address
+from neuralviz.errors import NeuralvizError
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +65,25 @@ def test_an_address_where_something_else_answers():
     assert "is not the head of a Ray cluster" in said
 
 
+def test_nothing_else_loads_ray():
+    """Whoever does not use it does not need it."""
+    look = (
+        "import sys\nfrom neuralviz.cli.commands import COMMANDS, load_command\n"
+        "[load_command(name) for name in COMMANDS]\n"
+        "print(sorted({'ray', 'lance'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
+    with pytest.raises(NeuralvizError, match=r"pip install .neuralviz\[ray\]."):
+        on_ray.ray_work()
+
+
 def test_several_files_need_it():
     code, said, _ = run("add", "sample_data/topics.csv", "sample_data/topics.csv")
     assert code == 2
@@ -70,3 +91,23 @@ def test_several_files_need_it():
     code, said, _ = run("add", "--paragraphs", "sample_data/topics.csv", "--ray")
     assert code == 2
     assert "--paragraphs does not work with --ray" in said
+
+
+@pytest.mark.parametrize(
+    ("says", "sentence"),
+    [
+        (
+            "Version mismatch: The cluster was started with: Ray: 2.51.0 Python: 3.11.7 This "
+            "process on node 1.2.3.4 was started with: Ray: 2.60.0 Python: 3.11.7",
+            "The cluster at head:6379 runs Ray 2.51.0, this machine Ray",
+        ),
+        ("Unauthenticated: invalid auth token", "refused the token of this machine"),
+        ("Can't find a `node_ip_address.json` file", "is not part of the cluster at head:6379"),
+        ("Something new", "Could not connect to the Ray cluster at head:6379: Something new."),
+    ],
+)
+def test_why_a_cluster_refuses_is_a_sentence(says: str, sentence: str):
+    pytest.importorskip("ray", reason="needs neuralviz[ray]")
+    from neuralviz.cluster.connecting import refusal
+
+    assert sentence in refusal("head:6379", RuntimeError(says))

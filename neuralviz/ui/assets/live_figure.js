@@ -3,6 +3,7 @@
 
 const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
+const ZOOMS_AFTER = 100 // ms without another zoom
 
 function loadPlotly(path) {
   // Pages lie one level below the app's base path, as do Streamlit's own scripts.
@@ -51,9 +52,12 @@ function pictureButton(Plotly, node, format, icon) {
 
 // Made once a figure: with another configuration, Plotly.react would begin from nothing.
 function configuration(Plotly, node) {
-  const unwanted = ["toImage", "autoScale2d", "resetCameraLastSave3d", "hoverClosest3d"]
+  const unwanted = ["toImage", "resetCameraLastSave3d", "hoverClosest3d"]
+  // A figure that begins with a window has the whole at hand, not that window.
+  unwanted.push(node.spec.windows ? "resetScale2d" : "autoScale2d")
   if (!node.spec.selects) unwanted.push("select2d", "lasso2d")
   return {
+    ...(node.spec.windows ? { doubleClick: "autosize" } : {}),
     displaylogo: false,
     showSendToCloud: false, // what is drawn stays on this machine
     displayModeBar: node.spec.selects || "hover",
@@ -109,9 +113,41 @@ function putOnStage(node, layout) {
   change(layout, node.figure.layout.meta?.stage ?? {})
 }
 
-function dataFor(node) {
-  if (!node.stageHeight) return node.figure.data
+// --- points that come apart from the figure, as columns ---
+
+// Places among the columns that are selected, from a bit a point.
+function chosenOf(node) {
+  const coded = node.figure.layout.meta?.selected
+  if (typeof coded !== "string") return null
+  const bits = Uint8Array.from(atob(coded), (letter) => letter.charCodeAt(0))
+  return (place) => (bits[place >> 3] >> (place & 7)) & 1
+}
+
+function withPoints(node) {
+  const columns = node.columns
+  if (!columns) return node.figure.data
+  const isChosen = chosenOf(node)
   return node.figure.data.map((trace) => {
+    if (trace.meta?.density) return { ...trace, z: columns.density }
+    if (!trace.meta?.points) return trace
+    const [start, end] = trace.meta.points
+    const cut = (name) => columns[name].subarray(start, end)
+    const drawn = { ...trace, x: cut("x"), y: cut("y"), customdata: cut("rows") }
+    if (trace.meta.values) drawn.marker = { ...trace.marker, color: cut("values") }
+    if (isChosen) {
+      drawn.selectedpoints = []
+      for (let place = start; place < end; place++) {
+        if (isChosen(place)) drawn.selectedpoints.push(place - start)
+      }
+    }
+    return drawn
+  })
+}
+
+function dataFor(node) {
+  const data = withPoints(node)
+  if (!node.stageHeight) return data
+  return data.map((trace) => {
     const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
     const letters = structuredClone({ textfont, insidetextfont, outsidetextfont, colorbar })
     enlarge(letters, STAGE_TIMES)
@@ -129,6 +165,11 @@ function layoutFor(node) {
   layout.template = structuredClone(TEMPLATES[node.theme])
   for (const changes of changesFor(node)) change(layout, changes)
   if (node.stageHeight) putOnStage(node, layout)
+  if (node.begins) {
+    const [left, right, bottom, top] = node.begins
+    layout.xaxis = { ...layout.xaxis, range: [left, right], autorange: false }
+    layout.yaxis = { ...layout.yaxis, range: [bottom, top], autorange: false }
+  }
   // A changed figure says itself what is selected: no lasso drawn on the last one stays.
   layout.selectionrevision = node.spec.digest
   if (window.matchMedia("(pointer: coarse)").matches && !layout.scene) {
@@ -140,6 +181,10 @@ function layoutFor(node) {
 }
 
 function draw(Plotly, node) {
+  if (node.revision !== node.spec.layout.uirevision) { // another figure has a zoom of its own
+    node.revision = node.spec.layout.uirevision
+    node.begins = node.told = node.spec.window
+  }
   node.config ??= configuration(Plotly, node)
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
   node.changes = changesFor(node).length
@@ -162,6 +207,36 @@ function tellHover(node, row) {
   }
 }
 
+// What is seen: the sides of it; null for the whole figure.
+function windowOf(node) {
+  const { xaxis, yaxis } = node._fullLayout
+  return xaxis.autorange || yaxis.autorange ? null : [...xaxis.range, ...yaxis.range]
+}
+
+// What a person has zoomed to, when the page has done what it is at: there is never more than one
+// on its way.
+function tellWindow(node) {
+  if (!node.isConnected) return
+  const app = document.querySelector("[data-testid=stApp]")
+  if (node.held || node.drawing || app?.dataset.testScriptState === "running") {
+    node.zooming = setTimeout(tellWindow, RESTS_AFTER, node)
+    return
+  }
+  const sides = windowOf(node)
+  if (JSON.stringify(sides) === JSON.stringify(node.told)) return
+  node.told = sides
+  node.send("window", { of: node.revision, sides })
+}
+
+// The lassos and boxes of a selection, as corners.
+function areasOf({ selections = [] }) {
+  return selections.map(({ type, path, x0, x1, y0, y1 }) => {
+    if (type === "rect") return { x: [x0, x1, x1, x0], y: [y0, y0, y1, y1] }
+    const corners = path.slice(1, -1).split("L").map((corner) => corner.split(",").map(Number))
+    return { x: corners.map(([x]) => x), y: corners.map(([, y]) => y) }
+  })
+}
+
 function listen(Plotly, node) {
   node.on("plotly_click", ({ points: [point] }) => {
     if (!node.spec.clicks) return
@@ -176,14 +251,21 @@ function listen(Plotly, node) {
   })
   node.on("plotly_selected", (selected) => {
     if (!node.spec.selects || !selected || node.redrawn) return // a person's doing alone
-    node.send("select", selected.points.map((point) => point.customdata).filter(Number.isInteger))
+    if (node.spec.selects === "areas") node.send("areas", areasOf(selected))
+    else node.send("select", selected.points.map((point) => point.customdata).filter(Number.isInteger))
   })
   node.on("plotly_deselect", () => {
-    if (node.spec.selects) node.send("select", [])
+    if (node.spec.selects) node.send(node.spec.selects === "areas" ? "areas" : "select", [])
+  })
+  node.on("plotly_relayout", () => {
+    if (!node.spec.windows || node.redrawn) return // a person's doing alone
+    clearTimeout(node.zooming)
+    node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
   })
   node.on("plotly_hover", ({ points: [point] }) => {
     const row = point.customdata
     if (!node.spec.hovers || !Number.isInteger(row) || row === node.hovered) return
+    if (node.movedAt < node.drawnAt) return // the figure has moved, not the pointer
     clearTimeout(node.resting)
     node.hovered = row
     node.resting = setTimeout(tellHover, RESTS_AFTER, node, row)
@@ -192,6 +274,7 @@ function listen(Plotly, node) {
     clearTimeout(node.resting)
     node.hovered = undefined
   })
+  node.addEventListener("pointermove", () => { node.movedAt = performance.now() })
   let width = node.clientWidth
   node.observer = new ResizeObserver(() => {
     if (!node.clientWidth || node.clientWidth === width) return
@@ -229,11 +312,23 @@ function listen(Plotly, node) {
   })
 }
 
+// Whether the points that the figure refers to are there.
+function fetchColumns(node) {
+  if (!node.spec.columns) {
+    node.columns = null
+    return true
+  }
+  const found = window.neuralvizColumns?.get(node.spec.columns)
+  node.columns = found ?? node.columns
+  return found !== undefined
+}
+
 async function drawLatest(Plotly, node) {
   if (node.drawing) return
   node.drawing = true
   try {
     while (node.stale && !node.held && node.isConnected) {
+      if (!fetchColumns(node)) return // drawn when they are there
       node.stale = false
       await redraw(Plotly, node)
     }
@@ -252,7 +347,7 @@ async function redraw(Plotly, node) {
     node.stale = true
     return
   }
-  const start = performance.now()
+  const start = (node.drawnAt = performance.now())
   node.redrawn = true
   try {
     await draw(Plotly, node)
@@ -268,6 +363,8 @@ async function redraw(Plotly, node) {
 function leave(node) {
   const canvases = node.querySelectorAll("canvas")
   clearTimeout(node.resting)
+  clearTimeout(node.zooming)
+  window.removeEventListener("neuralviz-columns", node.onColumns)
   node.observer?.disconnect()
   node.themes?.disconnect()
   window.removeEventListener("neuralviz-stage", node.onStage)
@@ -290,6 +387,10 @@ export default function ({ parentElement, data, setTriggerValue }) {
     node.digest = node.spec.digest
     node.figure = read(data.subarray(end + 1))
     node.stale = true
+    if (node.spec.columns && !node.onColumns) {
+      node.onColumns = () => node.stale && window.Plotly && drawLatest(window.Plotly, node)
+      window.addEventListener("neuralviz-columns", node.onColumns)
+    }
     loadPlotly(node.spec.plotly)
       .then((Plotly) => drawLatest(Plotly, node))
       .catch((error) => {

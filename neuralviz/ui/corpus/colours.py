@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.maps.neighbourhoods import common_neighbours, label_agreement
-from neuralviz.plots.point_colours import by_category, by_number
+from neuralviz.plots.corpus_map import drawn_rows
+from neuralviz.plots.point_colours import by_category, by_code, by_number
+from neuralviz.plots.point_groups import scale_ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.plots.point_colours import PointColour
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 K = 10  # neighbours that are looked at
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"
@@ -22,7 +26,14 @@ LOSSES = {"first-loss": "Loss before micro-tuning", "last-loss": "Loss after mic
 
 
 def colours_of(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> dict[str, str]:
-    """What can be chosen, in words; the first is a label, where there is one."""
+    """What can be chosen, in words; the first is a label, where there is one.
+
+    Of a large corpus, nothing that takes all texts or all their neighbours.
+    """
+    if corpus.is_large:
+        options = {f"label:{name}": name for name in corpus.category_names}
+        options[CLUSTERS] = "Clusters"
+        return options | {f"number:{name}": f"{name} (number)" for name in corpus.numbers}
     k = min([K, *(one.neighbours.k for one in maps)])
     options = {f"label:{name}": name for name in corpus.categories}
     options[CLUSTERS] = "Clusters"
@@ -49,6 +60,8 @@ def colour_of(
 
 def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMap]) -> PointColour:
     kind, _, name = option.partition(":")
+    if corpus.is_large:
+        return _make_large(kind, name, corpus, shown)
     if kind == "label":
         return by_category(name, list(corpus.categories[name]))
     if kind == "number":
@@ -65,6 +78,18 @@ def _make(option: str, corpus: OpenCorpus, shown: OpenMap, maps: Sequence[OpenMa
     names = [name for name, _ in shown.clusters_named]
     labels = [names[label] if label >= 0 else None for label in shown.clusters.labels]
     return by_category("cluster", labels, missing="no cluster")
+
+
+def _make_large(kind: str, name: str, corpus: OpenCorpus, shown: OpenMap) -> PointColour:
+    """As of `_make`, from numbers alone."""
+    if kind == "label":
+        return by_code(name, *corpus.codes(name))
+    if kind == "number":
+        values = corpus.labels(name)
+        some = values[drawn_rows(len(values))]
+        return replace(by_number(name, values), ends=scale_ends(some))
+    names = [name for name, _ in shown.clusters_named]
+    return by_code("cluster", shown.clusters.labels, names, missing="no cluster")
 
 
 def common_share(maps: Sequence[OpenMap]) -> np.ndarray:

@@ -14,10 +14,11 @@ from neuralviz.plots.theme import shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from neuralviz.ui.corpus.kept import OpenCorpus
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 MOST_FILTERS = 8  # columns
 LONGEST_NAME = 60  # characters
+MOST_VALUES = 1000  # of a column of a large corpus, to choose from
 
 
 def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
@@ -26,7 +27,7 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     The choice is in the address.
     """
     columns = [column.name for column in corpus.corpus.columns]
-    labels = {name: columns.index(name) for name in corpus.categories}
+    labels = {name: columns.index(name) for name in corpus.category_names}
     numbers = {name: columns.index(name) for name in corpus.numbers if name not in labels}
     if not labels and not numbers:
         return None, ""
@@ -38,16 +39,19 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
         st.caption("Filters combine: a text must meet all of them. Nothing chosen shows all texts.")
     if not chosen:
         return None, ""
-    values = {**corpus.categories, **{name: corpus.labels(name) for name in numbers}}
     n = corpus.corpus.n_texts
-    within = chosen.within(values.__getitem__, n)
+    if corpus.is_large:
+        within = chosen.within_codes(corpus.codes, corpus.labels, n)
+    else:
+        values = {**corpus.categories, **{name: corpus.labels(name) for name in numbers}}
+        within = chosen.within(values.__getitem__, n)
     return within, chosen.in_words(int(within.sum()), n)
 
 
 def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     found = {}
     for name, place in places.items():
-        options = [value for value, _ in Counter(corpus.categories[name].tolist()).most_common()]
+        options = _values_of(corpus, name)
         wanted = st.multiselect(
             shorten(name, LONGEST_NAME),
             options,
@@ -61,15 +65,23 @@ def _choose_labels(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, t
     return found
 
 
+def _values_of(corpus: OpenCorpus, name: str) -> list[str]:
+    """The values of a column, the most frequent first; ``""`` where some texts have none."""
+    if not corpus.is_large:
+        return [value for value, _ in Counter(corpus.categories[name].tolist()).most_common()]
+    sizes, names = corpus.sizes(name), corpus.codes(name)[1]
+    found = [names[place] for place in np.argsort(-sizes, kind="stable")[:MOST_VALUES]]
+    return [*found, *([""] if sizes.sum() < corpus.corpus.n_texts else [])]
+
+
 def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[float, float]]:
     found = {}
     for name, place in places.items():
-        values = corpus.labels(name)
-        finite = values[np.isfinite(values)]
-        if not len(finite) or finite.min() == finite.max():
+        found_ends = corpus.ends(name)
+        if found_ends is None or found_ends[0] == found_ends[1]:
             continue
-        kind = int if (finite % 1 == 0).all() else float
-        ends = kind(finite.min()), kind(finite.max())
+        kind = int if corpus.is_whole(name) else float
+        ends = kind(found_ends[0]), kind(found_ends[1])
         low, high = st.slider(
             shorten(name, LONGEST_NAME),
             *ends,

@@ -15,10 +15,13 @@ from neuralviz.evaluation.maps_in_words import (
     clusters_point,
     neighbours_point,
 )
+from neuralviz.maps.neighbourhoods import KnnAccuracy, common_neighbours, sampled_right
+from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots.label_accuracy import accuracy_figure
 from neuralviz.plots.standalone import About
 from neuralviz.ui.corpus.colours import K, common_share
 from neuralviz.ui.corpus.kept import other_maps
+from neuralviz.ui.corpus.sampled import samples_of
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -28,10 +31,13 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.jobs.mapping import SampledNear
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 MOST_LABELS = 4  # columns of labels in one figure
 IN_SENTENCE = 2  # columns of labels in the point
+FEWEST_LABELLED = 2  # texts of a sample
 HEIGHT = 340  # px
 
 
@@ -58,6 +64,50 @@ def point_of(corpus: OpenCorpus, maps: Sequence[OpenMap], *, is_filtered: bool =
     return themes_of(maps[0])
 
 
+def point_of_sample(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> str:
+    """As of `point_of`, of a large corpus: by some of its texts, where their neighbours are known.
+
+    Until then, and where they say nothing, the themes.
+    """
+    methods = _different(maps)
+    found = samples_of(methods)
+    if found is None:
+        return themes_of(maps[0])
+    texts = f"{many(len(found[0].rows), 'text')} drawn at random"
+    labels = _labels_of_sample(corpus, found, IN_SENTENCE)
+    if labels:
+        k, hits, baselines = _guessed_of_sample(corpus, found, labels)
+        return neighbours_point(spoken_labels(methods), hits, baselines, k, texts)
+    if len(methods) > 1:
+        first, second = (one.near for one in found)
+        share = float(common_neighbours(first, second, K).mean())
+        return agreement_point(spoken_labels(methods), share, min(K, first.k, second.k), texts)
+    return themes_of(maps[0])
+
+
+def _labels_of_sample(corpus: OpenCorpus, found: Sequence[SampledNear], most: int) -> list[str]:
+    """The first columns of labels that some of the sample's texts have, up to ``most``."""
+    rows = found[0].rows
+    return [
+        name
+        for name in corpus.category_names[:most]
+        if (corpus.codes(name)[0][rows] >= 0).sum() >= FEWEST_LABELLED
+    ]
+
+
+def _guessed_of_sample(
+    corpus: OpenCorpus, found: Sequence[SampledNear], labels: Sequence[str]
+) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
+    """As of `_guessed`, of the texts whose neighbours were found; the baselines are of all."""
+    sizes = {name: corpus.sizes(name) for name in labels}
+    k = min(_most_voters(sizes.values()), *(one.near.k for one in found))
+    hits = {
+        plain(name): [sampled_right(one.near, corpus.codes(name)[0], one.rows, k) for one in found]
+        for name in labels
+    }
+    return k, hits, {plain(name): float(of.max() / of.sum()) for name, of in sizes.items()}
+
+
 def spoken_labels(maps: Sequence[OpenMap]) -> list[str]:
     """What the methods of maps are called in a sentence, as markdown."""
     return [plain(label) for label in spoken(method_labels([one.spec for one in maps]))]
@@ -79,14 +129,20 @@ def _voters(columns: Iterable[np.ndarray]) -> int:
 
     Of four texts with a label, three can vote for it: ten neighbours would always outvote them.
     """
-    sizes = [np.unique(column[column != ""], return_counts=True)[1] for column in columns]
+    return _most_voters(
+        np.unique(column[column != ""], return_counts=True)[1] for column in columns
+    )
+
+
+def _most_voters(sizes: Iterable[np.ndarray]) -> int:
+    """As of `_voters`, from how many texts have each label, by column."""
     return max(1, min(K, *(int(np.median(of)) - 1 for of in sizes if len(of)), K))
 
 
 def themes_of(shown: OpenMap) -> str:
     """The themes of a corpus by one map, as a sentence of markdown."""
     names = [plain(name) for name, _ in shown.clusters_named]
-    sizes = shown.clusters.sizes.tolist()
+    sizes = shown.cluster_sizes.tolist()
     (method,) = spoken_labels([shown])
     return clusters_point(method, names, sizes, shown.corpus.n_texts)
 
@@ -98,18 +154,31 @@ def _different(maps: Sequence[OpenMap]) -> list[OpenMap]:
 
 def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
     """How often neighbours share labels: all methods on one scale, those of the maps first."""
-    names = list(corpus.categories)[:MOST_LABELS]
+    names = list(corpus.category_names)[:MOST_LABELS]
     if not names:
         return
-    shown = _different(maps)
-    methods = [*shown, *other_maps(corpus.corpus, shown)]
+    methods = _different(maps)
+    if corpus.is_large:
+        samples = samples_of(methods)
+        names = [] if samples is None else _labels_of_sample(corpus, samples, MOST_LABELS)
+        if samples is None or not names:
+            return
+        k, hits, baselines = _guessed_of_sample(corpus, samples, names)
+        counted = (
+            f"Measured on {many(len(samples[0].rows), 'text')} drawn at random, with approximate "
+            "neighbours among all texts. The methods of the maps above are shown."
+        )
+    else:
+        methods += other_maps(corpus.corpus, methods)
+        k, hits, baselines = _guessed(corpus, methods, names)
+        counted = "All methods with a map of this corpus are shown, those of the maps above first."
     labels = method_labels([one.spec for one in methods])
-    k, hits, baselines = _guessed(corpus, methods, names)
     if not any(of.any() for by_method in hits.values() for of in by_method):
         st.caption("A text's nearest texts never vote for its own label: every accuracy is 0%.")
         return
     found = {
-        name: [one.accuracy(name, corpus.categories[name], k) for one in methods] for name in names
+        name: [_accuracy(right, baselines[plain(name)], k) for right in hits[plain(name)]]
+        for name in names
     }
     bars = {name: np.array([(r.accuracy, *r.interval) for r in found[name]]) for name in names}
     title = f"{k}-NN accuracy"
@@ -147,6 +216,11 @@ def show_accuracy(corpus: OpenCorpus, maps: Sequence[OpenMap]) -> None:
         st.caption(
             "Share of texts whose label is the most frequent one among their "
             f"{many(k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
-            "higher is better. All methods with a map of this corpus are shown, those of the maps "
-            "above first."
+            f"higher is better. {counted}"
         )
+
+
+def _accuracy(right: np.ndarray, baseline: float, k: int) -> KnnAccuracy:
+    """[text] what neighbours have right, as a share."""
+    n, n_right = len(right), int(right.sum())
+    return KnnAccuracy(n_right / n, k, n, baseline, wilson_interval(n_right, n))

@@ -10,22 +10,25 @@ import streamlit as st
 
 from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.neighbourhoods import common_neighbours
+from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.about import about_maps
-from neuralviz.ui.corpus.choose import ROW_HEIGHT
+from neuralviz.ui.corpus.cluster_list import show_clusters, table_height
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
-from neuralviz.ui.corpus.labels import spoken_labels, themes_of
+from neuralviz.ui.corpus.labels import spoken_labels
 from neuralviz.ui.corpus.maps import (
     HOVERED,
     ROW,
+    SELECTED,
     SELECTED_BY,
     SENTENCE,
     choose_row,
     forget_selection,
-    select,
-    selected_rows,
+    selected,
 )
+from neuralviz.ui.corpus.sampled import samples_of
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
 from neuralviz.ui.point import show_point
@@ -36,13 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from neuralviz.jobs.mapping import Placed
-    from neuralviz.maps.neighbours import Neighbours
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 LISTED = 1000  # rows of a table at most: more make browsers slow
+MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 SHOWN_NEIGHBOURS = 8
 READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
-LIST_HEIGHT = 390  # px
 NOTHING = 0.0005  # what is shown as 0.000
 CARD_HEIGHT = 260
 
@@ -92,17 +95,17 @@ def show_lists(
     elif which == DIFFERENT:
         _different(corpus, maps, within)
     elif which == CLUSTERS:
-        _clusters(maps)
+        show_clusters(maps)
     else:
         _chosen(corpus, maps, within)
 
 
 def _follow(options: list[str], n_maps: int) -> None:
     """Bring forward the list of what has just been done on the maps."""
-    rows = selected_rows(2**31)
+    chosen = st.session_state.get(SELECTED)
     now = {
         CHOSEN: (st.session_state.get(ROW), st.session_state.get(HOVERED)),
-        THIS: (None if rows is None else rows.tobytes(), st.session_state.get(SELECTED_BY)),
+        THIS: (chosen and chosen.digest, st.session_state.get(SELECTED_BY)),
         NEAREST: st.session_state.get(SENTENCE),
     }
     before = st.session_state.get("corpus-done")
@@ -135,9 +138,10 @@ def _table(
     """Texts with their labels, in the order given; a row that is ticked is looked at."""
     shown = np.asarray(rows)[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
-    table["text"] = [shorten(corpus.texts[i], 240) for i in shown]
-    for name, values in list(corpus.categories.items())[:4]:
-        table[name if name not in table else f"{name} (label)"] = values[shown]
+    table["text"] = [shorten(text, 240) for text in corpus.texts_at(shown)]
+    for name in corpus.category_names[:4]:
+        values = corpus.categories_at(name, shown)
+        table[name if name not in table else f"{name} (label)"] = values
 
     def choose() -> None:
         ticked = st.session_state[key]["selection"]["rows"]
@@ -168,11 +172,12 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | No
     if row is None:
         st.caption("Click a point to read its text and see its neighbours.")
         return
-    with st.container(height=CARD_HEIGHT if len(corpus.texts[row]) > 700 else "content"):
-        st.text(corpus.texts[row])
-        details = [f"ID {corpus.ids[row]}"]
+    (text,) = corpus.texts_at([row])
+    with st.container(height=CARD_HEIGHT if len(text) > 700 else "content"):
+        st.text(text)
+        details = [f"ID {corpus.id_at(row)}"]
         for label in corpus.corpus.columns:
-            value = corpus.labels(label.name)[row]
+            value = corpus.label_at(label.name, row)
             value = f"{value:g}" if isinstance(value, float) else str(value)
             if value and value != "nan":
                 details.append(f"{label.name}: {shorten(value, 60)}")
@@ -180,8 +185,8 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | No
     for column, shown in zip(st.columns(len(maps)), maps, strict=True):
         with column:
             st.caption(plain(f"Neighbours by {shown.label}"))
-            near = shown.neighbours.first(SHOWN_NEIGHBOURS)
-            _near_table(corpus, shown, near.indices[row], near.distances[row], "row", within)
+            near = shown.near(row, K).first(SHOWN_NEIGHBOURS)
+            _near_table(corpus, shown, near.indices[0], near.distances[0], "row", within)
 
 
 def _nearest(
@@ -193,11 +198,9 @@ def _nearest(
     sentence = st.session_state[SENTENCE]
     found = {shown: placed[shown.kept.id] for shown in maps if shown.kept.id in placed}
     with slide("sentence"):
-        for name, values in list(corpus.categories.items())[:1]:
-            near = [
-                [plain(value) for value in values[one.near.indices[0][:K]].tolist()]
-                for one in found.values()
-            ]
+        for name in corpus.category_names[:1]:
+            nearest = [one.near.indices[0][:K] for one in found.values()]
+            near = [list(map(plain, corpus.categories_at(name, rows))) for rows in nearest]
             methods = spoken_labels(list(found))
             said = landing_point(plain(shorten(sentence, 60)), methods, near, plain(name))
             show_point(said, key="sentence")
@@ -225,9 +228,10 @@ def _nearest_texts(
         st.markdown(plain(f"The filter shows no text that is nearest by {shown.label}."))
         return
     head = f"**Nearest by {plain(shown.label)}**"
-    table = {head: [plain(shorten(corpus.texts[i], READ_LENGTH)) for i in rows]}
-    for name, values in list(corpus.categories.items())[:READ_LABELS]:
-        table[plain(name)] = [plain(shorten(str(value), 30)) for value in values[rows]]
+    table = {head: [plain(shorten(text, READ_LENGTH)) for text in corpus.texts_at(rows)]}
+    for name in corpus.category_names[:READ_LABELS]:
+        values = corpus.categories_at(name, rows)
+        table[plain(name)] = [plain(shorten(str(value), 30)) for value in values]
     st.table(pd.DataFrame(table), hide_index=True)
 
 
@@ -242,7 +246,7 @@ def _near_table(
     if within is not None:
         rows, distances = rows[within[rows]], distances[within[rows]]
     key = f"corpus-near-{what}-{shown.kept.id}"
-    metric = shown.neighbours.metric
+    metric = shown.kept.settings.metric
     name, values = ("cosine", 1 - distances) if metric == "cosine" else (metric, distances)
     values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
     _table(
@@ -256,8 +260,8 @@ def _near_table(
 
 def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
     n_texts = corpus.corpus.n_texts
-    rows = selected_rows(n_texts, within)
-    if rows is None:
+    chosen = selected(n_texts, within)
+    if chosen is None:
         searched = st.session_state.get(SELECTED_BY, "")
         why = f"Found {searched}. " if searched.startswith("no text") else "Nothing is selected. "
         st.caption(
@@ -269,8 +273,10 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | 
         )
         return
     row = st.container(horizontal=True, vertical_alignment="center")
-    n = len(rows)
+    n, rows = len(chosen), chosen.rows()[:MOST_TAKEN]
     listed = f", showing the first {LISTED:,}" if n > LISTED else ""
+    if n > len(rows):
+        listed += f"; downloads hold the first {MOST_TAKEN:,}"
     row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=forget_selection, key="corpus-clear")
     with row:
@@ -281,14 +287,17 @@ def _selected(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | 
             key="corpus-take-selected",
             about=about_maps(corpus, maps, n_texts),
         )
-    _table(corpus, rows, f"corpus-selected-{len(maps)}-{hash(rows.tobytes())}")
+    _table(corpus, rows, f"corpus-selected-{len(maps)}-{chosen.digest}")
 
 
 def _as_frame(corpus: OpenCorpus, rows: np.ndarray) -> pd.DataFrame:
-    return corpus_table(corpus.store, corpus.corpus).take(rows).to_pandas()
+    return corpus_table(corpus.store, corpus.corpus, rows=rows).to_pandas()
 
 
 def _different(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None) -> None:
+    if corpus.is_large:
+        _different_of_sample(corpus, maps, within)
+        return
     shares = common_share(maps)
     first, second = compared_neighbours(maps)
     order = np.argsort(shares, kind="stable")
@@ -312,19 +321,56 @@ def _different(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray |
     )
     row = _looked_at(corpus)
     if row is not None:
-        _side_by_side(corpus, maps, row, (first, second))
+        _side_by_side(corpus, maps, row, [first.indices[row], second.indices[row]])
+
+
+def _different_of_sample(
+    corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | None
+) -> None:
+    """Where two maps of a large corpus disagree, of some of its texts."""
+    if maps[0].kept.embedder == maps[1].kept.embedder:
+        st.caption(
+            "Both maps show the same embeddings. The neighbours on two such maps are compared "
+            f"for up to {MOST_WHOLE:,} texts."
+        )
+        return
+    found = samples_of(maps)
+    if found is None:
+        return
+    (rows, first), (_, second) = ((one.rows, one.near) for one in found)
+    shares = common_neighbours(first, second, K)
+    st.markdown(
+        plain(
+            f"Of a random sample of {many(len(rows), 'text')}: on average, “{maps[0].label}” and "
+            f"“{maps[1].label}” share {shares.mean():.0%} of a text's {min(K, first.k)} "
+            "neighbours (by embedding). Texts with the fewest shared neighbours come first."
+        )
+    )
+    order = np.argsort(shares, kind="stable")
+    if within is not None:
+        order = order[within[rows[order]]]
+    _table(
+        corpus,
+        rows[order],
+        f"corpus-different-{maps[0].kept.id}-{maps[1].kept.id}",
+        {"shared": 100 * shares[order]},
+        {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
+    )
+    row = _looked_at(corpus)
+    if row is not None:
+        _side_by_side(corpus, maps, row, [one.near(row, K).indices[0] for one in maps])
 
 
 def _side_by_side(
-    corpus: OpenCorpus, maps: Sequence[OpenMap], row: int, near: tuple[Neighbours, Neighbours]
+    corpus: OpenCorpus, maps: Sequence[OpenMap], row: int, near: Sequence[np.ndarray]
 ) -> None:
     """The neighbours of one text on both maps, those in common marked."""
-    common = set(near[0].indices[row][:K]) & set(near[1].indices[row][:K])
-    st.text(corpus.texts[row])
+    common = set(near[0][:K].tolist()) & set(near[1][:K].tolist())
+    st.text(corpus.texts_at([row])[0])
     for column, shown, found in zip(st.columns(2), maps, near, strict=True):
         with column:
             st.caption(plain(f"Neighbours by {shown.label}; ● marks shared ones"))
-            indices = found.indices[row][:K]
+            indices = found[:K]
             _table(
                 corpus,
                 indices,
@@ -332,58 +378,3 @@ def _side_by_side(
                 {"shared": np.where(np.isin(indices, list(common)), "●", "")},
                 {"shared": st.column_config.TextColumn(width=70)},
             )
-
-
-def _clusters(maps: Sequence[OpenMap]) -> None:
-    if not any(len(shown.clusters.sizes) for shown in maps):
-        st.caption("There are no clusters to list.")
-        return
-    with slide("clusters"):
-        show_point("\n\n".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
-        st.caption(
-            "Dense groups of points on the map, with the words that distinguish their texts. "
-            "Select a row to select its texts."
-        )
-        for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
-            with column:
-                _clusters_of(shown, place)
-
-
-def _clusters_of(shown: OpenMap, place: int) -> None:
-    labels = shown.clusters.labels
-    sizes = shown.clusters.sizes
-    names = [name for name, _ in shown.clusters_named]
-    key = f"corpus-clusters-{place}-{shown.kept.id}"
-    n_none = int((labels < 0).sum())
-    if not len(sizes):
-        return
-    beside = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
-    st.caption(plain(f"{shown.label}: {many(len(sizes), 'cluster')}{beside}."))
-
-    def choose() -> None:
-        ticked = st.session_state[key]["selection"]["rows"]
-        if ticked:
-            cluster = ticked[0]
-            select(np.flatnonzero(labels == cluster), f"in cluster {names[cluster]}")
-            st.session_state["corpus-list-stays"] = True
-
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "cluster": np.arange(1, len(sizes) + 1),
-                "texts": sizes,
-                "words": [", ".join(words) for words in shown.kept.cluster_words],
-            }
-        ),
-        hide_index=True,
-        height=table_height(len(sizes)),
-        key=key,
-        on_select=choose,
-        selection_mode="single-row",
-        column_config={"words": st.column_config.TextColumn(width="large")},
-    )
-
-
-def table_height(n_rows: int) -> int:
-    """px of a table of so many rows, none of them empty; long ones are scrolled."""
-    return min(LIST_HEIGHT, ROW_HEIGHT * (n_rows + 1) + 3)

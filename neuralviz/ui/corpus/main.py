@@ -17,8 +17,8 @@ from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
-from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_maps
-from neuralviz.ui.corpus.labels import point_of, show_accuracy
+from neuralviz.ui.corpus.kept import open_corpus, open_maps
+from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import (
     choose_row,
@@ -27,6 +27,8 @@ from neuralviz.ui.corpus.maps import (
     show_maps,
     show_placing,
 )
+from neuralviz.ui.corpus.sampled import find_samples
+from neuralviz.ui.corpus.saved import find_saved, n_embedded
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
@@ -39,14 +41,20 @@ if TYPE_CHECKING:
 
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.store.corpora import Corpus
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap, Saved
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
+    from neuralviz.ui.corpus.saved import Saved
 
 _SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
 
 
 def show() -> None:
     """A corpus, its maps, and what is found on them."""
-    warm_up()
+    _show()
+    warm_up()  # when what a first visit reads is read
+
+
+def _show() -> None:
     try:
         store = CorpusStore()
         add_example_once(store)
@@ -181,7 +189,11 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
         with on_stage("search"):
             within, named = search_bar(corpus)
         with point:
-            show_point(point_of(corpus, maps, is_filtered=within is not None), key="maps")
+            if corpus.is_large:
+                said = point_of_sample(corpus, maps)
+            else:
+                said = point_of(corpus, maps, is_filtered=within is not None)
+            show_point(said, key="maps")
         with above:
             placed = show_placing(maps)
         below = st.container()
@@ -190,6 +202,8 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
         with above:
             show_maps(corpus, maps, colours, placed, within, named=named)
         with below:
+            if corpus.is_large:
+                find_samples(maps)
             show_accuracy(corpus, maps)
     except NeuralvizError as error:  # deleted in another window, say
         show_error(error)

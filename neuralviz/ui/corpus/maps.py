@@ -12,14 +12,14 @@ from neuralviz.embedders.specs import models_now
 from neuralviz.jobs.mapping import PlaceSentence
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.neighbourhoods import is_apart
-from neuralviz.maps.search import find_words
+from neuralviz.maps.selection import Selection
 from neuralviz.maps.settings import REDUCERS
 from neuralviz.plots.corpus_map import Standout, drawn_rows, even_out, map_figure
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.compare.settings import needs_asking
-from neuralviz.ui.corpus import address
+from neuralviz.ui.corpus import address, large
 from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.colours import CLUSTERS, LENGTH, K, colour_of, colours_of
 from neuralviz.ui.corpus.filters import choose_filter
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from neuralviz.jobs.mapping import Placed
-    from neuralviz.plots.point_colours import PointColour
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
@@ -60,20 +60,18 @@ def forget_selection() -> None:
         st.session_state.pop(key, None)
 
 
-def selected_rows(n_texts: int, within: np.ndarray | None = None) -> np.ndarray | None:
-    """Rows that are selected, and let through by a filter; None where nothing is selected."""
-    rows = st.session_state.get(SELECTED)
-    if rows is None:
+def selected(n_texts: int, within: np.ndarray | None = None) -> Selection | None:
+    """Texts that are selected, and let through by a filter; None where nothing is selected."""
+    found: Selection | None = st.session_state.get(SELECTED)
+    if found is None or found.n_texts != n_texts:
         return None
-    rows = rows[rows < n_texts]
-    return rows if within is None else rows[within[rows]]
+    return found if within is None else Selection.of_mask(found.mask() & within)
 
 
-def select(rows: np.ndarray | Sequence[int], by: str) -> None:
-    """Select rows on all maps, and say by what."""
-    rows = np.asarray(rows, dtype=np.int64)
-    if len(rows):
-        st.session_state[SELECTED], st.session_state[SELECTED_BY] = rows, by
+def select(chosen: Selection, by: str) -> None:
+    """Select texts on all maps, and say by what."""
+    if len(chosen):
+        st.session_state[SELECTED], st.session_state[SELECTED_BY] = chosen, by
     else:
         st.session_state.pop(SELECTED, None)
 
@@ -133,8 +131,10 @@ def _search(corpus: OpenCorpus, how: str, query: str) -> None:
     if query and how == MEANING:
         st.session_state[SENTENCE] = query
     elif query:
-        found = find_words(corpus.folded, query)
-        select(found, f"containing “{shorten(query, 40)}”")
+        found = corpus.find(query)
+        select(
+            Selection.of_rows(found, corpus.corpus.n_texts), f"containing “{shorten(query, 40)}”"
+        )
         if not len(found):
             st.session_state[SELECTED_BY] = f"no text containing “{shorten(query, 40)}”"
 
@@ -194,7 +194,10 @@ def show_maps(
     """
     n = corpus.corpus.n_texts
     drawn = drawn_rows(n)
-    if len(drawn) < n:
+    if corpus.is_large:
+        if fitted := large.fitted_in_words(maps):
+            st.caption(plain(fitted))
+    elif len(drawn) < n:
         st.caption(
             f"The map shows a random sample of {len(drawn):,} of the {n:,} texts. Lists and "
             "searches cover all of them."
@@ -207,15 +210,14 @@ def show_maps(
             drawn = np.arange(n)
     looked_at = _Looked(drawn, within, named)
     figures = [
-        _figure(corpus, maps, shown, colour_of(colour, corpus, shown, maps), looked_at,
-                placed.get(shown.kept.id))
+        _figure(corpus, maps, shown, colour, looked_at, placed.get(shown.kept.id))
         for shown, colour in zip(maps, colours, strict=True)
-    ]  # fmt: skip
-    even_out(figures)
+    ]
+    even_out([one.figure for one in figures])
     places = enumerate(zip(st.columns(len(maps)), maps, figures, strict=True))
-    for place, (column, shown, figure) in places:
+    for place, (column, shown, drawing) in places:
         with column:
-            _show_map(corpus, maps, colours, shown, figure, drawn, place, within)
+            _show_map(corpus, maps, colours, shown, drawing, place)
             _explain_star(shown, placed.get(shown.kept.id))
 
 
@@ -228,15 +230,31 @@ class _Looked:
     named: bool
 
 
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """A map as it is drawn.
+
+    Attributes:
+        figure: of the map.
+        rows: of the points that are drawn and let through by a filter.
+        view: where these are columns of their own.
+    """
+
+    figure: go.Figure
+    rows: np.ndarray
+    view: large.LargeView | None = None
+
+
 def _figure(
     corpus: OpenCorpus,
     maps: Sequence[OpenMap],
     shown: OpenMap,
-    by: PointColour,
+    colour: str,
     looked: _Looked,
     found: Placed | None,
-) -> go.Figure:
-    n, drawn = corpus.corpus.n_texts, looked.drawn
+) -> _Drawing:
+    n, drawn, within = corpus.corpus.n_texts, looked.drawn, looked.within
+    by = colour_of(colour, corpus, shown, maps)
     sentence: str = st.session_state.get(SENTENCE, "")
     lands, near_it = [], []
     if found is not None and found.at is not None:
@@ -245,25 +263,34 @@ def _figure(
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
     has_lines = row is not None and not lands  # those of two points could not be told apart
-    near = shown.neighbours.first(K).indices[row] if has_lines else None
-    return map_figure(
+    chosen = selected(n, within)
+    title = f"{shown.label} · {_describe(shown)}"
+    is_flat = shown.coordinates.shape[1] == 2
+    is_in_columns = corpus.is_large and is_flat
+    standout = Standout(
+        None if chosen is None or is_in_columns else chosen.rows(),
+        row,
+        shown.coordinates[shown.near(row, K).indices[0]] if row is not None and has_lines else None,
+        lands,
+        near_it,
+        shown.clusters_named if looked.named else (),
+    )
+    if is_in_columns:
+        view = large.view_of(shown, colour, by, within)
+        figure = large.figure_of(shown, view, title, standout, chosen)
+        return _Drawing(figure, view.rows, view)
+    figure = map_figure(
         shown.coordinates[drawn],
         drawn,
         by.of(drawn) if len(drawn) < n else by,
-        title=f"{shown.label} · {_describe(shown)}",
-        standout=Standout(
-            selected_rows(n, looked.within),
-            row,
-            None if near is None else shown.coordinates[near],
-            lands,
-            near_it,
-            shown.clusters_named if looked.named else (),
-        ),
-        texts=[corpus.texts[i] for i in drawn] if n <= MOST_SENT else None,
-        within=None if looked.within is None else looked.within[drawn],
+        title=title,
+        standout=standout,
+        texts=corpus.texts_at(drawn) if n <= MOST_SENT else None,
+        within=None if within is None else within[drawn],
         axes=shown.axes,
         uirevision=shown.kept.id,
     )
+    return _Drawing(figure, drawn if within is None else drawn[within[drawn]])
 
 
 def _show_map(
@@ -271,20 +298,18 @@ def _show_map(
     maps: Sequence[OpenMap],
     colours: Sequence[str],
     shown: OpenMap,
-    figure: go.Figure,
-    drawn: np.ndarray,
+    drawing: _Drawing,
     place: int,
-    within: np.ndarray | None,
 ) -> None:
-    n = corpus.corpus.n_texts
-    wanted = drawn if within is None else drawn[within[drawn]]  # of what is handed on
+    n, view = corpus.corpus.n_texts, drawing.view
 
     def clicked(click: dict[str, Any]) -> None:
         if click["customdata"] is not None:
             choose_row(click["customdata"])
 
     def hovered(row: int) -> None:
-        st.session_state[HOVERED] = int(row)
+        if row != st.session_state.get(ROW):  # a pointer that rests where it clicked asks nothing
+            st.session_state[HOVERED] = int(row)
 
     def points(ending: str, vectors: bool) -> bytes:
         embedder = shown.embedder if vectors else None
@@ -293,29 +318,43 @@ def _show_map(
         return mark + table_bytes(ending, table)
 
     def numbers() -> pd.DataFrame:
-        return corpus_table(corpus.store, corpus.corpus, None, shown.kept).to_pandas()
+        rows = drawing.rows if corpus.is_large else None
+        return corpus_table(corpus.store, corpus.corpus, None, shown.kept, rows).to_pandas()
 
+    if view is None:
+        handlers = Handlers(
+            clicked,
+            lambda rows: select(Selection.of_rows(np.array(rows, np.int64), n), "selected"),
+            hovered if n > MOST_SENT else "ignore",
+        )
+    else:
+        handlers = Handlers(
+            clicked,
+            hover=hovered,
+            areas=lambda areas: select(Selection.of_mask(shown.grid.inside(areas)), "selected"),
+            window=lambda sides: large.look_at(shown, sides),
+        )
+    of_all = [
+        Download("Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"),
+        Download("Points and embeddings (CSV)", lambda: points(".csv", True), "csv"),
+    ]
     show_figure(
-        figure,
+        drawing.figure,
         key=f"corpus-map-{place}",
         numbers=numbers,
         name=f"{corpus.corpus.name} {shown.label}",
         height=HEIGHTS[len(maps)],
         alt=f"Map by {shown.label}",
-        handlers=Handlers(
-            clicked,
-            lambda rows: select(rows, "selected"),
-            hovered if n > MOST_SENT else "ignore",
-        ),
-        about=about_maps(corpus, [shown], len(drawn)),
-        page=lambda: _page(corpus, maps, colours, wanted),
-        more=[
-            Download(
-                "Points and embeddings (Parquet)", lambda: points(".parquet", True), "parquet"
-            ),
-            Download("Points and embeddings (CSV)", lambda: points(".csv", True), "csv"),
-        ],
+        handlers=handlers,
+        about=about_maps(corpus, [shown], len(drawing.rows)),
+        page=lambda: _page(corpus, maps, colours, drawing.rows),
+        more=() if corpus.is_large else of_all,
+        columns=None if view is None else view.points.columns,
+        window=None if view is None else view.sides,
     )
+    if corpus.is_large:
+        beside = large.has_beside(drawing.figure)
+        st.caption(large.drawn_in_words(shown, view, len(drawing.rows), beside=beside))
     for note in shown.kept.notes:
         st.caption(plain(note))
 
@@ -324,7 +363,11 @@ def _explain_star(shown: OpenMap, found: Placed | None) -> None:
     """Say so where a sentence lies far from the texts that are nearest to it."""
     if found is None or found.at is None:
         return
-    if is_apart(found.at[0], shown.coordinates, found.near.first(K).indices[0]):
+    points, near = shown.coordinates, found.near.first(K).indices[0]
+    if shown.is_large:  # a sample says as much
+        some = drawn_rows(len(points))
+        points, near = points[np.concatenate([near, some])], np.arange(len(near))
+    if is_apart(found.at[0], points, near):
         st.caption(
             "The star lies away from the sentence's nearest texts, to which the lines lead: a map "
             "keeps only some neighbours together. The list below is by embedding."
@@ -349,7 +392,7 @@ def _page(
             )
         )
     about = about_maps(corpus, maps, len(drawn))
-    return map_page(pages, [corpus.texts[i] for i in drawn], about)
+    return map_page(pages, corpus.texts_at(drawn), about)
 
 
 def _describe(shown: OpenMap) -> str:

@@ -1,0 +1,122 @@
+"""What the commands for corpora do with ``--ray``. Loads Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from neuralviz.cli.common import say, status
+from neuralviz.cli.vectors import progress_bars
+from neuralviz.cluster.adding import Reading, add_on_cluster, layout_of
+from neuralviz.cluster.connecting import LOCAL, Cluster, connected
+from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.embedders.labels import method_label
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.reading.blocks import find_parts
+from neuralviz.store.index import build_index, index_texts
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.embedding import EmbeddingEvent
+    from neuralviz.store.vectors import KeptEmbedder
+
+NAMED = 5  # texts that were skipped and are named
+
+
+@contextmanager
+def cluster_at(address: str) -> Iterator[Cluster]:
+    """The cluster at an address.
+
+    Raises:
+        NeuralvizError: there is no cluster.
+    """
+    with connected(address) as cluster:
+        if address != LOCAL:
+            gpus = f" and {many(cluster.n_gpus, 'GPU')}" if cluster.n_gpus else ""
+            size = f"{many(cluster.n_nodes, 'machine')}, {many(cluster.n_cpus, 'core')}{gpus}"
+            say(f"Connected to the cluster at {address}: {size}.")
+        yield cluster
+
+
+def add_with_ray(
+    store: CorpusStore,
+    paths: Sequence[str],
+    name: str,
+    column: str | None,
+    id_column: str | None,
+    limit: int | None,
+) -> tuple[Corpus, bool]:
+    """The corpus of some files, and whether it is new; what was left out is said.
+
+    Raises:
+        NeuralvizError: as of `add_on_cluster`.
+    """
+    parts = find_parts(paths)
+    layout = layout_of(parts, column, id_column)
+    if column is None:
+        say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")
+    with progress_bars(counted=False) as bars:
+        task = bars.add_task("Reading texts", total=None)
+
+        def tell(reading: Reading) -> None:
+            bars.update(task, completed=reading.n_texts)
+
+        added = add_on_cluster(store, name, parts, layout, limit, tell=tell)
+    for note in added.notes:
+        say(note)
+    return added.corpus, added.is_new
+
+
+class RayEmbedding:
+    """Embeds corpora on a cluster, as `embed_corpus` does here; remembers what was left out.
+
+    Args:
+        cluster: that is connected.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._left_out: dict[int, str] = {}
+
+    def __call__(
+        self, store: CorpusStore, corpus: Corpus, embedder: Embedder
+    ) -> Generator[EmbeddingEvent, None, None]:
+        """As `embed_on_cluster`."""
+        left_out = yield from embed_on_cluster(store, corpus, embedder, self._cluster)
+        self._left_out.update(left_out)
+
+    def leave_out(self, store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Corpus:
+        """Take the texts that could not be embedded out of a corpus without maps, and name them.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        left_out, self._left_out = self._left_out, {}
+        if not left_out:
+            return corpus
+        rows = sorted(left_out)
+        named = zip(store.ids(corpus, rows[:NAMED]), rows, strict=False)
+        reasons = "; ".join(f"ID {one}: {left_out[row].rstrip('.')}" for one, row in named)
+        more = f", and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+        what = f"{many(len(rows), 'text')} that {method_label(spec)} cannot embed ({reasons}{more})"
+        if KeptMaps(store).of(corpus):
+            say(f"Skipped {what}. They stay in the corpus, which has maps already.")
+            return corpus
+        say(f"Skipped {what}.")
+        return store.leave_out(corpus, rows)
+
+
+def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:
+    """Build the index of a large corpus's vectors, and say how well it finds.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    with status("Building the index …"):
+        built = build_index(store.database, embedder)
+        index_texts(store, corpus)
+    if built is not None:
+        say(f"Indexed: a search by meaning finds {built.recall:.0%} of the 10 nearest texts.")

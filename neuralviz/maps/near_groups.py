@@ -1,0 +1,178 @@
+"""Vectors in groups of near ones, among which the nearest to others are found fast.
+
+It is what many millions of new texts are placed by: a query looks through the 16 groups alone whose
+centres are nearest to it (an inverted file; Jégou, Douze and Schmid 2011), so that a few of the
+nearest may be missed. The arrays lie in files that many processes read at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuralviz.embedders.base import unit_vectors
+from neuralviz.errors import ShouldStop, Stopped, never
+from neuralviz.maps.distances import from_keys, pair_distances, sort_keys
+from neuralviz.maps.neighbours import Neighbours
+
+PROBED = 16  # groups
+ROUNDS = 8  # of moving centres
+ROWS = 8192  # vectors that are compared with all centres at once
+RANKED = 512  # queries whose candidates are compared exactly at once
+SPARE = 8  # candidates more than wanted: they are found in float32
+SPARE_MANHATTAN = 4  # times as many as wanted: they are found by straight distance
+
+_ARRAYS = ("vectors", "texts", "centres", "starts")
+
+
+@dataclass(frozen=True, eq=False)
+class NearGroups:
+    """Vectors by the group they are in.
+
+    Attributes:
+        vectors: [text, dim] float32 group by group, of length 1 where the distance is the cosine.
+        texts: [text] int32 the number of each.
+        centres: [group, dim] float32.
+        starts: [group + 1] where each group begins.
+        metric: one of ``METRICS``.
+    """
+
+    vectors: np.ndarray
+    texts: np.ndarray
+    centres: np.ndarray
+    starts: np.ndarray
+    metric: str
+
+    @classmethod
+    def of(
+        cls, vectors: np.ndarray, metric: str, seed: int, *, should_stop: ShouldStop = never
+    ) -> NearGroups:
+        """Divide vectors into groups, as many as there are vectors in a group (Lloyd 1982).
+
+        Args:
+            vectors: [text, dim] float32, as `neuralviz.maps.distances.check_vectors` gives them.
+            metric: by which near ones will be wanted.
+            seed: of the first centres.
+            should_stop: asked after every round.
+
+        Raises:
+            Stopped: ``should_stop`` said so.
+        """
+        data = _scaled(vectors, metric)
+        n = len(data)
+        n_groups = max(1, round(n**0.5))
+        drawn = np.random.default_rng(seed).choice(n, n_groups, replace=False)
+        centres = data[np.sort(drawn)].copy()
+        group = np.zeros(n, dtype=np.int64)
+        for last in range(ROUNDS + 1):
+            if should_stop():
+                raise Stopped
+            for start in range(0, n, ROWS):
+                rows = slice(start, start + ROWS)
+                group[rows] = _closeness(data[rows], centres).argmin(axis=1)
+            if last == ROUNDS:
+                break
+            order = np.argsort(group, kind="stable")
+            has, first = np.unique(group[order], return_index=True)
+            for at, members in zip(has, np.split(order, first[1:]), strict=True):
+                centres[at] = data[members].mean(axis=0, dtype=np.float64)
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(n_groups + 1))
+        return cls(data[order], order.astype(np.int32), centres, starts, metric)
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays into a folder."""
+        for name in _ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+
+    @classmethod
+    def open(cls, folder: Path, metric: str) -> NearGroups:
+        """The arrays that `save` wrote, of which only what is needed comes into memory."""
+        vectors, texts, centres, starts = (
+            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS
+        )
+        return cls(vectors, texts, centres, starts, metric)
+
+    def nearest(self, queries: np.ndarray, k: int) -> Neighbours:
+        """The texts nearest to some vectors; a few may be missed.
+
+        Args:
+            queries: [query, dim] float32.
+            k: texts a query; at most as many as there are vectors.
+
+        Returns:
+            [query, k] numbers of texts and distances; a text of the query's own vector counts.
+        """
+        wanted = _scaled(queries, self.metric)
+        n_kept = k * SPARE_MANHATTAN if self.metric == "manhattan" else k + SPARE
+        places = self._candidates(wanted, min(n_kept, len(self.texts)))
+        found = np.zeros((len(wanted), k), dtype=np.int64)
+        for start in range(0, len(wanted), RANKED):
+            rows = slice(start, start + RANKED)
+            some = places[rows]
+            apart = pair_distances(
+                wanted[rows].astype(np.float64),
+                self.vectors[some].astype(np.float64),
+                self.metric,
+            )
+            keys = sort_keys(apart, self.texts[some].astype(np.int64))
+            found[rows] = np.sort(keys, axis=1)[:, :k]
+        indices, distances = from_keys(found)
+        return Neighbours(indices, distances, self.metric, is_approximate=True)
+
+    def _candidates(self, queries: np.ndarray, n: int) -> np.ndarray:
+        """[query, n] places among the vectors, by float32 products."""
+        groups = self._probed(queries, n)
+        best = np.full((len(queries), n), np.inf, dtype=np.float32)
+        places = np.zeros((len(queries), n), dtype=np.int64)
+        order = np.argsort(groups, axis=None, kind="stable")
+        ends = np.searchsorted(groups.ravel()[order], np.arange(len(self.centres) + 1))
+        of_query = order // groups.shape[1]
+        for group in range(len(self.centres)):
+            asking = of_query[ends[group] : ends[group + 1]]
+            first, last = int(self.starts[group]), int(self.starts[group + 1])
+            if not len(asking) or first == last:
+                continue
+            near = _closeness(queries[asking], self.vectors[first:last])
+            at = np.broadcast_to(np.arange(first, last), near.shape)
+            near, at = _smallest(near, at, n)
+            best[asking], places[asking] = _smallest(
+                np.concatenate([best[asking], near], axis=1),
+                np.concatenate([places[asking], at], axis=1),
+                n,
+            )
+        return places
+
+    def _probed(self, queries: np.ndarray, n: int) -> np.ndarray:
+        """[query, group] whose centres are nearest: enough of them to hold ``n`` vectors."""
+        sizes = np.sort(np.diff(self.starts))
+        n_probed = max(PROBED, int(np.searchsorted(np.cumsum(sizes), n)) + 1)
+        if n_probed >= len(self.centres):
+            return np.tile(np.arange(len(self.centres)), (len(queries), 1))
+        found = np.zeros((len(queries), n_probed), dtype=np.int64)
+        for start in range(0, len(queries), ROWS):
+            rows = slice(start, start + ROWS)
+            near = _closeness(queries[rows], self.centres)
+            found[rows] = np.argpartition(near, n_probed - 1, axis=1)[:, :n_probed]
+        return found
+
+
+def _scaled(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """Vectors of which the straight distance tells what is near."""
+    scaled = unit_vectors(vectors) if metric == "cosine" else vectors
+    return np.ascontiguousarray(scaled, dtype=np.float32)
+
+
+def _closeness(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """[query, vector] what is smaller where they are nearer: the square less that of the query."""
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    return squares - 2 * (queries @ vectors.T)
+
+
+def _smallest(near: np.ndarray, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    if near.shape[1] <= n:
+        return near, places
+    at = np.argpartition(near, n - 1, axis=1)[:, :n]
+    return np.take_along_axis(near, at, axis=1), np.take_along_axis(places, at, axis=1)

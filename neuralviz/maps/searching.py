@@ -1,0 +1,207 @@
+"""The texts of a corpus that are nearest to some vectors, found in the store.
+
+Never more than a piece of the vectors is in memory. Through the index of the vectors, where there
+is one and the distance is the cosine, a query takes some milliseconds and may miss a few texts;
+else all vectors are looked at, and none is missed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, never
+from neuralviz.maps.distances import (
+    all_distances,
+    check_metric,
+    check_vectors,
+    from_keys,
+    sort_keys,
+)
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.store.index import index_of, nearest_keys, rows_of_keys, vectors_of_keys
+from neuralviz.store.vectors import KEY_BYTES, vectors_table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.index import VectorIndex
+    from neuralviz.store.vectors import KeptEmbedder
+
+MOST_FETCHED = 4000  # vectors near a query, before all are looked at
+MARGIN = 1.3  # times as many as are expected to belong to the corpus
+WIDER = 4  # times as many when they were too few
+ROWS = 4096  # vectors compared at once
+_PREFIX = ">u8"  # the first half of a key tells the texts of a corpus apart from others
+
+Found = tuple[np.ndarray, np.ndarray]
+"""[found] keys of texts, and [found] float64 distances, of one query."""
+
+
+def nearest_in_corpus(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    queries: ArrayLike,
+    k: int,
+    metric: str = "cosine",
+    *,
+    leaving_out: np.ndarray | None = None,
+    should_stop: ShouldStop = never,
+) -> Neighbours:
+    """The ``k`` texts of a corpus nearest to each of some vectors.
+
+    The store has one index for all corpora: of what it finds, only texts of this corpus count, and
+    it is asked for more until there are enough.
+
+    Args:
+        store: that keeps the corpus and the vectors.
+        corpus: all of it embedded.
+        embedder: whose vectors they are.
+        queries: [query, dim].
+        k: texts a query; cut to the number of texts.
+        metric: one of ``METRICS``.
+        leaving_out: [query] a row for each that does not count: itself.
+        should_stop: asked between queries, or pieces of the vectors.
+
+    Returns:
+        indices [query, k] are rows of the corpus; of equal texts each counts.
+
+    Raises:
+        SettingsError: an unknown metric, ``k`` below 1, or vectors of another length.
+        TextError: a query holds something that is no usable number.
+        StoreError: the corpus was deleted, or a text that should be near has no vector any more.
+        Stopped: ``should_stop`` said so.
+    """
+    asked = check_vectors(queries, "query")
+    check_metric(metric)
+    if k < 1:
+        raise SettingsError("The number of neighbours must be at least 1.")
+    if asked.shape[1] != embedder.dim:
+        raise SettingsError(
+            f"The new vectors have {asked.shape[1]:,} values, those of the corpus "
+            f"{embedder.dim:,}. Embed both with the same method."
+        )
+    itself = np.full(len(asked), -1) if leaving_out is None else np.asarray(leaving_out)
+    k = min(int(k), corpus.n_texts - (leaving_out is not None))
+    rows = np.zeros((len(asked), k), dtype=np.int32)
+    distances = np.zeros((len(asked), k), dtype=np.float32)
+    index = index_of(store.database, embedder) if metric == "cosine" else None
+    left = np.arange(len(asked))
+    if index is not None:
+        has_direction = np.abs(asked).max(axis=1, initial=0) > 0
+        by_index = left[has_direction]
+        missed = _by_index(
+            store, corpus, embedder, index, asked, by_index, itself, rows, distances, should_stop
+        )
+        left = np.concatenate([left[~has_direction], missed])
+    if len(left):
+        found = _exactly(store, corpus, embedder, asked[left], k + 1, metric, should_stop)
+        for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
+            _take(near, itself[query], rows[query], distances[query])
+    return Neighbours(rows, distances, metric, is_approximate=len(left) < len(asked))
+
+
+def _by_index(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    index: VectorIndex,
+    asked: np.ndarray,
+    pending: np.ndarray,
+    itself: np.ndarray,
+    rows: np.ndarray,
+    distances: np.ndarray,
+    should_stop: ShouldStop,
+) -> np.ndarray:
+    """Fill in what the index finds; the numbers of the queries for which that is too little."""
+    with store.database.reading():
+        table = store.database.open(vectors_table(embedder))
+        n_vectors = table.count_rows()
+    k = rows.shape[1]
+    share = min(corpus.n_distinct / max(n_vectors, 1), 1.0)
+    n = k + 1 if share == 1 else math.ceil(MARGIN * (k + 1) / share)
+    while len(pending) and n <= MOST_FETCHED:
+        found = []
+        for query in pending.tolist():
+            if should_stop():
+                raise Stopped
+            with store.database.reading():
+                keys, vectors = nearest_keys(table, index, asked[query], n)
+            vector = asked[query : query + 1].astype(np.float64)
+            found.append((keys, all_distances(vector, vectors.astype(np.float64), "cosine")[0]))
+        is_filled = [
+            _take(near, itself[query], rows[query], distances[query])
+            for query, near in zip(pending.tolist(), _rows_of(store, corpus, found), strict=True)
+        ]
+        pending = pending[~np.array(is_filled)]
+        n *= WIDER
+    return pending
+
+
+def _take(near: np.ndarray, itself: int, rows: np.ndarray, distances: np.ndarray) -> bool:
+    """Fill in the first of what is near a query, sorted; whether there is enough of it."""
+    numbers, apart = from_keys(near)
+    is_other = numbers != itself
+    k = len(rows)
+    if is_other.sum() < k:
+        return False
+    rows[:], distances[:] = numbers[is_other][:k], apart[is_other][:k]
+    return True
+
+
+def _rows_of(store: CorpusStore, corpus: Corpus, found: list[Found]) -> list[np.ndarray]:
+    """By query, sorted `sort_keys` of all rows of the corpus that have the keys that were found."""
+    different = np.unique(np.concatenate([keys for keys, _ in found]))
+    places, rows = rows_of_keys(store, corpus, different)
+    ends = np.searchsorted(places, np.arange(len(different) + 1))
+    near = []
+    for keys, distances in found:
+        at = np.searchsorted(different, keys)
+        counts = ends[at + 1] - ends[at]
+        firsts = np.repeat(ends[at], counts)
+        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        of_key = np.repeat(distances, counts)[None]
+        near.append(np.sort(sort_keys(of_key, rows[firsts + steps])[0]))
+    return near
+
+
+def _exactly(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    queries: np.ndarray,
+    n: int,
+    metric: str,
+    should_stop: ShouldStop,
+) -> list[Found]:
+    """By query, the ``n`` nearest different texts of a corpus, from a look at all of them."""
+    wanted = queries.astype(np.float64)
+    mine = np.unique(store.keys(corpus))
+    prefixes = _prefixes(mine)
+    best = np.full((len(queries), 0), np.inf)
+    keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
+    for stored, vectors in vectors_of_keys(store.database, embedder, mine):
+        for start in range(0, len(stored), ROWS):
+            if should_stop():
+                raise Stopped
+            some = stored[start : start + ROWS]
+            at = np.minimum(np.searchsorted(prefixes, _prefixes(some)), len(prefixes) - 1)
+            is_mine = prefixes[at] == _prefixes(some)
+            block = vectors[start : start + ROWS][is_mine].astype(np.float64)
+            apart = all_distances(wanted, block, metric)
+            best = np.concatenate([best, apart], axis=1)
+            keys = np.concatenate([keys, np.broadcast_to(some[is_mine], apart.shape)], axis=1)
+            if best.shape[1] > n:
+                first = np.argpartition(best, n - 1, axis=1)[:, :n]
+                best = np.take_along_axis(best, first, axis=1)
+                keys = np.take_along_axis(keys, first, axis=1)
+    return list(zip(keys, best, strict=True))
+
+
+def _prefixes(keys: np.ndarray) -> np.ndarray:
+    """[key] the first half of each, in the order of the keys."""
+    return np.ascontiguousarray(keys).view(_PREFIX)[::2].astype(np.uint64)

@@ -1,0 +1,194 @@
+"""The map of a corpus of more texts than can be drawn: how dense it is, and some of its points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from neuralviz.plots.corpus_map import (
+    FADED,
+    NO_STANDOUT,
+    TITLE_CHARACTERS,
+    Standout,
+    add_hover,
+    add_marks,
+    lay_out,
+    marker_look,
+)
+from neuralviz.plots.map_marks import places
+from neuralviz.plots.point_columns import PointColumns, bits, points_between
+from neuralviz.plots.point_groups import point_groups
+from neuralviz.plots.theme import YELLOW, escape, shorten
+
+if TYPE_CHECKING:
+    from neuralviz.plots.point_colours import PointColour
+
+DENSITY_BINS = 256  # across or up, at most
+BESIDE = "selected"  # name of the trace with selected points that are not among the others
+_SHADE = "154, 159, 165"  # seen on light and on dark pages
+_DARKEST = 0.8  # opacity of the densest bin
+_LEVELS = 255
+
+
+@dataclass(frozen=True, eq=False)
+class LargePoints:
+    """What is drawn of a large map, whatever stands out on it.
+
+    Attributes:
+        columns: the points, and the density.
+        traces: of the density and the groups of points, without their data.
+        colour: what the points are coloured by.
+    """
+
+    columns: PointColumns
+    traces: go.Figure
+    colour: PointColour | None
+
+
+def large_points(
+    coordinates: np.ndarray,
+    rows: np.ndarray,
+    colour: PointColour | None,
+    counts: np.ndarray,
+    covered: tuple[float, float, float, float],
+    *,
+    everywhere: PointColour | None = None,
+    axes: Sequence[str] | None = None,
+) -> LargePoints:
+    """Some points of a map on the density of all of them.
+
+    Args:
+        coordinates: [drawn, 2] of the points that are drawn.
+        rows: [drawn] their row numbers.
+        colour: what they are coloured by.
+        counts: [up, across] points in each bin, from the left and the bottom.
+        covered: what the bins cover: left, right, bottom, top.
+        everywhere: colour of all points: the legend is the same whichever of them are drawn.
+        axes: names of the axes where they mean something.
+    """
+    groups = list(point_groups(colour, len(rows), True, bool(axes), everywhere))
+    order = np.concatenate([group.at for group in groups]) if groups else np.arange(0)
+    size, opacity = marker_look(len(rows))
+    figure = go.Figure([_density_trace(counts, covered)])
+    end = 0
+    for group in groups:
+        start, end = end, end + len(group.at)
+        by_values = group.values is not None
+        trace: dict[str, Any] = {
+            "showlegend": True,
+            **group.trace,
+            "mode": "markers",
+            "marker": {"size": size, "opacity": opacity, **group.marker},
+            "unselected": {"marker": {"opacity": FADED}},
+        }
+        if start == end:
+            trace |= {"x": [None], "y": [None]}  # for the legend
+        else:
+            trace["meta"] = points_between(start, end, by_values=by_values)
+        add_hover(trace, None)
+        figure.add_trace(go.Scattergl(trace))
+    values = None
+    if colour is not None and colour.values is not None:
+        values = colour.values[order]
+    points = coordinates[order]
+    columns = PointColumns(points[:, 0], points[:, 1], rows[order], values, levels(counts))
+    return LargePoints(columns, figure, colour)
+
+
+def levels(counts: np.ndarray) -> np.ndarray:
+    """uint8 of the counts of bins, by the logarithm: 0 for none alone, 255 for the most."""
+    most = np.log1p(counts.max(initial=1))
+    scaled = np.rint(_LEVELS * np.log1p(counts) / most)
+    return np.maximum(scaled, counts > 0).astype(np.uint8)  # a single point is seen, too
+
+
+def large_map_figure(
+    drawn: LargePoints,
+    *,
+    title: str,
+    bounds: tuple[float, float, float, float],
+    selected: np.ndarray | None = None,
+    beside: tuple[np.ndarray, np.ndarray] | None = None,
+    highlighted: np.ndarray | None = None,
+    standout: Standout = NO_STANDOUT,
+    axes: Sequence[str] | None = None,
+    uirevision: str | None = None,
+) -> go.Figure:
+    """A map without its points, which are in ``drawn.columns``.
+
+    Args:
+        drawn: what is drawn.
+        title: of the figure; escaped here.
+        bounds: of all points: left, right, bottom, top. The whole map shows them.
+        selected: [drawn] whether each point of the columns is selected; the others fade. None where
+            nothing is.
+        beside: row numbers and [point, 2] coordinates of selected points that are not drawn.
+        highlighted: [2] place of the point with a ring, drawn or not.
+        standout: what else stands out; its ``selected`` and ``highlighted`` do not count.
+        axes: names of the axes where they mean something.
+        uirevision: zoom is kept while it stays the same.
+    """
+    figure = go.Figure(drawn.traces)
+    left, right, bottom, top = bounds
+    corners = np.array([[left, bottom], [right, top]], dtype=np.float32)
+    figure.add_trace(
+        go.Scattergl(
+            x=corners[:, 0].tolist(),
+            y=corners[:, 1].tolist(),
+            mode="markers",
+            marker={"opacity": 0, "size": 1},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    if beside is not None and len(beside[0]):
+        figure.add_trace(_beside(*beside))
+    points = np.zeros((0, 2)) if highlighted is None else highlighted[None]
+    add_marks(figure, standout, points, corners)
+    figure.update_layout(title=escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
+    lay_out(figure, drawn.colour, True, axes)
+    figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # else a heatmap brings some
+    figure.update_layout(meta={**figure.layout.meta, "selected": bits(selected)})
+    return figure
+
+
+def _beside(rows: np.ndarray, points: np.ndarray) -> go.Scattergl:
+    """Selected points that are not among those that are drawn."""
+    return go.Scattergl(
+        name=BESIDE,
+        **places(points.astype(np.float32)),
+        mode="markers",
+        marker={"size": 8, "color": YELLOW, "line": {"color": "#000000", "width": 1}},
+        customdata=rows.astype(np.int32),
+        unselected={"marker": {"opacity": 1}},
+        hoverinfo="none",
+        showlegend=False,
+    )
+
+
+def _density_trace(
+    counts: np.ndarray, covered: tuple[float, float, float, float]
+) -> dict[str, Any]:
+    """The density as shades of grey, without its levels."""
+    up, across = counts.shape
+    left, right, bottom, top = covered
+    wide, high = (right - left) / across, (top - bottom) / up
+    return {
+        "type": "heatmap",
+        "meta": {"density": True},
+        "x0": left + wide / 2,
+        "dx": wide,
+        "y0": bottom + high / 2,
+        "dy": high,
+        "zmin": 0,
+        "zmax": _LEVELS,
+        "zsmooth": "fast",
+        "autocolorscale": False,
+        "colorscale": [[0, f"rgba({_SHADE}, 0)"], [1, f"rgba({_SHADE}, {_DARKEST})"]],
+        "showscale": False,
+        "hoverinfo": "skip",
+    }

@@ -1,0 +1,172 @@
+"""The map of a corpus too large to be drawn: density, zoom, a lasso over all points, clicks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from neuralviz.maps.settings import MOST_WHOLE
+from neuralviz.plots.corpus_map import MOST_DRAWN
+from neuralviz.store.corpora import CorpusStore
+from tests.browser.test_corpus import MEAN, MINUTE, click_point, point, search
+from tests.support.app import APP, LOOKS, look, looks, problems, served, settled
+from tests.support.large_corpus import keep_large, points_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+N = MOST_WHOLE + 50_000
+# Of all points that are drawn: rows, places.
+DRAWN = """f => f._fullData.filter(t => t.customdata).flatMap(t => Array.from(t.customdata,
+    (row, i) => [row, t.x[i], t.y[i]]))"""
+SIDES = "f => [...f._fullLayout.xaxis.range, ...f._fullLayout.yaxis.range]"
+DENSITY = """f => { const t = f._fullData.find(t => t.type === 'heatmap')
+    return [t.z.length, Math.max(...t.z.map(row => Math.max(...row))), t.dx] }"""
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a page with a large corpus."""
+    folder = tmp_path_factory.mktemp("large")
+    corpus, _ = keep_large(CorpusStore(folder / "corpora"), N)
+    with served(APP, folder) as address:
+        yield f"{address}/corpus_map?corpus={corpus.id}&map-b=none"
+
+
+@pytest.fixture
+def opened(page: Page, large: str) -> Page:
+    page.goto(large)
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
+    settled(page)
+    return page
+
+
+def zoom_in(page: Page) -> None:
+    before = page.locator(MEAN).evaluate(DRAWN)
+    page.locator(MEAN).hover()
+    page.locator(f'{MEAN} [data-title="Zoom in"]').click()
+    expect(page.get_by_text("texts in this part.").first).to_be_visible()
+    page.wait_for_function(
+        f'before => ({DRAWN})(document.querySelector("{MEAN}")).some((p, i) => p[0] !== before[i])',
+        arg=[row for row, *_ in before],
+    )
+    settled(page)
+
+
+def box(page: Page, across: tuple[float, float], up: tuple[float, float]) -> np.ndarray:
+    """Draw a lasso around a part of the map; [corner, 2] of it in the map's units."""
+    area = page.locator(MEAN).locator(".nsewdrag").first.bounding_box()
+    shares = [(across[0], up[0]), (across[1], up[0]), (across[1], up[1]), (across[0], up[1])]
+    places = [(area["x"] + x * area["width"], area["y"] + y * area["height"]) for x, y in shares]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for place in [*places[1:], places[0]]:
+        page.mouse.move(*place, steps=4)
+    page.mouse.up()
+    settled(page)
+    left, right, bottom, top = page.locator(MEAN).evaluate(SIDES)
+    sides = np.array([[left, top], [right - left, bottom - top]])
+    return sides[0] + np.array(shares) * sides[1]
+
+
+def n_selected(page: Page) -> int:
+    said = page.get_by_text(re.compile(r"[\d,]+ texts selected")).first
+    said.wait_for(timeout=MINUTE)
+    return int(re.search(r"([\d,]+) texts", said.inner_text())[1].replace(",", ""))
+
+
+def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> None:
+    page = opened
+    expect(
+        page.get_by_text(f"a random sample of {MOST_DRAWN:,} of the {N:,} texts")
+    ).to_be_visible()
+    drawn = page.locator(MEAN).evaluate(DRAWN)
+    assert len(drawn) == MOST_DRAWN
+    points = points_of(N)
+    rows, *places = np.array(drawn).T
+    np.testing.assert_allclose(np.array(places).T, points[rows.astype(int)], rtol=1e-6)
+    bins, densest, wide = page.locator(MEAN).evaluate(DENSITY)
+    assert (bins > 32, densest) == (True, 255)
+
+    corners = box(page, (0.3, 0.6), (0.1, 0.9))
+    (left, top), (right, bottom) = corners[0], corners[2]
+    within = (points[:, 0] >= left) & (points[:, 0] <= right)
+    within &= (points[:, 1] >= bottom) & (points[:, 1] <= top)
+    n = n_selected(page)
+    assert n > MOST_DRAWN  # more than can be drawn
+    assert n == pytest.approx(within.sum(), rel=0.02)  # the lasso moves in whole pixels
+    bright = page.locator(MEAN).evaluate(
+        "f => f._fullData.filter(t => t.customdata).flatMap(t =>"
+        " t.selectedpoints.map(i => t.customdata[i]))"
+    )
+    assert 0.97 < within[bright].mean() <= 1
+    assert len(bright) == pytest.approx(n * MOST_DRAWN / N, rel=0.1)
+
+    sides = page.locator(MEAN).evaluate(SIDES)
+    zoom_in(page)
+    zoom_in(page)
+    nearer = page.locator(MEAN).evaluate(SIDES)
+    assert nearer[1] - nearer[0] == pytest.approx((sides[1] - sides[0]) / 4, rel=0.01)
+    now = page.locator(MEAN).evaluate(DRAWN)
+    assert {row for row, *_ in now} - {row for row, *_ in drawn}
+    assert all(nearer[0] <= x <= nearer[1] and nearer[2] <= y <= nearer[3] for _, x, y in now)
+    assert page.locator(MEAN).evaluate(DENSITY)[2] < wide
+    assert n_selected(page) == n
+
+    page.get_by_role("link", name="Masking blueprints").click()
+    expect(page.get_by_role("heading", name="Masking blueprints").first).to_be_visible()
+    page.go_back()
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    settled(page)
+    np.testing.assert_allclose(page.locator(MEAN).evaluate(SIDES), nearer, rtol=1e-3)
+    page.locator(f'{MEAN} [data-title="Autoscale"]').click()
+    expect(
+        page.get_by_text(f"a random sample of {MOST_DRAWN:,} of the {N:,} texts")
+    ).to_be_visible()
+    settled(page)
+    np.testing.assert_allclose(page.locator(MEAN).evaluate(SIDES), sides, rtol=1e-3)
+    assert sorted(page.locator(MEAN).evaluate(DRAWN)) == sorted(drawn)
+
+
+def test_texts_are_clicked_and_found_and_coloured(opened: Page, large: str) -> None:
+    page = opened
+    zoom_in(page)
+    zoom_in(page)
+    rows = [row for row, *_ in page.locator(MEAN).evaluate(DRAWN)]
+    click_point(page, MEAN, rows[3])
+    expect(page.get_by_text(re.compile(r"topic <b>& \(\d+\)")).first).to_be_visible()
+    places = [point(page, MEAN, row) for row in rows[10:40:10]]
+    for place in places:  # faster than they are answered
+        page.mouse.click(*place)
+    settled(page)
+    expect(page.get_by_text("Neighbours by mean").first).to_be_visible()
+    assert page.locator("[data-testid=stException]").count() == 0
+
+    drawn = {row for row, *_ in page.locator(MEAN).evaluate(DRAWN)}
+    other = next(row for row in range(20_000, N) if row not in drawn)
+    search(page, f"({other})")
+    expect(page.get_by_text(f"1 text containing “({other})”.")).to_be_visible()
+    settled(page)
+    found = page.locator(MEAN).evaluate(
+        "f => f._fullData.filter(t => t.name === 'selected').map(t => t.customdata[0])"
+    )
+    assert found == [other]
+    page.goto(f"{large}&colour-a=score+(number)")
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=MINUTE)
+    settled(page)
+    scores = page.locator(MEAN).evaluate(
+        "f => f._fullData.filter(t => t.customdata).map(t => t.marker.color[0])"
+    )
+    assert all(isinstance(score, float) for score in scores)
+    expect(page.get_by_text(re.compile("of 1,000 texts drawn at random")).first).to_be_visible()
+    assert problems(page) == []
+    assert {how: found for how in looks(page) if (found := problems(page))} == {}
+    look(page, max(LOOKS))

@@ -1,0 +1,242 @@
+"""The corpus map of a large corpus, without a browser: "large" begins at a few hundred texts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from neuralviz.maps import settings
+from neuralviz.maps.kept import KeptMap, KeptMaps
+from neuralviz.maps.point_grid import Window
+from neuralviz.plots import corpus_map
+from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.ui import live_figure
+from neuralviz.ui.corpus import choose, large
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map
+from neuralviz.ui.corpus.opened import OpenCorpus
+from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
+from tests.support.waiting import wait_until
+
+PAGE = str(Path(__file__).parents[2] / "pages" / "corpus_map.py")
+N, DRAWN, DRAWN_3D = 2500, 200, 300
+
+
+@dataclass(frozen=True)
+class Kept:
+    store: CorpusStore
+    corpus: Corpus
+    map: KeptMap
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """A corpus that is large already, of which few points are drawn."""
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    for module in (settings, choose):
+        monkeypatch.setattr(module, "MOST_WHOLE", 1000)
+    monkeypatch.setattr(large, "MOST_DRAWN", DRAWN)
+    monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
+    _open_corpus.clear()
+    _open_map.clear()
+    store = CorpusStore()
+    return Kept(store, *keep_large(store, N))
+
+
+@pytest.fixture
+def never_read_whole(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All texts, ids and values of a column are never asked for at once."""
+    for name in ("texts", "ids"):
+        read = getattr(CorpusStore, name)
+
+        def some(self: CorpusStore, corpus: Corpus, rows: Any = None, read: Any = read) -> list:
+            assert rows is not None or corpus.n_texts < N
+            return read(self, corpus, rows)
+
+        monkeypatch.setattr(CorpusStore, name, some)
+    monkeypatch.setattr(OpenCorpus, "categories", property(lambda _: pytest.fail("all labels")))
+
+
+def opened(kept: Kept, **query: str) -> AppTest:
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params.update({"corpus": kept.corpus.id, "map-b": "none", **query})
+    page.run()
+    key = f"corpus-sampling-{kept.map.id}-runs"
+    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, 120)
+    return page.run()
+
+
+def said(page: AppTest) -> str:
+    elements = (*page.error, *page.info, *page.caption, *page.markdown, *page.warning)
+    return "\n".join(str(element.value) for element in elements).replace("\\", "")
+
+
+def parts(page: AppTest) -> tuple[dict, dict, dict, bytes]:
+    """Of the map: its spec, its figure, what its columns are, and these."""
+    figure, columns = (
+        next(
+            one.proto.bytes
+            for one in page.get("bidi_component")
+            if one.proto.component_name.endswith(name)
+        )
+        for name in ("live_figure", "point_columns")
+    )
+    spec, content = figure.split(b"\n", 1)
+    _, about, points = columns.split(b"\n", 2)
+    return json.loads(spec), json.loads(content), json.loads(about), points
+
+
+def rows_drawn(page: AppTest) -> np.ndarray:
+    *_, about, points = parts(page)
+    return np.frombuffer(points, "<i4", about["n"], 8 * about["n"])
+
+
+def test_points_are_columns_and_a_selection_a_bit_each(kept: Kept, never_read_whole) -> None:
+    page = opened(kept)
+    assert not page.exception
+    spec, figure, about, points = parts(page)
+    rows = rows_drawn(page)
+    assert about["n"] == len(np.unique(rows)) == DRAWN
+    across = np.frombuffer(points, "<f4", DRAWN)
+    np.testing.assert_array_equal(across, points_of(N)[rows, 0])
+    up, wide = about["density"]
+    assert len(points) == 12 * DRAWN + up * wide
+    traces = [t["meta"]["points"] for t in figure["data"] if "points" in t.get("meta", {})]
+    assert (traces[0][0], traces[-1][1]) == (0, DRAWN)
+    assert not any(len(t.get("x", ())) > 2 for t in figure["data"])
+    assert spec["window"] is None
+    assert "a random sample of 200 of the 2,500 texts." in said(page)
+
+    page.text_input(key="corpus-search").set_value('"text about" (7').run()
+    assert "containing" in said(page)
+    chosen = page.session_state["corpus-selected"]
+    spec, figure, *_ = parts(page)
+    bits = np.frombuffer(base64.b64decode(figure["layout"]["meta"]["selected"]), np.uint8)
+    assert len(bits) == DRAWN // 8
+    is_chosen = np.unpackbits(bits, bitorder="little").astype(bool)
+    assert set(rows_drawn(page)[is_chosen]) <= set(chosen.rows().tolist())
+    beside = [t for t in figure["data"] if t.get("name") == "selected"]
+    assert len(beside) == 1
+    assert parts(page)[3] == points  # the same columns, which are not sent again
+
+
+def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_whole) -> None:
+    page = opened(kept, text="8", list="text")
+    assert "Made-up text about topic <b>& (7)" in [one.value for one in page.text]
+    assert "ID 8" in said(page)
+    assert re.search(
+        r"a text's topic is right for \*\*\d+%\*\* of 1,000 texts drawn at", said(page)
+    )
+    assert "Measured on 1,000 texts drawn at random" in said(page)
+    options = page.selectbox(key="colour-a").options
+    assert options == ["topic", "Clusters", "score (number)"]
+    for option in options:
+        page.selectbox(key="colour-a").set_value(
+            {"topic": "label:topic", "Clusters": "clusters"}.get(option, "number:score")
+        ).run()
+        assert not page.exception
+    for which in ("Selection", "Clusters", "Text"):
+        page.segmented_control(key="corpus-list").set_value(which).run()
+        assert not page.exception
+    assert "To download it, use `neuralviz corpus export`." in said(page)
+    assert not [one for one in page.toggle if "Draw all" in one.label]
+
+
+def test_a_filter_is_of_all_texts(kept: Kept, never_read_whole) -> None:
+    page = opened(kept)
+    page.multiselect(key=f"only-0-{kept.corpus.id}").set_value(["topic 3", ""]).run()
+    assert not page.exception
+    rows = np.arange(N)
+    missing = rows % 50 == 7
+    passed = missing | (topics_of(N) == 3)
+    assert f"Showing {passed.sum()} of 2,500 texts: topic is topic 3 or no value." in said(page)
+    assert passed[rows_drawn(page)].all()
+    page.slider(key=f"only-1-{kept.corpus.id}").set_range(0.0, 1.0).run()
+    score = kept.store.labels(kept.corpus, "score")
+    passed &= (score >= 0) & (score <= 1)
+    assert f"Showing {passed.sum()} of 2,500 texts" in said(page)
+    assert sorted(rows_drawn(page)) == np.flatnonzero(passed).tolist()
+
+
+def test_a_part_of_the_map_shows_its_own_points(kept: Kept) -> None:
+    page = opened(kept)
+    points = points_of(N)
+    left, right = np.quantile(points[:, 0], [0.4, 0.5]).tolist()
+    page.session_state[large.WINDOWS] = {kept.map.id: Window(left, right, -99, 99)}
+    page.run()
+    assert not page.exception
+    within = (points[:, 0] >= np.float32(left)) & (points[:, 0] <= np.float32(right))
+    assert f"of the {within.sum()} texts in this part" in said(page)
+    assert within[rows_drawn(page)].all()
+    assert parts(page)[0]["window"] == [left, right, -99, 99]
+    page.session_state[large.WINDOWS] = {kept.map.id: Window(500, 501, 500, 501)}
+    page.run()
+    assert not page.exception
+    assert len(rows_drawn(page)) == 0
+
+
+def test_what_the_browser_says_is_looked_at(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
+    state: dict[str, Any] = {}
+    monkeypatch.setattr(large.st, "session_state", state)
+    large.look_at(shown, (0.0, 1.0, 2.0, 3.0))
+    assert state[large.WINDOWS] == {kept.map.id: Window(0, 1, 2, 3)}
+    for nonsense in (None, (1.0,), (3.0, 1.0, 0.0, 1.0), (float("nan"), 1.0, 0.0, 1.0)):
+        large.look_at(shown, nonsense)
+        assert state[large.WINDOWS] == {}
+    square = {"x": [0.0, 1.0, 1.0], "y": [0.0, 0.0, 1.0]}
+    line = {"x": [0.0, 1.0], "y": [0.0, 1.0]}
+    endless = {"x": [0.0, 1.0, float("inf")], "y": [0.0, 0.0, 1.0]}
+    (area,) = live_figure._areas([square, line, endless])
+    np.testing.assert_array_equal(area, [[0, 0], [1, 0], [1, 1]])
+
+
+def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
+    kept: Kept, never_read_whole
+) -> None:
+    other = keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
+    page = opened(kept, **{"map-b": "cls", "text": "8"})
+    key = f"corpus-sampling-{other.id}-runs"
+    wait_until(lambda: key not in page.session_state or page.session_state[key][-1].is_over, 120)
+    page.run()
+    assert not page.exception
+    assert "of 1,000 texts drawn at random" in said(page)
+    page.segmented_control(key="corpus-list").set_value("Where the maps disagree").run()
+    assert not page.exception
+    assert re.search(
+        r"Of a random sample of 1,000 texts: on average, “mean” and “cls” share", said(page)
+    )
+    page.text_input(key="corpus-search").set_value("(7").run()
+    figures = [
+        json.loads(one.proto.bytes.split(b"\n", 1)[1])
+        for one in page.get("bidi_component")
+        if one.proto.component_name.endswith("live_figure")
+    ]
+    assert sum(bool(one["layout"].get("meta", {}).get("selected")) for one in figures) == 2
+
+
+def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) -> None:
+    points = np.random.default_rng(0).normal(size=(N, 3)).astype(np.float32)
+    keep_map(kept.store, kept.corpus, points, "cls")
+    page = opened(kept, **{"map-b": "cls", "text": "8"})
+    page.segmented_control(key="map-b-dimensions").set_value(3).run()
+    assert not page.exception
+    assert f"a random sample of {DRAWN_3D:,} of 2,500 texts. Lists and" in said(page)
+
+
+def test_what_is_said_of_how_a_map_was_fitted(kept: Kept) -> None:
+    shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
+    assert large.fitted_in_words([shown]) == ""
+    fitted = replace(shown, kept=replace(kept.map, n_fitted=200, recall=0.974))
+    assert large.fitted_in_words([fitted]) == (
+        "The map was fitted on 200 of 2,500 texts; neighbours are approximate (97% of the 10 "
+        "nearest found)."
+    )
+    assert KeptMaps(kept.store).of(kept.corpus)[0].n_fitted is None

@@ -1,0 +1,115 @@
+"""A corpus of made-up texts, vectors and points on a map, however many: written block by block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.neighbours import Neighbours
+from neuralviz.maps.point_grid import grouped
+from neuralviz.maps.projection import Projection
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.store.rows import Column, corpus_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus, CorpusStore
+
+TOPICS, NEIGHBOURS = 12, 15
+BLOCK = 100_000  # rows
+SEED = 0
+
+
+def topics_of(n: int) -> np.ndarray:
+    """[text] the topic of each text."""
+    return np.random.default_rng(SEED).integers(TOPICS, size=n).astype(np.int32)
+
+
+def points_of(n: int) -> np.ndarray:
+    """[text, 2] float32 points in clouds, by topic."""
+    draw = np.random.default_rng(SEED + 1)
+    centres = draw.uniform(-12, 12, size=(TOPICS, 2)).astype(np.float32)
+    points = draw.standard_normal(size=(n, 2), dtype=np.float32)
+    points += centres[topics_of(n)]
+    return points
+
+
+def keep_large(
+    store: CorpusStore,
+    n: int,
+    *,
+    dim: int = 8,
+    text: Callable[[int], str] = lambda row: f"Made-up text about topic <b>& ({row})",
+) -> tuple[Corpus, KeptMap]:
+    """A corpus of ``n`` texts on a map by mean pooling of which nothing was computed.
+
+    Texts have a topic, some of them none, and a score.
+
+    Args:
+        store: to keep it in.
+        n: texts.
+        dim: of the vectors.
+        text: makes the text of a row; no two alike.
+    """
+    topics = topics_of(n)
+    names = np.array([*(f"topic {i}" for i in range(TOPICS)), None], dtype=object)
+    score = np.random.default_rng(SEED + 2).normal(size=n).round(3)
+
+    def blocks() -> Iterator[pa.Table]:
+        for start in range(0, n, BLOCK):
+            rows = np.arange(start, min(n, start + BLOCK))
+            label = np.where(rows % 50 == 7, TOPICS, topics[rows])
+            yield corpus_rows(
+                [text(row) for row in rows.tolist()],
+                [pa.array(names[label], pa.string()), pa.array(score[rows])],
+            )
+
+    columns = [Column("topic", "text"), Column("score", "number")]
+    corpus = store.add_blocks("large", columns, blocks())
+    return corpus, keep_map(store, corpus, points_of(n), dim=dim)
+
+
+def keep_map(
+    store: CorpusStore, corpus: Corpus, points: np.ndarray, method: str = "mean", *, dim: int = 8
+) -> KeptMap:
+    """A made-up map: vectors lie in clouds, by topic; neighbours are random ones of the topic.
+
+    Args:
+        store: that keeps the corpus.
+        corpus: of `keep_large`.
+        points: [text, 2 or 3] the map.
+        method: by which the vectors would be.
+        dim: of the vectors.
+    """
+    n, topics = corpus.n_texts, topics_of(corpus.n_texts)
+    draw = np.random.default_rng([SEED, *method.encode()])
+    centres = draw.normal(size=(TOPICS, dim)).astype(np.float32)
+    spec = embedder_spec(method, defaults=FOR_CORPORA)
+    embedder = store.vectors.restore(f"made-up-{method}", spec.to_json(), dim)
+    keys = store.keys(corpus)
+    for start in range(0, n, BLOCK):
+        at = slice(start, start + BLOCK)
+        vectors = centres[topics[at]]
+        vectors = vectors + draw.standard_normal(size=vectors.shape, dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        store.vectors.put(embedder, keys[at], vectors, np.full((len(vectors), 2), np.nan))
+    by_topic, starts = grouped(topics, TOPICS)
+    sizes = np.diff(starts)
+    of_topic = draw.random(size=(n, NEIGHBOURS), dtype=np.float32) * 0.999 * sizes[topics, None]
+    near = by_topic[starts[topics, None] + of_topic.astype(np.int64)]
+    far = np.broadcast_to(np.linspace(0, 1, NEIGHBOURS, dtype=np.float32), near.shape)
+    settings = ProjectionSettings(dimensions=points.shape[1])
+    return KeptMaps(store).put(
+        corpus,
+        embedder,
+        Projection(points, settings, Neighbours(near, far, "cosine")),
+        Clusters(topics, TOPICS, max(5, n // 1000)),
+        [(f"word{i}", f"other{i}") for i in range(TOPICS)],
+    )
