@@ -17,7 +17,7 @@ from neuralviz.errors import ShouldStop, Stopped, never
 from neuralviz.maps.distances import from_keys, pair_distances, sort_keys
 from neuralviz.maps.neighbours import Neighbours
 
-PROBED = 16  # groups
+PROBED = 64  # groups
 ROUNDS = 8  # of moving centres
 ROWS = 8192  # vectors that are compared with all centres at once
 RANKED = 512  # queries whose candidates are compared exactly at once
