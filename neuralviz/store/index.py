@@ -130,9 +130,7 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
     with store.database.reading():
         is_there = has_index(store.database.open(texts_table(corpus)), _KEY)
     if not is_there:
-        store.database.write(
-            lambda: store.database.open(texts_table(corpus)).create_scalar_index(_KEY)
-        )
+        store.database.write(partial(_index_keys, store.database, texts_table(corpus)))
 
 
 def nearest_keys(
@@ -253,11 +251,17 @@ def _runs(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]
 # --- making and measuring ------------------------------------------------------------------------
 
 
+def _index_keys(database: Database, name: str) -> None:
+    from lancedb.index import BTree
+
+    database.open(name).create_index(_KEY, config=BTree())
+
+
 def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
     from lancedb.index import IvfFlat, IvfRq
 
+    _index_keys(database, name)
     table = database.open(name)
-    table.create_scalar_index(_KEY)
     is_coded = dim >= CODED_FROM and dim % 8 == 0  # codes are whole bytes
     kind = IvfRq if is_coded else IvfFlat
     table.create_index(_VECTOR, config=kind(distance_type="cosine", num_partitions=n_groups))
