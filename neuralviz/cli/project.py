@@ -18,13 +18,15 @@ from neuralviz.cli.kept import (
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
+from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.mapping import check_enough_texts, make_map
+from neuralviz.maps.large import Fitting
+from neuralviz.maps.mapping import DEFAULT, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.corpus_map import drawn_rows
@@ -47,7 +49,7 @@ PAGE = ".html"
 commands = typer.Typer(add_completion=False)
 
 
-@commands.command()
+@commands.command(cls=WithRay)
 def project(
     corpus: CorpusArgument,
     output: Annotated[
@@ -89,6 +91,7 @@ def project(
             help=("Column to colour the points by (.html only). Default: clusters."),
         ),
     ] = None,
+    ray: RayOption = None,
 ) -> None:
     """Make a map of a saved corpus, or reuse an existing one."""
 
@@ -111,7 +114,12 @@ def project(
         (embedder,) = load_embedders([spec])
         warn_of_missing(store, found, [embedder])
         embedded_by = embed_kept(store, found, spec, embedder).embedder
-    kept = _make_map(store, found, embedded_by, settings)
+    if ray is None:
+        kept = _make_map(store, found, embedded_by, settings)
+    else:
+        work = ray_work()
+        with work.cluster_at(ray):
+            kept = _make_map(store, found, embedded_by, settings, Fitting(spread=work.on_cluster))
     for note in kept.notes:
         say(note)
     if as_page:
@@ -127,7 +135,11 @@ def project(
 
 
 def _make_map(
-    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    settings: ProjectionSettings,
+    fitting: Fitting = DEFAULT,
 ) -> KeptMap:
     with progress_bars() as bars:
         task = bars.add_task(STAGES["neighbours"], total=None)
@@ -141,7 +153,9 @@ def _make_map(
             )
 
         try:
-            kept = make_map(store, corpus, embedder, settings, on_progress=on_progress)
+            kept = make_map(
+                store, corpus, embedder, settings, on_progress=on_progress, fitting=fitting
+            )
         except (KeyboardInterrupt, Stopped) as stop:
             say("Stopped before the map was finished. The embeddings are saved.")
             raise typer.Exit(INTERRUPTED) from stop

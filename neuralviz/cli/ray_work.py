@@ -11,6 +11,7 @@ from neuralviz.cli.vectors import progress_bars
 from neuralviz.cluster.adding import Reading, add_on_cluster, layout_of
 from neuralviz.cluster.connecting import LOCAL, Cluster, connected
 from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.cluster.placing import on_cluster
 from neuralviz.embedders.labels import method_label
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.blocks import find_parts
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
+
+__all__ = ["RayEmbedding", "add_with_ray", "cluster_at", "index_corpus", "on_cluster"]
 
 NAMED = 5  # texts that were skipped and are named
 

@@ -94,7 +94,7 @@ def _columns(
     rows: np.ndarray | None,
     wholes: Mapping[str, bool],
 ) -> dict[str, pa.Array]:
-    """What is in the corpus; ``wholes`` says of which columns all numbers are whole."""
+    """What is in the corpus; ``wholes`` says of columns of numbers whether all are whole."""
     columns: dict[str, pa.Array] = {
         "id": pa.array(store.ids(corpus, rows), pa.string()),
         "text": pa.array(store.texts(corpus, rows), pa.large_string()),

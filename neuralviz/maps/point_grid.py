@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded when they are first used
 
 POINTS_A_CELL = 8  # on average
 FINEST, COARSEST = 1024, 64  # cells across
@@ -278,11 +279,11 @@ def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         [row] int32 row numbers, and [n_groups + 1] int64 where each group begins among them.
     """
-    from scipy.sparse import csc_array
-
     n = len(groups)
     columns = np.arange(n + 1, dtype=np.int32)  # one entry each, which then lie by row
-    entries = csc_array((np.ones(n, np.int8), groups, columns), shape=(n_groups, n)).tocsr()
+    entries = scipy.sparse.csc_array(
+        (np.ones(n, np.int8), groups, columns), shape=(n_groups, n)
+    ).tocsr()
     return entries.indices.astype(np.int32, copy=False), entries.indptr.astype(np.int64)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
     with store.database.reading():
         is_there = has_index(store.database.open(texts_table(corpus)), _KEY)
     if not is_there:
-        store.database.write(partial(_index_keys, store.database, texts_table(corpus)))
+        store.database.write(lambda: _index_keys(store.database.open(texts_table(corpus))))
 
 
 def nearest_keys(
@@ -210,7 +211,7 @@ def rows_of_keys(
         return places[0], rows[0]
     with store.database.reading(missing=f"The corpus “{corpus.name}” was deleted in the meantime."):
         table = store.database.open(texts_table(corpus))
-        firsts, starts = _runs(store.folder, texts_table(corpus), table.count_rows())
+        firsts, starts = _runs(store.folder, texts_table(corpus), table.version)
         for batch in rows_with_keys(table, wanted, [], with_places=True):
             stored = keys_of(batch[_KEY])
             at = np.minimum(np.searchsorted(wanted, stored), len(wanted) - 1)
@@ -225,19 +226,21 @@ def rows_of_keys(
 
 
 @lru_cache(maxsize=64)
-def _runs(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the database's own numbers of the rows of a table rise by one from row to row.
 
     Args:
         folder: of the database.
         name: of the table.
-        n_rows: that it has: others have gone since if it has fewer than before.
+        version: of the table: rows are deleted or moved in another.
 
     Returns:
         [run] the first number of each, rising, and [run] the position of its row.
     """
     firsts, lengths = [], []
-    query = Database(folder).open(name).search().select([_KEY]).with_row_id(True)
+    table = Database(folder).open(name)
+    table.checkout(version)
+    query = table.search().select([_KEY]).with_row_id(True)
     for batch in query.to_batches(ROWS_AT_ONCE):
         numbers = np.sort(batch["_rowid"].to_numpy()).astype(np.int64)
         starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
@@ -251,20 +254,23 @@ def _runs(folder: Path, name: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]
 # --- making and measuring ------------------------------------------------------------------------
 
 
-def _index_keys(database: Database, name: str) -> None:
-    from lancedb.index import BTree
-
-    database.open(name).create_index(_KEY, config=BTree())
-
-
 def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
-    from lancedb.index import IvfFlat, IvfRq
-
-    _index_keys(database, name)
     table = database.open(name)
+    _index_keys(table)
     is_coded = dim >= CODED_FROM and dim % 8 == 0  # codes are whole bytes
-    kind = IvfRq if is_coded else IvfFlat
+    kind = _kinds().IvfRq if is_coded else _kinds().IvfFlat
     table.create_index(_VECTOR, config=kind(distance_type="cosine", num_partitions=n_groups))
+
+
+def _index_keys(table: Table) -> None:
+    table.create_index(_KEY, config=_kinds().BTree())
+
+
+def _kinds() -> ModuleType:
+    """Of indexes."""
+    from lancedb import index
+
+    return index
 
 
 def _n_unindexed(table: Table) -> int:

@@ -33,16 +33,12 @@ from neuralviz.store.importing import import_vectors
 from neuralviz.store.vectors import KeptEmbedder, KeptVectors
 from neuralviz.ui import precision
 from neuralviz.ui.corpus import choose, main
-from neuralviz.ui.corpus.kept import (
-    OpenCorpus,
-    Saved,
-    _open_corpus,
-    _open_map,
-    find_saved,
-    n_embedded,
-)
+from neuralviz.ui.corpus.cluster_list import LIST_HEIGHT, table_height
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map
 from neuralviz.ui.corpus.labels import _voters, point_of
-from neuralviz.ui.corpus.lists import LIST_HEIGHT, _nearest_texts, table_height
+from neuralviz.ui.corpus.lists import _nearest_texts
+from neuralviz.ui.corpus.opened import OpenCorpus
+from neuralviz.ui.corpus.saved import Saved, find_saved, n_embedded
 from neuralviz.ui.corpus.settings import Place
 from neuralviz.ui.corpus.work import stopped_in_words
 from neuralviz.ui.page import plain

@@ -20,7 +20,8 @@ from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
 from neuralviz.ui.corpus import choose, large
-from neuralviz.ui.corpus.kept import OpenCorpus, _open_corpus, _open_map
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map
+from neuralviz.ui.corpus.opened import OpenCorpus
 from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
 from tests.support.waiting import wait_until
 

@@ -18,7 +18,8 @@ from neuralviz.models.trained import delete_encoder, encoders_folder
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import Saved, _open_corpus, _open_map, find_saved, open_maps
+from neuralviz.ui.corpus.kept import _open_corpus, _open_map, open_maps
+from neuralviz.ui.corpus.saved import Saved, find_saved
 from tests.support.models import save_family
 from tests.support.pages import page_at
 from tests.support.trained import CORPUS, save_trained

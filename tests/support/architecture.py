@@ -43,7 +43,7 @@ ENTRIES = frozenset({"__init__", "__main__"})
 
 MAX_FILE_LINES = 400
 MAX_PAGE_LINES = 60
-MAX_FUNCTION_LEVEL_IMPORTS = 59
+MAX_FUNCTION_LEVEL_IMPORTS = 61
 
 _DRAWING = frozenset({"altair", "matplotlib", "plotly", "seaborn"})
 _FIGURES = frozenset({"alt", "altair", "go", "matplotlib", "plotly", "plt", "px"})

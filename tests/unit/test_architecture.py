@@ -169,12 +169,12 @@ PLANTED: list[tuple[Rule, str, dict[str, str], str]] = [
     ),
     (
         architecture.few_imports_are_inside_functions,
-        "sixty of them",
-        {"neuralviz/maps/one.py": "".join(f"def f{n}():\n    import torch\n" for n in range(30)),
+        "more than sixty of them",
+        {"neuralviz/maps/one.py": "".join(f"def f{n}():\n    import torch\n" for n in range(32)),
          "pages/layers.py": "".join(f"class A:\n  f{n} = lambda: __import__('a')\n"
                                     f"  def f{n}(self):\n    from torch import nn, cuda\n"
                                     for n in range(30))},
-        "61 imports",
+        "63 imports",
     ),
     *(
         (

@@ -20,7 +20,8 @@ from neuralviz.plots.point_colours import by_category, by_number
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
-from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap, open_corpus, open_map
+from neuralviz.ui.corpus.kept import OpenMap, open_corpus, open_map
+from neuralviz.ui.corpus.opened import OpenCorpus
 from neuralviz.ui.lazy import Lazy, frozen
 from tests.support.embedders import HashEmbedder
 
@@ -125,7 +126,7 @@ def test_an_open_corpus_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(FrozenInstanceError):
         corpus.corpus = None
     assert corpus.texts is corpus.texts
-    for part in (corpus.texts, corpus.folded, corpus.ids, corpus.numbers):
+    for part in (corpus.texts, corpus.folded, corpus.numbers):
         assert isinstance(part, tuple)
     with pytest.raises(TypeError):
         corpus.categories["new"] = corpus.lengths
@@ -198,7 +199,7 @@ def test_what_is_open_is_read_from_where_it_was_opened(tmp_path: Path, monkeypat
     opened, shown = open_corpus(corpus), open_map(corpus, kept)
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path / "second"))
     assert opened.texts == texts
-    assert opened.ids[0] == "1"
+    assert opened.id_at(0) == "1"
     assert list(opened.categories) == ["topic"]
     assert opened.store.folder == store.folder
     assert shown.embedder == embedded.embedder

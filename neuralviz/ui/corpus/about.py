@@ -11,7 +11,8 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 _IN_WORDS = {"n_neighbors": "neighbours", "min_dist": "minimum distance", "metric": "distance"}
 

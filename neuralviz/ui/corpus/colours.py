@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.plots.point_colours import PointColour
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 K = 10  # neighbours that are looked at
 CLUSTERS, LENGTH, COMMON = "clusters", "length", "common"

@@ -14,7 +14,7 @@ from neuralviz.plots.theme import shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from neuralviz.ui.corpus.kept import OpenCorpus
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 MOST_FILTERS = 8  # columns
 LONGEST_NAME = 60  # characters

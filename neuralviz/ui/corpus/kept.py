@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -15,9 +11,7 @@ import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
-from neuralviz.embedders.registry import make_embedder
-from neuralviz.embedders.specs import models_now
-from neuralviz.errors import NeuralvizError, StoreError
+from neuralviz.errors import StoreError
 from neuralviz.maps import settings
 from neuralviz.maps.asking import neighbours_of_rows
 from neuralviz.maps.clusters import cluster_centres
@@ -25,22 +19,17 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
 from neuralviz.maps.point_grid import PointGrid, grouped
-from neuralviz.maps.search import find_words
-from neuralviz.models.shared import LOADERS, NotHeldError, held_model
-from neuralviz.models.trained import trained_encoder
 from neuralviz.plots.point_colours import cluster_names
-from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.vectors import embedder_ids
+from neuralviz.ui.corpus.opened import OpenCorpus
 from neuralviz.ui.lazy import Lazy
 from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from neuralviz.embedders.registry import Loaders
-    from neuralviz.jobs.mapping import MapChoice, SampledNear
+    from neuralviz.jobs.mapping import SampledNear
     from neuralviz.maps.clusters import Clusters
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbourhoods import KnnAccuracy
@@ -50,172 +39,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
-TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
-TEXTS_A_NUMBER = 5
 COLOURS = 24  # of a map, that are held
-HELD: Loaders = {kind: partial(held_model, kind) for kind in LOADERS}
-LOOKED_AT = 20_000  # texts of a large corpus by which columns that tell texts apart are found
 VIEWS = 12  # of a large map, that are held
 NEAR = 200  # texts of a large map whose neighbours are held
 CENTRE = 2000  # texts of a cluster by which its place is found, of a large map
-FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
-
-
-@dataclass(frozen=True, eq=False)
-class OpenCorpus:
-    """A corpus in memory; its parts are read when they are first asked for, and never change.
-
-    Attributes:
-        store: that keeps it.
-        corpus: what is known of it.
-    """
-
-    store: CorpusStore
-    corpus: Corpus
-    _parts: Lazy = field(default_factory=Lazy, repr=False)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether it is too large to be held as a whole: what is of all texts is in arrays."""
-        return self.corpus.n_texts > settings.MOST_WHOLE
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """All texts; not of a large corpus."""
-        return self._parts.get("texts", lambda: tuple(self.store.texts(self.corpus)))
-
-    @property
-    def folded(self) -> tuple[str, ...]:
-        """All texts in lower case, for searching; not of a large corpus."""
-        return self._parts.get("folded", lambda: tuple(text.casefold() for text in self.texts))
-
-    def texts_at(self, rows: Sequence[int] | np.ndarray) -> list[str]:
-        """The texts of some rows."""
-        if self.is_large:
-            return self.store.texts(self.corpus, rows)
-        return [self.texts[row] for row in rows]
-
-    def id_at(self, row: int) -> str:
-        """The id of a row."""
-        if self.is_large:
-            return self.store.ids(self.corpus, [row])[0]
-        return self._parts.get("ids", lambda: tuple(self.store.ids(self.corpus)))[row]
-
-    def find(self, query: str) -> np.ndarray:
-        """Rows of the texts that hold all words of a query."""
-        if self.is_large:
-            return self.store.rows_with_words(self.corpus, query)
-        return find_words(self.folded, query)
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """[text] characters; not of a large corpus."""
-        return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
-
-    def labels(self, name: str) -> np.ndarray:
-        """[text] a column of labels: strings or numbers."""
-        return self._parts.get(("labels", name), lambda: self.store.labels(self.corpus, name))
-
-    def label_at(self, name: str, row: int) -> object:
-        """The value of a column of a row: a string or a number."""
-        if self.is_large:
-            return self.store.labels(self.corpus, name, [row])[0]
-        return self.labels(name)[row]
-
-    @property
-    def categories(self) -> Mapping[str, np.ndarray]:
-        """Columns that tell texts apart, by name: [text] strings, blank where there is none.
-
-        Not of a large corpus: it has `category_names` and `codes`.
-        """
-        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories(None)))
-
-    @property
-    def category_names(self) -> tuple[str, ...]:
-        """Names of the columns that tell texts apart; of a large corpus found by a sample."""
-        if not self.is_large:
-            return tuple(self.categories)
-
-        def find() -> tuple[str, ...]:
-            n = self.corpus.n_texts
-            rows = np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False)
-            return tuple(self._find_categories(np.sort(rows)))
-
-        return self._parts.get("category names", find)
-
-    def categories_at(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """[row] the values of a column that tells texts apart, blank where there is none."""
-        if not self.is_large:
-            return self.categories[name][rows]
-        codes, names = self.codes(name)
-        return np.array([*names, ""], dtype=object)[codes[rows]]
-
-    def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-        """[text] which of some names each text has in a column, -1 for none; and the names."""
-        return self._parts.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
-
-    def sizes(self, name: str) -> np.ndarray:
-        """[name] texts that have each of the names of `codes`."""
-
-        def count() -> np.ndarray:
-            codes, names = self.codes(name)
-            return np.bincount(codes[codes >= 0], minlength=len(names))
-
-        return self._parts.get(("sizes", name), count)
-
-    def ends(self, name: str) -> tuple[float, float] | None:
-        """The lowest and the highest of a column of numbers; None where there is none."""
-
-        def find() -> tuple[float, float] | None:
-            values = self.labels(name)
-            finite = values[np.isfinite(values)]
-            return (float(finite.min()), float(finite.max())) if len(finite) else None
-
-        return self._parts.get(("ends", name), find)
-
-    def is_whole(self, name: str) -> bool:
-        """Whether all of a column of numbers are whole ones."""
-
-        def look() -> bool:
-            values = self.labels(name)
-            return bool((values[np.isfinite(values)] % 1 == 0).all())
-
-        return self._parts.get(("is whole", name), look)
-
-    def prepare(self) -> None:
-        """Read what a first visit of a large corpus asks for: it is there when it is needed."""
-        with suppress(NeuralvizError):  # whoever needs it meets the error
-            for name in self.category_names:
-                self.sizes(name)
-            for name in self.numbers:
-                self.ends(name)
-
-    def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
-        """By name, the values of some rows, or of all."""
-        found = {}
-        for column in self.corpus.columns:
-            if column.name.strip().lower() in ID_COLUMNS:
-                continue
-            if rows is None:
-                values = self.labels(column.name)
-            else:
-                values = self.store.labels(self.corpus, column.name, rows)
-            if column.kind == "number":
-                finite = values[np.isfinite(values)]
-                n = len(np.unique(finite))
-                if n > FEW_NUMBERS or (finite % 1 != 0).any() or len(finite) < TEXTS_A_NUMBER * n:
-                    continue
-                values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
-            n = len(set(values) - {""})
-            if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-                found[column.name] = values
-        return found
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Names of the columns of numbers."""
-        return tuple(column.name for column in self.corpus.columns if column.kind == "number")
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,69 +274,6 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     found = [open_map(corpus, one) for one in kept]
     names = labels_by_spec(one.spec for one in found)
     return [replace(one, name=names[one.spec]) for one in found]
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What is kept of a choice of settings, found without loading a model.
-
-    Attributes:
-        map: the map, if there is one; where no model is in memory to compare with, the last one.
-        is_outdated: whether there is only a map by a model that has changed since.
-        may_be_outdated: whether the map is by a model in a folder, which may have changed since:
-            that is not known before it is loaded. Of an encoder that was trained here it is known.
-        embedders: those whose vectors a map is made of, the oldest first.
-    """
-
-    map: KeptMap | None
-    is_outdated: bool
-    may_be_outdated: bool
-    embedders: tuple[KeptEmbedder, ...]
-
-
-def _is_older(kept: KeptMap | None, since: float) -> bool:
-    """Whether a map was made before a time, in seconds since 1970."""
-    return kept is not None and datetime.fromisoformat(kept.created).timestamp() < since
-
-
-def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
-    """What is kept of a choice."""
-    store, wanted = CorpusStore(), choice.spec.to_json()
-    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
-    maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
-    try:
-        ids = embedder_ids(make_embedder(choice.spec, HELD))
-    except (NotHeldError, NeuralvizError):  # or this method is not for this model
-        models = models_now([choice.spec])
-        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
-        since = max((one.changed() for one in trained), default=0.0)
-        ids = tuple(one.id for one in by_name if not _is_older(maps[one], since))
-        is_folder = sum(one.files is not None for one in models) > len(trained)
-    else:
-        is_folder = False
-    embedders = tuple(one for one in by_name if one.id in ids)
-    found = next((kept for one in reversed(embedders) if (kept := maps[one])), None)
-    return Saved(
-        found,
-        is_outdated=found is None and any(maps.values()),
-        may_be_outdated=found is not None and is_folder,
-        embedders=embedders,
-    )
-
-
-def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
-    """Different texts of a corpus that have a vector by one of these already."""
-    store = CorpusStore()
-    version = store.vectors.version
-    return max((_count(store.folder, corpus.id, one, version(one)) for one in embedders), default=0)
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
-    """Different texts of a corpus that have a vector; counted anew when the vectors change."""
-    store = CorpusStore(folder)
-    keys = np.unique(store.keys(store.corpus(corpus_id)))
-    return int(store.vectors.has(embedder, keys).sum())
 
 
 def other_maps(corpus: Corpus, shown: Sequence[OpenMap]) -> tuple[OpenMap, ...]:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from neuralviz.jobs.mapping import SampledNear
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 MOST_LABELS = 4  # columns of labels in one figure
 IN_SENTENCE = 2  # columns of labels in the point

@@ -11,14 +11,13 @@ import streamlit as st
 from neuralviz.evaluation.maps_in_words import landing_point
 from neuralviz.maps.exporting import corpus_table
 from neuralviz.maps.neighbourhoods import common_neighbours
-from neuralviz.maps.selection import Selection
 from neuralviz.maps.settings import MOST_WHOLE
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.about import about_maps
-from neuralviz.ui.corpus.choose import ROW_HEIGHT
+from neuralviz.ui.corpus.cluster_list import show_clusters, table_height
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
-from neuralviz.ui.corpus.labels import spoken_labels, themes_of
+from neuralviz.ui.corpus.labels import spoken_labels
 from neuralviz.ui.corpus.maps import (
     HOVERED,
     ROW,
@@ -27,7 +26,6 @@ from neuralviz.ui.corpus.maps import (
     SENTENCE,
     choose_row,
     forget_selection,
-    select,
     selected,
 )
 from neuralviz.ui.corpus.sampled import samples_of
@@ -41,13 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from neuralviz.jobs.mapping import Placed
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 SHOWN_NEIGHBOURS = 8
 READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage; characters
-LIST_HEIGHT = 390  # px
 NOTHING = 0.0005  # what is shown as 0.000
 CARD_HEIGHT = 260
 
@@ -97,7 +95,7 @@ def show_lists(
     elif which == DIFFERENT:
         _different(corpus, maps, within)
     elif which == CLUSTERS:
-        _clusters(maps)
+        show_clusters(maps)
     else:
         _chosen(corpus, maps, within)
 
@@ -380,59 +378,3 @@ def _side_by_side(
                 {"shared": np.where(np.isin(indices, list(common)), "●", "")},
                 {"shared": st.column_config.TextColumn(width=70)},
             )
-
-
-def _clusters(maps: Sequence[OpenMap]) -> None:
-    if not any(shown.clusters.n for shown in maps):
-        st.caption("There are no clusters to list.")
-        return
-    with slide("clusters"):
-        show_point("\n\n".join(dict.fromkeys(themes_of(shown) for shown in maps)), key="clusters")
-        st.caption(
-            "Dense groups of points on the map, with the words that distinguish their texts. "
-            "Select a row to select its texts."
-        )
-        for place, (column, shown) in enumerate(zip(st.columns(len(maps)), maps, strict=True)):
-            with column:
-                _clusters_of(shown, place)
-
-
-def _clusters_of(shown: OpenMap, place: int) -> None:
-    n_texts = shown.corpus.n_texts
-    sizes = shown.cluster_sizes
-    names = [name for name, _ in shown.clusters_named]
-    key = f"corpus-clusters-{place}-{shown.kept.id}"
-    n_none = n_texts - int(sizes.sum())
-    if not len(sizes):
-        return
-    beside = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
-    st.caption(plain(f"{shown.label}: {many(len(sizes), 'cluster')}{beside}."))
-
-    def choose() -> None:
-        ticked = st.session_state[key]["selection"]["rows"]
-        if ticked:
-            cluster = ticked[0]
-            rows = shown.rows_of(cluster)
-            select(Selection.of_rows(rows, n_texts), f"in cluster {names[cluster]}")
-            st.session_state["corpus-list-stays"] = True
-
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "cluster": np.arange(1, len(sizes) + 1),
-                "texts": sizes,
-                "words": [", ".join(words) for words in shown.kept.cluster_words],
-            }
-        ),
-        hide_index=True,
-        height=table_height(len(sizes)),
-        key=key,
-        on_select=choose,
-        selection_mode="single-row",
-        column_config={"words": st.column_config.TextColumn(width="large")},
-    )
-
-
-def table_height(n_rows: int) -> int:
-    """px of a table of so many rows, none of them empty; long ones are scrolled."""
-    return min(LIST_HEIGHT, ROW_HEIGHT * (n_rows + 1) + 3)

@@ -17,7 +17,7 @@ from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
-from neuralviz.ui.corpus.kept import find_saved, n_embedded, open_corpus, open_maps
+from neuralviz.ui.corpus.kept import open_corpus, open_maps
 from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
 from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import (
@@ -28,6 +28,7 @@ from neuralviz.ui.corpus.maps import (
     show_placing,
 )
 from neuralviz.ui.corpus.sampled import find_samples
+from neuralviz.ui.corpus.saved import find_saved, n_embedded
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
 from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps, warm_up
 from neuralviz.ui.page import plain, show_error
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 
     from neuralviz.jobs.mapping import MapChoice
     from neuralviz.store.corpora import Corpus
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap, Saved
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
+    from neuralviz.ui.corpus.saved import Saved
 
 _SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was shown last
 

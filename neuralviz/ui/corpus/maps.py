@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from neuralviz.jobs.mapping import Placed
-    from neuralviz.ui.corpus.kept import OpenCorpus, OpenMap
+    from neuralviz.ui.corpus.kept import OpenMap
+    from neuralviz.ui.corpus.opened import OpenCorpus
 
 ROW, HOVERED = "corpus-row", "corpus-hovered"
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"

@@ -1,0 +1,184 @@
+"""A corpus that the page holds in memory, shared by all sessions: it never changes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.errors import NeuralvizError
+from neuralviz.maps import settings
+from neuralviz.maps.search import find_words
+from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.ui.lazy import Lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from neuralviz.store.corpora import Corpus
+
+MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
+TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
+TEXTS_A_NUMBER = 5
+LOOKED_AT = 20_000  # texts of a large corpus by which columns that tell texts apart are found
+FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCorpus:
+    """A corpus in memory; its parts are read when they are first asked for, and never change.
+
+    Attributes:
+        store: that keeps it.
+        corpus: what is known of it.
+    """
+
+    store: CorpusStore
+    corpus: Corpus
+    _parts: Lazy = field(default_factory=Lazy, repr=False)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is too large to be held as a whole: what is of all texts is in arrays."""
+        return self.corpus.n_texts > settings.MOST_WHOLE
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts; not of a large corpus."""
+        return self._parts.get("texts", lambda: tuple(self.store.texts(self.corpus)))
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """All texts in lower case, for searching; not of a large corpus."""
+        return self._parts.get("folded", lambda: tuple(text.casefold() for text in self.texts))
+
+    def texts_at(self, rows: Sequence[int] | np.ndarray) -> list[str]:
+        """The texts of some rows."""
+        if self.is_large:
+            return self.store.texts(self.corpus, rows)
+        return [self.texts[row] for row in rows]
+
+    def id_at(self, row: int) -> str:
+        """The id of a row."""
+        if self.is_large:
+            return self.store.ids(self.corpus, [row])[0]
+        return self._parts.get("ids", lambda: tuple(self.store.ids(self.corpus)))[row]
+
+    def find(self, query: str) -> np.ndarray:
+        """Rows of the texts that hold all words of a query."""
+        if self.is_large:
+            return self.store.rows_with_words(self.corpus, query)
+        return find_words(self.folded, query)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[text] characters; not of a large corpus."""
+        return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
+
+    def labels(self, name: str) -> np.ndarray:
+        """[text] a column of labels: strings or numbers."""
+        return self._parts.get(("labels", name), lambda: self.store.labels(self.corpus, name))
+
+    def label_at(self, name: str, row: int) -> object:
+        """The value of a column of a row: a string or a number."""
+        if self.is_large:
+            return self.store.labels(self.corpus, name, [row])[0]
+        return self.labels(name)[row]
+
+    @property
+    def categories(self) -> Mapping[str, np.ndarray]:
+        """Columns that tell texts apart, by name: [text] strings, blank where there is none.
+
+        Not of a large corpus: it has `category_names` and `codes`.
+        """
+        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories(None)))
+
+    @property
+    def category_names(self) -> tuple[str, ...]:
+        """Names of the columns that tell texts apart; of a large corpus found by a sample."""
+        if not self.is_large:
+            return tuple(self.categories)
+
+        def find() -> tuple[str, ...]:
+            n = self.corpus.n_texts
+            rows = np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False)
+            return tuple(self._find_categories(np.sort(rows)))
+
+        return self._parts.get("category names", find)
+
+    def categories_at(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """[row] the values of a column that tells texts apart, blank where there is none."""
+        if not self.is_large:
+            return self.categories[name][rows]
+        codes, names = self.codes(name)
+        return np.array([*names, ""], dtype=object)[codes[rows]]
+
+    def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """[text] which of some names each text has in a column, -1 for none; and the names."""
+        return self._parts.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
+
+    def sizes(self, name: str) -> np.ndarray:
+        """[name] texts that have each of the names of `codes`."""
+
+        def count() -> np.ndarray:
+            codes, names = self.codes(name)
+            return np.bincount(codes[codes >= 0], minlength=len(names))
+
+        return self._parts.get(("sizes", name), count)
+
+    def ends(self, name: str) -> tuple[float, float] | None:
+        """The lowest and the highest of a column of numbers; None where there is none."""
+
+        def find() -> tuple[float, float] | None:
+            values = self.labels(name)
+            finite = values[np.isfinite(values)]
+            return (float(finite.min()), float(finite.max())) if len(finite) else None
+
+        return self._parts.get(("ends", name), find)
+
+    def is_whole(self, name: str) -> bool:
+        """Whether all of a column of numbers are whole ones."""
+
+        def look() -> bool:
+            values = self.labels(name)
+            return bool((values[np.isfinite(values)] % 1 == 0).all())
+
+        return self._parts.get(("is whole", name), look)
+
+    def prepare(self) -> None:
+        """Read what a first visit of a large corpus asks for: it is there when it is needed."""
+        with suppress(NeuralvizError):  # whoever needs it meets the error
+            for name in self.category_names:
+                self.sizes(name)
+            for name in self.numbers:
+                self.ends(name)
+
+    def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
+        """By name, the values of some rows, or of all."""
+        found = {}
+        for column in self.corpus.columns:
+            if column.name.strip().lower() in ID_COLUMNS:
+                continue
+            if rows is None:
+                values = self.labels(column.name)
+            else:
+                values = self.store.labels(self.corpus, column.name, rows)
+            if column.kind == "number":
+                finite = values[np.isfinite(values)]
+                n = len(np.unique(finite))
+                if n > FEW_NUMBERS or (finite % 1 != 0).any() or len(finite) < TEXTS_A_NUMBER * n:
+                    continue
+                values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
+            n = len(set(values) - {""})
+            if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
+                found[column.name] = values
+        return found
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the columns of numbers."""
+        return tuple(column.name for column in self.corpus.columns if column.kind == "number")

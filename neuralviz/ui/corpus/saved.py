@@ -1,0 +1,95 @@
+"""What is kept of a choice of settings, found without loading a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from neuralviz.embedders.registry import make_embedder
+from neuralviz.embedders.specs import models_now
+from neuralviz.errors import NeuralvizError
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.models.shared import LOADERS, NotHeldError, held_model
+from neuralviz.models.trained import trained_encoder
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.vectors import embedder_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from neuralviz.embedders.registry import Loaders
+    from neuralviz.jobs.mapping import MapChoice
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
+
+HELD: Loaders = {kind: partial(held_model, kind) for kind in LOADERS}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What is kept of a choice of settings, found without loading a model.
+
+    Attributes:
+        map: the map, if there is one; where no model is in memory to compare with, the last one.
+        is_outdated: whether there is only a map by a model that has changed since.
+        may_be_outdated: whether the map is by a model in a folder, which may have changed since:
+            that is not known before it is loaded. Of an encoder that was trained here it is known.
+        embedders: those whose vectors a map is made of, the oldest first.
+    """
+
+    map: KeptMap | None
+    is_outdated: bool
+    may_be_outdated: bool
+    embedders: tuple[KeptEmbedder, ...]
+
+
+def _is_older(kept: KeptMap | None, since: float) -> bool:
+    """Whether a map was made before a time, in seconds since 1970."""
+    return kept is not None and datetime.fromisoformat(kept.created).timestamp() < since
+
+
+def find_saved(corpus: Corpus, choice: MapChoice) -> Saved:
+    """What is kept of a choice."""
+    store, wanted = CorpusStore(), choice.spec.to_json()
+    by_name = [one for one in store.vectors.embedders() if one.spec == wanted]
+    maps = {one: KeptMaps(store).find(corpus, one, choice.settings) for one in by_name}
+    try:
+        ids = embedder_ids(make_embedder(choice.spec, HELD))
+    except (NotHeldError, NeuralvizError):  # or this method is not for this model
+        models = models_now([choice.spec])
+        trained = [one for model in models if (one := trained_encoder(model.id)) is not None]
+        since = max((one.changed() for one in trained), default=0.0)
+        ids = tuple(one.id for one in by_name if not _is_older(maps[one], since))
+        is_folder = sum(one.files is not None for one in models) > len(trained)
+    else:
+        is_folder = False
+    embedders = tuple(one for one in by_name if one.id in ids)
+    found = next((kept for one in reversed(embedders) if (kept := maps[one])), None)
+    return Saved(
+        found,
+        is_outdated=found is None and any(maps.values()),
+        may_be_outdated=found is not None and is_folder,
+        embedders=embedders,
+    )
+
+
+def n_embedded(corpus: Corpus, embedders: Sequence[KeptEmbedder]) -> int:
+    """Different texts of a corpus that have a vector by one of these already."""
+    store = CorpusStore()
+    version = store.vectors.version
+    return max((_count(store.folder, corpus.id, one, version(one)) for one in embedders), default=0)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _count(folder: Path, corpus_id: str, embedder: KeptEmbedder, version: int) -> int:
+    """Different texts of a corpus that have a vector; counted anew when the vectors change."""
+    store = CorpusStore(folder)
+    keys = np.unique(store.keys(store.corpus(corpus_id)))
+    return int(store.vectors.has(embedder, keys).sum())
