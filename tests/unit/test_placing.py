@@ -1,0 +1,344 @@
+"""What is asked of maps that were fitted to a sample, and how the rest is placed on them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psutil
+import pytest
+
+from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
+from neuralviz.maps.asking import neighbours_of_rows, sampled_neighbours
+from neuralviz.maps.exporting import corpus_pieces, corpus_table
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.large import Fitting
+from neuralviz.maps.mapping import Placer, make_map
+from neuralviz.maps.neighbourhoods import common_neighbours, knn_accuracy, sampled_right
+from neuralviz.maps.neighbours import find_neighbours, nearest, neighbours_of_points
+from neuralviz.maps.placing import Block, PlaceBlock, PlacedBlock, digests_of, on_processes
+from neuralviz.maps.projecting import project
+from neuralviz.maps.projection import ProjectionEvent
+from neuralviz.maps.settings import ProjectionSettings
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.index import index_of
+from neuralviz.store.vectors import text_keys
+
+if TYPE_CHECKING:
+    from neuralviz.errors import ShouldStop
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.vectors import KeptEmbedder
+
+N, N_EQUAL, FITTED, DIM, TOPICS = 1500, 60, 400, 12, 5
+ROOT = Path(__file__).parents[2]
+PCA, TSNE = ProjectionSettings("pca"), ProjectionSettings("tsne")
+HERE = Fitting(FITTED, block=300, spread=partial(on_processes, n_processes=1), indexed_from=1000)
+WORDS = ("river", "bread", "snow", "choir", "rates")
+
+
+def texts_of() -> tuple[str, ...]:
+    """The last 60 equal the first."""
+    different = [f"{WORDS[row % TOPICS]} text {row}" for row in range(N - N_EQUAL)]
+    return (*different, *different[:N_EQUAL])
+
+
+def vectors_of() -> np.ndarray:
+    """[text, dim] by topic; texts 700 and 7, and 703 and 705, have the same vectors."""
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.normal(size=(TOPICS, DIM))
+    of_text = np.arange(N) % (N - N_EQUAL)
+    vectors = (centres[of_text % TOPICS] + rng.normal(size=(N, DIM))[of_text]).astype(np.float32)
+    vectors[700], vectors[705] = vectors[7], vectors[703]
+    return vectors
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> CorpusStore:
+    """A store with one corpus; no test changes the corpus."""
+    store = CorpusStore(tmp_path_factory.mktemp("large") / "kept")
+    labels = {
+        "topic": tuple(WORDS[row % (N - N_EQUAL) % TOPICS] for row in range(N)),
+        "number": tuple("" if row == 900 else str(row) for row in range(N)),
+        "half": tuple(str(row / 2 if row == 1234 + 1 else row) for row in range(N)),
+    }
+    store.add("large", ReadTexts(texts_of(), labels=labels))
+    embedder = store.vectors.restore("made-up", "", DIM)
+    n = N - N_EQUAL
+    keys, nothing = text_keys(texts_of()[:n]), np.full((n, 2), np.nan)
+    store.vectors.put(embedder, keys, vectors_of()[:n], nothing)
+    return store
+
+
+@pytest.fixture(scope="module")
+def corpus(store: CorpusStore) -> Corpus:
+    return store.corpus("large")
+
+
+@pytest.fixture(scope="module")
+def embedder(store: CorpusStore) -> KeptEmbedder:
+    return store.vectors.embedders()[0]
+
+
+@pytest.fixture
+def tsne(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> KeptMap:
+    """Made once, unless a test deletes it."""
+    return make_map(store, corpus, embedder, TSNE, fitting=HERE)
+
+
+def backwards(
+    place: PlaceBlock, blocks: Sequence[Block], should_stop: ShouldStop
+) -> Iterator[PlacedBlock]:
+    for block in reversed(blocks):
+        yield place(block)
+
+
+def test_the_map_says_what_it_was_fitted_to(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+    assert tsne.n_fitted == FITTED
+    assert tsne.recall is not None and tsne.recall > 0.95
+    assert tsne.notes == (
+        "The map was fitted to a random sample of 400 texts; the other 1,100 were placed on it.",
+    )
+    assert KeptMaps(CorpusStore(store.folder)).of(corpus)[-1] == tsne
+    assert not list((store.folder / "placing").iterdir())
+
+
+def test_the_sample_is_where_it_was_fitted_and_equal_vectors_share_a_point(
+    store: CorpusStore, embedder: KeptEmbedder, tsne: KeptMap
+):
+    coordinates, clusters = KeptMaps(store).points(tsne)
+    sample = KeptMaps(store).sample(tsne)
+    assert len(sample) == FITTED and (np.diff(sample) > 0).all()
+    fitted = project(vectors_of()[sample], TSNE)
+    np.testing.assert_array_equal(coordinates[sample], fitted.coordinates)
+    np.testing.assert_array_equal(coordinates[:N_EQUAL], coordinates[-N_EQUAL:])
+    assert not {703, 705} & set(sample.tolist())  # both were placed
+    np.testing.assert_array_equal(coordinates[703], coordinates[705])
+    if 7 in sample and 700 not in sample:
+        np.testing.assert_array_equal(coordinates[700], coordinates[7])
+    assert coordinates.shape == (N, 2) and np.isfinite(coordinates).all()
+    labels = list(store.labels(store.corpus("large"), "topic"))
+    assert knn_accuracy(neighbours_of_points(coordinates, 10), labels).accuracy > 0.95
+    assert len(clusters.labels) == N and clusters.n == len(tsne.cluster_words)
+    assert {words[0] for words in tsne.cluster_words if words} <= set(WORDS)
+
+
+def test_a_map_is_the_same_in_whatever_order_its_blocks_come(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder, tsne: KeptMap
+):
+    first, _ = KeptMaps(store).points(tsne)
+    KeptMaps(store).delete(tsne)
+    again = make_map(store, corpus, embedder, TSNE, fitting=replace(HERE, spread=backwards))
+    np.testing.assert_array_equal(KeptMaps(store).points(again)[0], first)
+    assert replace(again, table=tsne.table, created=tsne.created) == tsne
+
+
+def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+    rows = np.array([1200, 3, 3, 1490])
+    found = neighbours_of_rows(store, corpus, tsne, rows, 6)
+    exact = find_neighbours(vectors_of(), 6)
+    assert found.is_approximate
+    assert (found.indices == exact.indices[rows]).mean() > 0.9
+    assert found.indices[3, 0] == 1490 - (N - N_EQUAL)
+    np.testing.assert_array_equal(found.indices[1], found.indices[2])
+    with pytest.raises(SettingsError):
+        neighbours_of_rows(store, corpus, tsne, rows, 0)
+    with pytest.raises(Stopped):
+        neighbours_of_rows(store, corpus, tsne, rows, 3, should_stop=lambda: True)
+    with pytest.raises(StoreError, match="not saved with a map this large"):
+        KeptMaps(store).neighbours(tsne)
+
+
+def test_small_maps_have_their_own_neighbours(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
+):
+    settings = ProjectionSettings("pca", metric="euclidean")
+    kept = make_map(store, corpus, embedder, settings)
+    whole = KeptMaps(store).neighbours(kept)
+    rows = np.array([1200, 3, 3, 0])
+    found = neighbours_of_rows(store, corpus, kept, rows, 6)
+    np.testing.assert_array_equal(found.indices, whole.indices[rows, :6])
+    np.testing.assert_array_equal(found.distances, whole.distances[rows, :6])
+    assert found.metric == "euclidean" and not found.is_approximate
+    assert neighbours_of_rows(store, corpus, kept, rows, 99).k == whole.k
+    KeptMaps(store).delete(kept)
+
+
+def test_a_sample_scores_a_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+    rows, near = sampled_neighbours(store, corpus, tsne, 10, 200)
+    again, _ = sampled_neighbours(store, corpus, tsne, 5, 200)
+    np.testing.assert_array_equal(rows, again)
+    assert len(rows) == 200 and (np.diff(rows) > 0).all()
+    codes, _ = store.label_codes(corpus, "topic")
+    whole = find_neighbours(vectors_of(), 10)
+    exact = replace(whole, indices=whole.indices[rows], distances=whole.distances[rows])
+    right = sampled_right(near, codes, rows), sampled_right(exact, codes, rows)
+    assert right[0].mean() == pytest.approx(right[1].mean(), abs=0.02)
+    assert common_neighbours(near, exact, 10).mean() > 0.95
+    everything, _ = sampled_neighbours(store, corpus, tsne, 1, N + 5)
+    np.testing.assert_array_equal(everything, np.arange(N))
+
+
+def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+    placer = Placer(CorpusStore(store.folder), corpus, tsne)
+    assert len(placer.vectors) == FITTED
+    points, _ = KeptMaps(store).points(tsne)
+    sample = KeptMaps(store).sample(tsne)
+    known = np.array([sample[0], np.setdiff1d(np.arange(N), sample)[5]])
+    landed = placer.land(vectors_of()[known])
+    np.testing.assert_allclose(landed, points[known], atol=1e-5)
+    new = vectors_of()[[10]] + np.float32(0.01)
+    near = placer.near(new, 5)
+    exact = nearest(vectors_of(), new, 5)
+    assert near.is_approximate and near.indices[0, 0] == exact.indices[0, 0] == 10
+    (at,) = placer.land(new)
+    close = neighbours_of_points(np.concatenate([points, [at]]), 20).indices[-1]
+    assert np.mean(close % (N - N_EQUAL) % TOPICS == 10 % TOPICS) > 0.9
+
+
+def test_progress_is_told_and_stop_is_heard(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
+):
+    settings = ProjectionSettings("pca", 3)
+    events: list[ProjectionEvent] = []
+    make = partial(make_map, store, corpus, embedder, settings, on_progress=events.append)
+    for stage in ("index", "placing", "clusters"):
+        events.clear()
+        with pytest.raises(Stopped):
+            make(fitting=HERE, should_stop=lambda stage=stage: events[-1].stage == stage)
+        assert KeptMaps(store).find(corpus, embedder, settings) is None
+        assert not list((store.folder / "placing").glob("*"))
+    stages = list(dict.fromkeys(event.stage for event in events))
+    assert stages == ["index", "neighbours", "layout", "placing", "clusters"]
+    placing = [event for event in events if event.stage == "placing"]
+    assert [event.done for event in placing] == [0, 260, 520, 780, 1040]
+    shares = [event.share for event in events]
+    assert shares == sorted(shares) and shares[-1] == 1
+
+
+def test_blocks_that_get_lost_make_no_map(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
+):
+    def lazy(place: PlaceBlock, blocks: Sequence[Block], _: ShouldStop) -> Iterator[PlacedBlock]:
+        yield place(blocks[0])
+
+    settings = ProjectionSettings("pca", 3)
+    with pytest.raises(NeuralvizError, match="Some texts were not placed"):
+        make_map(store, corpus, embedder, settings, fitting=replace(HERE, spread=lazy))
+    assert KeptMaps(store).find(corpus, embedder, settings) is None
+
+
+def test_both_tables_go_with_the_map(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder):
+    before = set((store.folder / "tables").glob("map-*"))
+    kept = make_map(store, corpus, embedder, ProjectionSettings("pca", 3), fitting=HERE)
+    made = set((store.folder / "tables").glob("map-*")) - before
+    assert {path.name for path in made} == {f"{kept.table}.lance", f"{kept.table}-fit.lance"}
+    KeptMaps(store).delete(kept)
+    assert not any(path.exists() for path in made)
+
+
+def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
+    store = CorpusStore(tmp_path / "kept")
+    corpus = store.add("c", ReadTexts(texts_of()))
+    embedder = store.vectors.restore("made-up", "", DIM)
+    n = N - N_EQUAL
+    keys = text_keys(texts_of()[:n])
+    store.vectors.put(embedder, keys, vectors_of()[:n], np.full((n, 2), np.nan))
+    kept = make_map(store, corpus, embedder, PCA, fitting=HERE)
+    assert index_of(store.database, embedder) is not None
+    store.vectors.forget(keys[:20])
+    with pytest.raises(StoreError, match="1 of 1 texts are not embedded yet"):
+        neighbours_of_rows(store, corpus, kept, np.array([3]), 5)
+    near = neighbours_of_rows(store, corpus, kept, np.array([30]), 5)
+    assert near.indices.min() >= 20
+    store.delete(corpus)
+    with pytest.raises(StoreError, match="deleted in the meantime"):
+        neighbours_of_rows(store, corpus, kept, np.array([30]), 5)
+
+
+def test_digests_tell_vectors_apart():
+    vectors = vectors_of()
+    digests = digests_of(vectors)
+    assert len(np.unique(digests)) == N - N_EQUAL - 2
+    assert digests[7] == digests[700] and digests[0] == digests[N - N_EQUAL]
+    zeros = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]], dtype=np.float32)
+    assert (digests_of(zeros) == digests_of(zeros)[0]).tolist() == [True, True, False]
+
+
+def test_pieces_make_the_whole_table(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+    pieces = list(corpus_pieces(store, corpus, tsne, size=400))
+    assert [piece.num_rows for piece in pieces] == [400, 400, 400, 300]
+    whole = corpus_table(store, corpus, kept=tsne)
+    for start, piece in zip(range(0, N, 400), pieces, strict=True):
+        assert piece.equals(whole.slice(start, 400))
+    assert str(pieces[0].schema.field("number").type) == "int64"
+    assert str(pieces[0].schema.field("half").type) == "double"  # one is none, in another piece
+
+
+@pytest.mark.slow
+def test_processes_end_with_the_one_that_started_them(
+    store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder
+):
+    script = textwrap.dedent(f"""
+        import time
+        from functools import partial
+        from pathlib import Path
+        from neuralviz.maps.large import Fitting
+        from neuralviz.maps.mapping import make_map
+        from neuralviz.maps.placing import on_processes
+        from neuralviz.maps.settings import ProjectionSettings
+        from neuralviz.store.corpora import CorpusStore
+
+        def tell(event):
+            if event.done:
+                print(event.stage, flush=True)
+                time.sleep(30)
+
+        if __name__ == "__main__":
+            store = CorpusStore(Path({str(store.folder)!r}))
+            (embedder,) = store.vectors.embedders()
+            fitting = Fitting({FITTED}, 10, partial(on_processes, n_processes=2), 1000)
+            settings = ProjectionSettings("pca", 3)
+            make_map(store, store.corpus("large"), embedder, settings, fitting=fitting,
+                     on_progress=tell)
+        """)
+    path = store.folder / "make.py"
+    path.write_text(script)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, str(path)], stdout=subprocess.PIPE, text=True, env=environment
+    ) as run:
+        assert run.stdout is not None and run.stdout.readline() == "placing\n"
+        children = set(_children(run.pid))
+        assert children
+        os.kill(run.pid, signal.SIGKILL)
+    end = time.monotonic() + 10
+    while any(_is_running(child) for child in children):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    (left,) = (store.folder / "placing").iterdir()
+    long_ago = time.time() - 3 * 86400
+    for one in (left, *left.iterdir()):
+        os.utime(one, (long_ago, long_ago))
+    kept = make_map(store, corpus, embedder, ProjectionSettings("pca", 3), fitting=HERE)
+    assert not list((store.folder / "placing").iterdir())
+    KeptMaps(store).delete(kept)
+
+
+def _children(pid: int) -> list[int]:
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+def _is_running(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
