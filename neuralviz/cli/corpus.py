@@ -278,7 +278,10 @@ def delete(
 
 def _named_after(paths: Sequence[str]) -> str:
     """What a corpus of some files is called."""
-    first = paths[0].rstrip("/").rpartition("/")[2] or paths[0]
+    if "://" not in paths[0]:
+        paths = [str(Path(paths[0]).absolute()), *paths[1:]]
+    steps = [step for step in paths[0].split("/") if step and not set(step) & set("*?[")]
+    first = steps[-1] if steps else paths[0]
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1:,} more"
 
 
@@ -298,14 +301,15 @@ def _embed(
 ) -> None:
     if on_ray is None:
         warn_of_missing(store, corpus, embedders)
+    without = 0
     for spec, embedder in zip(specs, embedders, strict=True):
         last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
         if on_ray is not None:
-            corpus = on_ray.leave_out(store, corpus, spec)
+            corpus, without = on_ray.leave_out(store, corpus, spec)
             ray_work().index_corpus(store, corpus, last.embedder)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(
-            f"{done} by {method_label(spec)}: {many(corpus.n_texts, 'embedding')} of "
+            f"{done} by {method_label(spec)}: {many(corpus.n_texts - without, 'embedding')} of "
             f"{last.embedder.dim:,} values."
         )
 

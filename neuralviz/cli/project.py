@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +35,7 @@ from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import by_code, by_number, cluster_names
 from neuralviz.plots.standalone import About
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
@@ -108,18 +110,19 @@ def project(
     if colour is not None:
         found.column(colour)
     check_enough_texts(found)
-    if spec.is_imported:
-        embedded_by = kept_embedder(store, found, spec)
-    else:
-        (embedder,) = load_embedders([spec])
-        warn_of_missing(store, found, [embedder])
-        embedded_by = embed_kept(store, found, spec, embedder).embedder
-    if ray is None:
-        kept = _make_map(store, found, embedded_by, settings)
-    else:
-        work = ray_work()
-        with work.cluster_at(ray):
-            kept = _make_map(store, found, embedded_by, settings, Fitting(spread=work.on_cluster))
+    with ExitStack() as stack:
+        fitting, embed = DEFAULT, embed_corpus
+        if ray is not None:
+            work = ray_work()
+            embed = work.RayEmbedding(stack.enter_context(work.cluster_at(ray)))
+            fitting = Fitting(spread=work.on_cluster)
+        if spec.is_imported:
+            embedded_by = kept_embedder(store, found, spec)
+        else:
+            (embedder,) = load_embedders([spec])
+            warn_of_missing(store, found, [embedder])
+            embedded_by = embed_kept(store, found, spec, embedder, embed).embedder
+        kept = _make_map(store, found, embedded_by, settings, fitting)
     for note in kept.notes:
         say(note)
     if as_page:

@@ -6,16 +6,18 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from neuralviz.cli.common import say, status
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.cluster.adding import Reading, add_on_cluster, layout_of
 from neuralviz.cluster.connecting import LOCAL, Cluster, connected
-from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
 from neuralviz.cluster.placing import on_cluster
 from neuralviz.embedders.labels import method_label
-from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.blocks import find_parts
 from neuralviz.store.index import build_index, index_texts
+from neuralviz.store.vectors import KEY_BYTES
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -82,34 +84,45 @@ class RayEmbedding:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._left_out: dict[int, str] = {}
+        self._left_out: LeftOut = {}
 
     def __call__(
         self, store: CorpusStore, corpus: Corpus, embedder: Embedder
     ) -> Generator[EmbeddingEvent, None, None]:
         """As `embed_on_cluster`."""
+        corpus = store.recount(corpus)
         left_out = yield from embed_on_cluster(store, corpus, embedder, self._cluster)
         self._left_out.update(left_out)
 
-    def leave_out(self, store: CorpusStore, corpus: Corpus, spec: EmbedderSpec) -> Corpus:
+    def leave_out(
+        self, store: CorpusStore, corpus: Corpus, spec: EmbedderSpec
+    ) -> tuple[Corpus, int]:
         """Take the texts that could not be embedded out of a corpus without maps, and name them.
+
+        Returns:
+            The corpus as it is now, and how many of its texts have no embedding.
 
         Raises:
             StoreError: it cannot be written.
         """
+        corpus = store.recount(store.corpus(corpus.id))
         left_out, self._left_out = self._left_out, {}
         if not left_out:
-            return corpus
-        rows = sorted(left_out)
-        named = zip(store.ids(corpus, rows[:NAMED]), rows, strict=False)
-        reasons = "; ".join(f"ID {one}: {left_out[row].rstrip('.')}" for one, row in named)
-        more = f", and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
-        what = f"{many(len(rows), 'text')} that {method_label(spec)} cannot embed ({reasons}{more})"
-        if KeptMaps(store).of(corpus):
-            say(f"Skipped {what}. They stay in the corpus, which has maps already.")
-            return corpus
-        say(f"Skipped {what}.")
-        return store.leave_out(corpus, rows)
+            return corpus, 0
+        reasons = "; ".join(
+            f"text {row + 1:,} {reason.rstrip('.')}"
+            for row, (_, reason) in sorted(left_out.items())[:NAMED]
+        )
+        more = f", and {len(left_out) - NAMED:,} more" if len(left_out) > NAMED else ""
+        what = f"{many(len(left_out), 'text')} that {method_label(spec)} cannot embed: {reasons}"
+        keys = np.frombuffer(b"".join(key for key, _ in left_out.values()), f"S{KEY_BYTES}")
+        left = store.leave_out(corpus, keys)
+        if left is None:
+            has_maps = "The corpus has maps that show them, so no map can be made by this method."
+            say(f"Skipped {what}{more}. {has_maps}")
+            return corpus, len(left_out)
+        say(f"Skipped {what}{more}.")
+        return left, 0
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:

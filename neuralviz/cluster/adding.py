@@ -6,10 +6,9 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import ray.data
 from pyarrow import compute
@@ -24,7 +23,7 @@ from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.texts import ID_COLUMNS, guess_column
 from neuralviz.store.corpus_reader import texts_table
-from neuralviz.store.pieces import make_table, write_piece, writing
+from neuralviz.store.pieces import PATIENCE, make_table, write_piece, writing
 from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number
 from neuralviz.words import free_name, many
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 ROWS_OF_PIECE = 1 << 17
 LOOKED_AT = 20  # files whose first rows say which columns there are
-KEYS_AT_ONCE = 1 << 24  # that are counted in one pass
 _MOST_NOTES = 20
 _NOTE = "note"
 
@@ -110,7 +108,7 @@ def layout_of(parts: Parts, column: str | None, id_column: str | None) -> Layout
     columns: dict[str, None] = {}
     heads: list[tuple[str, Table]] = []
     reasons: list[str] = []
-    files = list({part.name: part for part in parts.parts}.values())
+    files = list({(part.files.type_name, part.path): part for part in parts.parts}.values())
     for part in files[:LOOKED_AT]:
         try:
             head = next((block for block in part.blocks() if len(block)), None)
@@ -186,13 +184,11 @@ def add_on_cluster(
         fragments = [fragment for one in written for fragment in one["fragments"]]
         counted = replace(corpus, columns=columns, n_texts=n_texts, n_distinct=0)
         table = texts_table(corpus)
-        store.database.write(lambda: make_table(store.database, table, schema, fragments))
-        counted = replace(counted, n_distinct=_n_distinct(store, counted))
-        meanwhile = store.find_source(name, source)  # another driver was faster
-        if meanwhile is not None:
-            store.database.write(lambda: store.database.drop(table))
-            return Added(meanwhile, (), is_new=False)
-        return Added(store.announce(counted), notes, is_new=True)
+        make = partial(make_table, store.database, table, schema, fragments)
+        store.database.write(make, PATIENCE)
+        counted = replace(counted, n_distinct=store.n_distinct(counted, n_texts))
+        there = store.announce(counted, wait=PATIENCE)  # another driver may have been faster
+        return Added(there, notes, is_new=there.id == counted.id)
 
 
 def _write(
@@ -212,7 +208,8 @@ def _write(
         texts = ray.data.read_datasource(
             FilesOfTexts(parts.parts, layout), override_num_blocks=len(parts.parts)
         )
-        if limit is not None:
+        if limit is not None:  # rows that only say something do not count
+            texts = texts.map_batches(with_text, batch_size=None, batch_format="pyarrow")
             texts = texts.limit(limit)
         pieces = texts.map_batches(
             WriteTexts(str(store.folder.absolute()), texts_table(corpus)),
@@ -226,10 +223,15 @@ def _write(
             written.append(one)
             tell(Reading(sum(piece["n"] for piece in written)))
     except RayError as error:
-        raise NeuralvizError(lost_in_words(error)) from error
+        raise NeuralvizError(lost_in_words(error, "Nothing was saved.")) from error
     finally:
         context.execution_options.preserve_order = before
     return written
+
+
+def with_text(rows: pa.Table) -> pa.Table:
+    """The rows that have a text."""
+    return rows.filter(compute.is_valid(rows["text"]))
 
 
 class FilesOfTexts(Datasource):
@@ -281,7 +283,7 @@ class _Read:
                 if rows.num_rows:
                     yield rows
         except TextError as error:
-            read = f" The {many(n, 'text')} before that were read." if n else ""
+            read = f" {many(n, 'text')} could be read before that." if n else ""
             yield _only_note(self._layout, f"{error}{read}")
 
 
@@ -376,20 +378,6 @@ def _kind(found: Iterable[tuple[bool, bool]]) -> Any:
     """``number``, where all pieces have numbers alone; else ``text``."""
     pieces = list(found)
     return "number" if any(f for f, _ in pieces) and all(n for _, n in pieces) else "text"
-
-
-def _n_distinct(store: CorpusStore, corpus: Corpus) -> int:
-    """Different texts of a corpus, counted by ranges of their keys: memory stays what it is."""
-    passes = -(-corpus.n_texts // KEYS_AT_ONCE)
-    edges = sorted({round(256 * at / passes) for at in range(passes + 1)})
-    n = 0
-    for low, high in pairwise(edges):
-        within: list[np.ndarray] = [np.zeros(0, "S16")]
-        for keys in store.key_batches(corpus):
-            first = keys.view(np.uint8).reshape(-1, keys.itemsize)[:, 0]
-            within.append(keys[(first >= low) & (first < high)])
-        n += len(np.unique(np.concatenate(within)))
-    return n
 
 
 def _few(notes: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,14 @@ import numpy as np
 import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy
-from ray.exceptions import RayError
+from ray.exceptions import (
+    ActorDiedError,
+    ObjectStoreFullError,
+    OutOfDiskError,
+    OutOfMemoryError,
+    RayError,
+    WorkerCrashedError,
+)
 
 from neuralviz.cluster.worker import Done, EmbedUnits, PlanPortions, plan_batches
 from neuralviz.embedders.registry import make_embedder
@@ -38,7 +45,10 @@ COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
 UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
-LeftOut = tuple[tuple[int, str], ...]
+RESUMES = "Finished work is saved; run the same command again to resume."
+LeftOut = dict[int, tuple[bytes, str]]
+"""By row, as it was then, of texts that were left out: the key, and the reason."""
+RETRIES = 3  # of a unit whose process was killed: some text may kill every process
 TRIES = 3  # at texts that were lost with a machine
 
 
@@ -73,7 +83,7 @@ def embed_on_cluster(
         An event with what was there before, then one a unit. They bring no places and no vectors.
 
     Returns:
-        Row and reason of each text that was left out.
+        The texts that were left out.
 
     Raises:
         Stopped: ``should_stop`` said so; what is finished is kept.
@@ -84,14 +94,14 @@ def embed_on_cluster(
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
     work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads)
     tally = _Tally(kept, corpus.n_distinct)
-    left_out: dict[int, str] = {}
+    left_out: LeftOut = {}
     with writing(store.database):
         committer = Committer(store.database, store.vectors, [kept, *parts])
         for start, keys in _rounds(store, corpus, round_of):
             for attempt in range(TRIES):
                 committer.look()
                 wanted = _missing(store, kept, keys)
-                wanted[[row - start for row in left_out if 0 <= row - start < len(keys)]] = False
+                wanted &= _not_left_out(left_out, start, len(keys))
                 if attempt == 0:
                     tally.found += len(_firsts(keys)) - int(wanted.sum())
                     yield tally.event()
@@ -99,7 +109,7 @@ def embed_on_cluster(
                     break
                 failures: list[Done] = []
                 yield from _commit_in_time(
-                    work.embed(start, wanted),
+                    work.embed(start, wanted, keys),
                     committer,
                     tally,
                     lambda: store.check_kept(corpus),
@@ -111,10 +121,16 @@ def embed_on_cluster(
                 lasting = [one for one in failures if not one.may_work_elsewhere]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
+            else:
+                if _missing(store, kept, keys)[_not_left_out(left_out, start, len(keys))].any():
+                    raise StoreError(
+                        "Some embeddings were lost on their way. Finished work is saved; run the "
+                        "same command again to resume."
+                    )
     for one in [kept, *parts]:
         store.vectors.compact(one)
     yield tally.event(is_last=True)
-    return tuple(sorted(left_out.items()))
+    return left_out
 
 
 class _Tally:
@@ -160,23 +176,24 @@ class _Work:
         assert kept.id in embedder_ids(embedder)
         self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
 
-    def embed(self, start: int, wanted: np.ndarray) -> Generator[Done]:
+    def embed(self, start: int, wanted: np.ndarray, keys: np.ndarray) -> Generator[Done]:
         """What comes of the texts of a round, as it comes.
 
         Args:
             start: row of the first.
             wanted: [row of the round] whether it is to be embedded.
+            keys: [row of the round] of the texts.
         """
         units = list(self._units(self._plan(start, wanted)))
-        arguments = ("rows", pa.list_(pa.int64())), ("sizes", pa.list_(pa.int32()))
         blocks = [
             pa.table(
                 {
-                    name: pa.array([values], kind)
-                    for (name, kind), values in zip(arguments, unit, strict=True)
+                    "rows": pa.array([rows.tolist()], pa.list_(pa.int64())),
+                    "sizes": pa.array([sizes], pa.list_(pa.int32())),
+                    "keys": pa.array([keys[rows - start].tobytes()], pa.binary()),
                 }
             )
-            for unit in units
+            for rows, sizes in units
         ]
         embedded = ray.data.from_arrow(blocks).map_batches(
             EmbedUnits,
@@ -186,6 +203,7 @@ class _Work:
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
             num_gpus=1 if self._cluster.n_gpus else None,
+            max_task_retries=RETRIES,
         )
         for row in embedded.iter_rows():
             yield Done.from_json(row["done"])
@@ -208,15 +226,20 @@ class _Work:
             batch_size=None,
             batch_format="pyarrow",
         )
-        return [np.array(row["batch"], dtype=np.int64) for row in planned.iter_rows()]
+        found: list[np.ndarray] = []
+        for row in planned.iter_rows():
+            if row["failed"]:
+                raise StoreError(row["failed"])
+            found.append(np.array(row["batch"], dtype=np.int64))
+        return found
 
-    def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[list[int], list[int]]]:
+    def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Batches that go to one embedder: their rows, and the size of each."""
         share = -(-len(batches) // (self._n_embedders * UNITS_EACH))
         n = max(1, min(share, self._unit // BATCH_SIZE))
         for first in range(0, len(batches), n):
             some = batches[first : first + n]
-            yield np.concatenate(some).tolist(), [len(batch) for batch in some]
+            yield np.concatenate(some), [len(batch) for batch in some]
 
 
 def _itself(embedder: Embedder) -> Embedder:
@@ -229,7 +252,7 @@ def _commit_in_time(
     tally: _Tally,
     check: Callable[[], None],
     every: float,
-    left_out: dict[int, str],
+    left_out: LeftOut,
     failures: list[Done],
     should_stop: ShouldStop,
 ) -> Iterator[EmbeddingEvent]:
@@ -250,10 +273,10 @@ def _commit_in_time(
 
     def commit() -> None:
         nonlocal last
-        pieces, waiting[:] = list(waiting), []
-        if pieces:
+        if waiting:
             check()
-            committer.commit(pieces)
+            committer.commit(waiting)
+            waiting.clear()  # not before: what interrupts a commit is followed by another one
         last = time.monotonic()
 
     try:
@@ -262,7 +285,9 @@ def _commit_in_time(
                 if done.failed:
                     failures.append(done)
                 waiting += done.pieces
-                left_out.update(done.left_out)
+                left_out.update(
+                    {row: (bytes.fromhex(key), reason) for row, key, reason in done.left_out}
+                )
                 tally.embedded += done.n_texts
                 tally.n_rose += done.n_rose
                 if time.monotonic() - last > every:
@@ -276,17 +301,27 @@ def _commit_in_time(
         commit()
 
 
-def lost_in_words(error: RayError) -> str:
-    """Why a cluster's work ended, in a sentence."""
-    says = str(error).lower()
-    kept = "Finished work is saved; run the same command again to resume."
-    if "outofdisk" in says or "no space left" in says or "out of disk" in says:
-        return f"A machine of the cluster has no disk space left. {kept}"
-    if "objectstorefull" in says or "object store" in says:
-        return f"The cluster's object store is full. {kept}"
-    if "out of memory" in says or "oom" in says:
-        return f"A machine of the cluster ran out of memory. {kept}"
-    return f"The cluster's work ended: {' '.join(str(error).split())[:200]}. {kept}"
+def lost_in_words(error: RayError, then: str = RESUMES) -> str:
+    """Why Ray ended the work, in a sentence.
+
+    Args:
+        error: that it raised.
+        then: what is to be said of what was finished.
+    """
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, NeuralvizError):
+        return str(cause)
+    for kind, sentence in (
+        (OutOfDiskError, "A machine of the cluster has no disk space left."),
+        (ObjectStoreFullError, "The object store of a machine of the cluster is full."),
+        (OutOfMemoryError, "A machine of the cluster ran out of memory."),
+    ):
+        if isinstance(error, kind) or isinstance(cause, kind):
+            return f"{sentence} {then}"
+    if isinstance(error, ActorDiedError | WorkerCrashedError):
+        return f"The processes that worked on some texts were killed again and again. {then}"
+    last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
+    return f"Ray stopped: {last[:200].rstrip('.')}. {then}"
 
 
 def _rounds(store: CorpusStore, corpus: Corpus, of: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -302,6 +337,13 @@ def _rounds(store: CorpusStore, corpus: Corpus, of: int) -> Iterator[tuple[int, 
             waiting, n, start = [together[of:]], n - of, start + of
     if n:
         yield start, np.concatenate(waiting)
+
+
+def _not_left_out(left_out: LeftOut, start: int, n: int) -> np.ndarray:
+    """[row of a round] false for those that were left out."""
+    mask = np.ones(n, dtype=bool)
+    mask[[row - start for row in left_out if 0 <= row - start < n]] = False
+    return mask
 
 
 def _missing(store: CorpusStore, kept: KeptEmbedder, keys: np.ndarray) -> np.ndarray:

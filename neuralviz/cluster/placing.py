@@ -53,7 +53,7 @@ def on_cluster(
                 if should_stop():
                     raise Stopped
     except RayError as error:
-        raise NeuralvizError(lost_in_words(error)) from error
+        raise NeuralvizError(lost_in_words(error, "Make the map again.")) from error
 
 
 def _rows(of: ray.data.Dataset) -> Generator[dict[str, Any]]:

@@ -33,7 +33,7 @@ class Done:
         pieces: with their vectors, not yet committed.
         n_texts: that have a vector now.
         n_rose: of those, whose loss rose, or ceased to be a number.
-        left_out: row and reason of texts that cannot be embedded.
+        left_out: row, key in hexadecimal and reason of texts that cannot be embedded.
         failed: why nothing came of it, in a sentence; empty where something did.
         may_work_elsewhere: whether the reason lies with the machine.
     """
@@ -41,7 +41,7 @@ class Done:
     pieces: tuple[Piece, ...] = ()
     n_texts: int = 0
     n_rose: int = 0
-    left_out: tuple[tuple[int, str], ...] = ()
+    left_out: tuple[tuple[int, str, str], ...] = ()
     failed: str = ""
     may_work_elsewhere: bool = False
 
@@ -59,7 +59,7 @@ class Done:
             tuple(map(Piece.from_json, pieces)),
             n_texts,
             n_rose,
-            tuple((row, reason) for row, reason in left_out),
+            tuple((row, key, reason) for row, key, reason in left_out),
             failed,
             elsewhere,
         )
@@ -107,6 +107,14 @@ class PlanPortions:
         self._folder, self._corpus, self._batch_size = folder, corpus, batch_size
 
     def __call__(self, portions: pa.Table) -> pa.Table:
+        try:
+            planned, failed = self._plan(portions), ""
+        except StoreError as error:
+            planned, failed = [[]], str(error)
+        batches = pa.array(planned, pa.list_(pa.int64()))
+        return pa.table({"batch": batches, "failed": [failed] * len(planned)})
+
+    def _plan(self, portions: pa.Table) -> list[list[int]]:
         store = open_store(self._folder, self._corpus)
         planned: list[list[int]] = []
         for portion in portions.to_pylist():
@@ -118,7 +126,7 @@ class PlanPortions:
                     store, self._corpus, portion["start"], wanted, self._batch_size
                 )
             ]
-        return pa.table({"batch": pa.array(planned, pa.list_(pa.int64()))})
+        return planned
 
 
 class EmbedUnits:
@@ -161,15 +169,12 @@ class EmbedUnits:
 
     def __call__(self, units: pa.Table) -> pa.Table:
         done = [
-            self._embed(rows, sizes)
-            for rows, sizes in zip(
-                units["rows"].to_pylist(), units["sizes"].to_pylist(), strict=True
-            )
+            self._embed(unit["rows"], unit["sizes"], unit["keys"]) for unit in units.to_pylist()
         ]
         return pa.table({"done": [one.to_json() for one in done]})
 
-    def _embed(self, rows: Sequence[int], sizes: Sequence[int]) -> Done:
-        """Embed batches of these sizes, the one after the other."""
+    def _embed(self, rows: Sequence[int], sizes: Sequence[int], keys: bytes) -> Done:
+        """Embed batches of these sizes, the one after the other; the keys say of which texts."""
         if self._failed:
             return Done(failed=self._failed, may_work_elsewhere=True)
         n = n_rose = 0
@@ -178,6 +183,11 @@ class EmbedUnits:
         try:
             of = np.asarray(rows, dtype=np.int64)
             texts = GivenTexts(self._store.texts(self._corpus, of), of)
+            if texts.keys.tobytes() != keys:
+                raise StoreError(
+                    f"Texts were removed from “{self._corpus.name}” in the meantime. Run the same "
+                    "command again."
+                )
             batches = np.split(np.arange(len(of)), np.cumsum(sizes)[:-1])
             at_work = AtWork(self._embedder, self._kept, self._pieces)
             with keeping(at_work.keepers):
@@ -191,5 +201,10 @@ class EmbedUnits:
             return Done(failed=str(error), may_work_elsewhere=True)
         except NeuralvizError as error:
             return Done(failed=str(error))
-        named = tuple((int(rows[place]), reason) for place, reason in left_out.items())
+        hexadecimal = {place: _key_of(texts.keys, place).hex() for place in left_out}
+        named = tuple((int(rows[i]), hexadecimal[i], why) for i, why in left_out.items())
         return Done(tuple(self._pieces.pieces), n, n_rose, named)
+
+
+def _key_of(keys: np.ndarray, place: int) -> bytes:
+    return keys[place : place + 1].tobytes()

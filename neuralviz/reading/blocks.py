@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -125,6 +125,10 @@ def find_parts(paths: Sequence[str]) -> Parts:
             " ".join(["No file that can be read in pieces was found.", *notes[:5]])
             + f" Supported: {', '.join(ENDINGS)}."
         )
+    names = [part.name for part, _ in found.values()]
+    if len(set(names)) < len(names):  # from several folders: their whole paths tell them apart
+        for key, (part, info) in found.items():
+            found[key] = (replace(part, name=tidy(part.path)), info)
     parts: list[FilePart] = []
     whole = hashlib.sha256()
     for part, info in found.values():
@@ -167,7 +171,8 @@ def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
             fixed, pattern = _fixed_part(path)
             files, inner = FileSystem.from_uri(fixed)
         else:
-            fixed, pattern = _fixed_part(str(Path(path).expanduser().absolute()))
+            local = Path(path).expanduser().absolute()
+            fixed, pattern = (str(local), "") if local.exists() else _fixed_part(str(local))
             files, inner = LocalFileSystem(), fixed
         info = files.get_file_info(inner)
         if info.type == FileType.NotFound:
@@ -188,10 +193,15 @@ def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
 
 def _matches(path: str, pattern: str) -> bool:
     """As shells do: a star stands for nothing with a slash in it, two stars for anything."""
-    if "**" in pattern:
-        return fnmatch(path, pattern.replace("**/", "*"))
-    steps, wanted = path.split("/"), pattern.split("/")
-    return len(steps) == len(wanted) and all(map(fnmatch, steps, wanted))
+    return _steps_match(path.split("/"), pattern.split("/"))
+
+
+def _steps_match(steps: list[str], wanted: list[str]) -> bool:
+    if not wanted:
+        return not steps
+    if wanted[0] == "**":
+        return any(_steps_match(steps[at:], wanted[1:]) for at in range(len(steps) + 1))
+    return bool(steps) and fnmatch(steps[0], wanted[0]) and _steps_match(steps[1:], wanted[1:])
 
 
 def _fixed_part(path: str) -> tuple[str, str]:

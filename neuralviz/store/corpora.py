@@ -19,13 +19,12 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.store.corpus_reader import CorpusReader, gone, texts_table
-from neuralviz.store.database import Database, now
+from neuralviz.store.database import WAIT, Database, now
 from neuralviz.store.lookups import key_in
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
 from neuralviz.store.rows import (
     Column,
-    Rows,
     corpus_rows,
     corpus_schema,
     ids_of,
@@ -165,23 +164,37 @@ class CorpusStore(CorpusReader):
             source=source,
         )
 
-    def announce(self, corpus: Corpus, keep: Callable[[], object] = lambda: None) -> Corpus:
-        """Say that a corpus is there.
+    def announce(
+        self,
+        corpus: Corpus,
+        keep: Callable[[], object] = lambda: None,
+        wait: float = WAIT,
+    ) -> Corpus:
+        """Say that a corpus is there, unless another one was made of the same files meanwhile.
 
         Args:
             corpus: with its numbers of texts.
             keep: writes its rows, where they are not there yet.
+            wait: seconds for others who write.
+
+        Returns:
+            The corpus that is there.
 
         Raises:
             StoreError: it cannot be written; nothing is kept then.
         """
 
-        def write() -> None:
+        def write() -> Corpus:
+            same = corpus.source and self.find_source(corpus.name, corpus.source)
+            if same:
+                self.database.drop(texts_table(corpus))
+                return same
             keep()
             self.database.registry("corpora").add([_entry(corpus)])
+            return corpus
 
-        self.database.write(write)
-        return self._set_apart(corpus)
+        found = self.database.write(write, wait)
+        return found if found.id != corpus.id else self._set_apart(corpus)
 
     def add_blocks(
         self, name: str, columns: Sequence[Column], blocks: Iterable[pa.Table]
@@ -202,10 +215,12 @@ class CorpusStore(CorpusReader):
         def write() -> None:
             table = texts_table(corpus)
             self.database.create_from(table, corpus_schema(columns), in_batches(blocks, seen))
+            keys = np.concatenate([np.zeros(0, "S16"), *seen])
+            counted = replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys)))
+            self.database.registry("corpora").add([_entry(counted)])
 
         self.database.write(write)
-        keys = np.concatenate([np.zeros(0, "S16"), *seen])
-        return self.announce(replace(corpus, n_texts=len(keys), n_distinct=len(np.unique(keys))))
+        return self._set_apart(self.corpus(corpus.id))
 
     def _set_apart(self, corpus: Corpus) -> Corpus:
         """Give a corpus another name when another process has kept one of its name meanwhile."""
@@ -272,24 +287,42 @@ class CorpusStore(CorpusReader):
         self.database.write(lambda: registry("corpora").update(where=where, values={"name": name}))
         return self.corpus(corpus.id)
 
-    def leave_out(self, corpus: Corpus, rows: Rows) -> Corpus:
-        """Take some texts out of a corpus, all that equal them too; there may be no map of it yet.
+    def leave_out(self, corpus: Corpus, keys: np.ndarray) -> Corpus | None:
+        """Take the texts of some keys out of a corpus; None where it has maps, which show them.
 
         Raises:
             StoreError: it cannot be written.
         """
-        gone_keys = np.unique(self.keys(corpus, rows))
-        condition = key_in(gone_keys)
-        n_texts = corpus.n_texts - int(np.isin(self.keys(corpus), gone_keys).sum())
-        left = replace(corpus, n_texts=n_texts, n_distinct=corpus.n_distinct - len(gone_keys))
+        where = key_in(keys)
 
-        def write() -> None:
-            self.database.open(texts_table(corpus)).delete(condition)
-            values = {"about": _entry(left)["about"]}
-            self.database.registry("corpora").update(where=f"id = '{corpus.id}'", values=values)
+        def write() -> Corpus | None:
+            maps = self.database.entries("maps", ("id", "corpus", "created"))
+            if any(row["corpus"] == corpus.id for row in maps):
+                return None
+            self.database.open(texts_table(corpus)).delete(where)
+            return self._recounted(corpus)
 
-        self.database.write(write)
-        return left
+        return self.database.write(write)
+
+    def recount(self, corpus: Corpus) -> Corpus:
+        """The corpus with its numbers of texts, corrected where `leave_out` was cut off.
+
+        Raises:
+            StoreError: the corpus is gone, or cannot be written.
+        """
+        with self.database.reading(missing=gone(corpus)):
+            n_texts = self.database.open(texts_table(corpus)).count_rows()
+        if n_texts == corpus.n_texts:
+            return corpus
+        return self.database.write(lambda: self._recounted(corpus))
+
+    def _recounted(self, corpus: Corpus) -> Corpus:
+        """Within a write."""
+        n_texts = self.database.open(texts_table(corpus)).count_rows()
+        counted = replace(corpus, n_texts=n_texts, n_distinct=self.n_distinct(corpus, n_texts))
+        values = {"about": _entry(counted)["about"]}
+        self.database.registry("corpora").update(where=f"id = '{corpus.id}'", values=values)
+        return counted
 
     def delete(self, corpus: Corpus) -> None:
         """Forget a corpus, its maps and results, and the vectors of texts that no other corpus has.

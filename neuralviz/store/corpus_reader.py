@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
     from neuralviz.store.database import Database
     from neuralviz.store.rows import Column
+
+
+KEYS_AT_ONCE = 1 << 22  # that are counted in one pass
 
 
 class CorpusReader:
@@ -99,6 +103,24 @@ class CorpusReader:
         """The same piece by piece, in the order of the rows."""
         for batch in self.database.batches(texts_table(corpus), ["key"]):
             yield keys_of(batch["key"])
+
+    def n_distinct(self, corpus: Corpus, n_texts: int) -> int:
+        """Different texts of a corpus, counted by ranges of their keys: memory stays what it is.
+
+        Args:
+            corpus: whose.
+            n_texts: all of its texts.
+        """
+        passes = min(256, -(-n_texts // KEYS_AT_ONCE))
+        edges = sorted({round(256 * at / max(passes, 1)) for at in range(passes + 1)})
+        n = 0
+        for low, high in pairwise(edges):
+            within: list[np.ndarray] = [np.zeros(0, "S16")]
+            for keys in self.key_batches(corpus):
+                first = keys.view(np.uint8).reshape(-1, keys.itemsize)[:, 0]
+                within.append(keys[(first >= low) & (first < high)])
+            n += len(np.unique(np.concatenate(within)))
+        return n
 
     def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
         """A column of labels: strings, or doubles."""

@@ -264,7 +264,7 @@ def writing(database: Database) -> Iterator[None]:
         folder.mkdir(exist_ok=True)
         lock.acquire(timeout=0)
 
-    database.write(begin)
+    database.write(begin, PATIENCE)
     try:
         sweep(database, but=token)
         yield
@@ -300,7 +300,7 @@ def sweep(database: Database, but: str = "") -> None:
                 if len(list((path / "data").glob("*.lance"))) > _n_files(dataset):
                     dataset.cleanup_old_versions(SUPERSEDED_FOR, delete_unverified=True)
 
-    database.write(clean)
+    database.write(clean, PATIENCE)
 
 
 def _others(folder: Path, but: str) -> bool:

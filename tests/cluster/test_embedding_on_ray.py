@@ -11,14 +11,15 @@ import pytest
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.cluster.worker import plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
-from neuralviz.errors import Stopped, StoreError
+from neuralviz.errors import NeuralvizError, Stopped, StoreError
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
-from neuralviz.store.vectors import vectors_table
+from neuralviz.store.embedding import BATCH_SIZE, EmbeddingEvent, embed_corpus
+from neuralviz.store.vectors import text_keys, vectors_table
 from tests.support.cluster import (
     FORBIDDEN,
     KILLS,
@@ -122,24 +123,46 @@ def test_a_killed_worker_costs_nothing_and_unreadable_texts_are_named(
     marks.mkdir()
     embedder = FragileEmbedder(str(marks))
     run = embed_on_cluster(many, corpus_of(many), embedder, cluster)
-    left_out: tuple[tuple[int, str], ...] = ()
     while True:
         try:
             next(run)
         except StopIteration as end:
             left_out = end.value
             break
-    assert left_out == ((400, "has no token."),)
+    bad = text_keys([texts[400]])
+    assert left_out == {400: (bad.tobytes(), "has no token.")}
     assert len(list(marks.iterdir())) == 1  # a process was killed
-    left = many.leave_out(corpus_of(many), [400])
+    left = many.leave_out(corpus_of(many), bad)
+    assert left is not None
+    assert many.leave_out(left, bad) == left  # another driver does the same
     assert (left.n_texts, left.n_distinct) == (len(texts) - 1, len(set(texts)) - 1)
-    assert many.texts(left) == [text for text in texts if FORBIDDEN not in text]
-    # one process cannot read that text at all; it embeds the others as the cluster did
-    kept = one.vectors.register(embedder)
-    rows = [row for row, text in enumerate(texts) if FORBIDDEN not in text]
+    readable = [text for text in texts if FORBIDDEN not in text]
+    assert many.texts(left) == readable
     assert n_rows(many, embedder) == left.n_distinct
-    assert one.vectors.has(kept, one.keys(corpus_of(one), rows)).sum() == 0
-    assert np.isfinite(vectors_of(many, embedder)).all()
+    # the batches are those of all texts, without the one that cannot be read
+    mask = np.array([FORBIDDEN not in text for text in texts])
+    batches = plan_batches(one, corpus_of(one), 0, mask & first_places(texts), BATCH_SIZE)
+    expected = {}
+    for batch in batches:
+        some = [texts[row] for row in batch]
+        vectors = OrderEmbedder().embed_read(some, np.arange(len(some))).vectors
+        expected.update(zip(some, vectors, strict=True))
+    np.testing.assert_array_equal(
+        vectors_of(many, embedder), np.stack([expected[text] for text in readable])
+    )
+
+
+def first_places(texts: tuple[str, ...]) -> np.ndarray:
+    """[text] whether it stands there for the first time."""
+    seen: set[str] = set()
+    return np.array([not (text in seen or seen.add(text)) for text in texts])
+
+
+def test_a_text_that_kills_every_process_ends_the_work(tmp_path: Path, cluster: Cluster):
+    _, many = stores(tmp_path, (*TEXTS[:100], f"{KILLS} always"))
+    embedder = FragileEmbedder(str(tmp_path), always=True)
+    with pytest.raises(NeuralvizError, match="killed again and again"):
+        list(embed_on_cluster(many, corpus_of(many), embedder, cluster, n_embedders=1))
 
 
 @pytest.mark.slow
@@ -198,7 +221,7 @@ def test_another_model_than_here_is_refused(tmp_path: Path, cluster: Cluster):
     work = module._Work(many, corpus_of(many), embedder, kept, cluster, 1, 1)
     folder, corpus, _, kept_id, threads = work._arguments
     worker = module.EmbedUnits(folder, corpus, lambda: made, kept_id, threads)
-    done = worker._embed([0], [1])
+    done = worker._embed([0], [1], b"")
     assert "not the one of this machine" in done.failed
 
 

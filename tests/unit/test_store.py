@@ -110,6 +110,17 @@ def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
 
 
+def test_texts_are_taken_out_by_their_keys_and_counted_again(store: CorpusStore):
+    corpus = store.add("five", ReadTexts(("a", "b", "bad", "good", "bad")))
+    bad = text_keys(["bad"])
+    left = store.leave_out(corpus, bad)
+    assert left is not None
+    assert (left.n_texts, left.n_distinct) == (3, 3)
+    assert store.leave_out(corpus, bad) == left == store.corpus("five")
+    assert store.texts(left) == ["a", "b", "good"]
+    assert store.recount(corpus) == left  # one that was cut off in between
+
+
 def test_words_are_found_in_the_database_as_in_memory(store: CorpusStore):
     texts = ("It's RAINING cats", "cats and dogs", "100% wool", "a_b", "Äpfel, “so to speak”")
     corpus = store.add("words", ReadTexts(texts))
