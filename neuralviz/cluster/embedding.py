@@ -18,10 +18,10 @@ import pyarrow as pa
 import ray.data
 from ray.data import ActorPoolStrategy
 from ray.exceptions import (
-    ActorDiedError,
     ObjectStoreFullError,
     OutOfDiskError,
     OutOfMemoryError,
+    RayActorError,
     RayError,
     WorkerCrashedError,
 )
@@ -318,7 +318,7 @@ def lost_in_words(error: RayError, then: str = RESUMES) -> str:
     ):
         if isinstance(error, kind) or isinstance(cause, kind):
             return f"{sentence} {then}"
-    if isinstance(error, ActorDiedError | WorkerCrashedError):
+    if isinstance(error, RayActorError | WorkerCrashedError):
         return f"The processes that worked on some texts were killed again and again. {then}"
     last = " ".join((str(cause or error).strip().split("\n") or [""])[-1].split())
     return f"Ray stopped: {last[:200].rstrip('.')}. {then}"

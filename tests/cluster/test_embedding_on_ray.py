@@ -158,6 +158,7 @@ def first_places(texts: tuple[str, ...]) -> np.ndarray:
     return np.array([not (text in seen or seen.add(text)) for text in texts])
 
 
+@pytest.mark.slow
 def test_a_text_that_kills_every_process_ends_the_work(tmp_path: Path, cluster: Cluster):
     _, many = stores(tmp_path, (*TEXTS[:100], f"{KILLS} always"))
     embedder = FragileEmbedder(str(tmp_path), always=True)

@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+LOADS_RAY = "neuralviz.cli.ray_work"
 HEAVY = (
     "lancedb", "pandas", "plotly", "scipy.stats", "sklearn", "streamlit", "torch",
     "transformers", "umap",
@@ -23,10 +24,11 @@ HEAVY = (
 
 
 def every_module(package: str) -> None:
-    """Import a package and all that is in it."""
+    """Import a package and all that is in it, but for what is there to load Ray."""
     folder = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(folder, f"{package}."):
-        importlib.import_module(module.name)
+        if module.name != LOADS_RAY:
+            importlib.import_module(module.name)
 
 
 def core() -> str:
