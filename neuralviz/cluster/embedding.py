@@ -48,7 +48,6 @@ UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
 RESUMES = "Finished work is saved; run the same command again to resume."
 LeftOut = dict[int, tuple[bytes, str]]
 """By row, as it was then, of texts that were left out: the key, and the reason."""
-RETRIES = 3  # of a unit whose process was killed: some text may kill every process
 TRIES = 3  # at texts that were lost with a machine
 
 
@@ -203,7 +202,6 @@ class _Work:
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
             num_gpus=1 if self._cluster.n_gpus else None,
-            max_task_retries=RETRIES,
         )
         for row in embedded.iter_rows():
             yield Done.from_json(row["done"])

@@ -13,7 +13,7 @@ from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import embed_on_cluster
 from neuralviz.cluster.worker import plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
-from neuralviz.errors import NeuralvizError, Stopped, StoreError
+from neuralviz.errors import Stopped, StoreError
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
@@ -156,14 +156,6 @@ def first_places(texts: tuple[str, ...]) -> np.ndarray:
     """[text] whether it stands there for the first time."""
     seen: set[str] = set()
     return np.array([not (text in seen or seen.add(text)) for text in texts])
-
-
-@pytest.mark.slow
-def test_a_text_that_kills_every_process_ends_the_work(tmp_path: Path, cluster: Cluster):
-    _, many = stores(tmp_path, (*TEXTS[:100], f"{KILLS} always"))
-    embedder = FragileEmbedder(str(tmp_path), always=True)
-    with pytest.raises(NeuralvizError, match="killed again and again"):
-        list(embed_on_cluster(many, corpus_of(many), embedder, cluster, n_embedders=1))
 
 
 @pytest.mark.slow
