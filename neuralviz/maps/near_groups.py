@@ -1,6 +1,6 @@
 """Vectors in groups of near ones, among which the nearest to others are found fast.
 
-It is what many millions of new texts are placed by: a query looks through the 16 groups alone whose
+It is what many millions of new texts are placed by: a query looks only through the groups whose
 centres are nearest to it (an inverted file; Jégou, Douze and Schmid 2011), so that a few of the
 nearest may be missed. The arrays lie in files that many processes read at once.
 """
