@@ -114,14 +114,15 @@ def corpus_in(folder: str, texts: Sequence[str]) -> tuple[CorpusStore, Corpus]:
     return store, store.add("benchmark", ReadTexts(tuple(texts)))
 
 
-def measure_throughput(n_texts: int, n_learnt: int, rounds: int) -> None:
+def measure_throughput(methods: Sequence[str], n_texts: int, n_learnt: int, rounds: int) -> None:
     """Texts a second in one process and by Ray."""
     print(
         "| method | one process, texts/s | Ray, texts/s | ratio | Ray ready after, s | "
         "texts an hour and core | core-hours for a billion texts |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for method, n in (("mean", n_texts), ("sbert-wk", n_texts), ("neural", n_learnt)):
+    for method in methods:
+        n = n_learnt if embedder_spec(method, defaults=FOR_CORPORA).learns else n_texts
         embedder = make_embedder(embedder_spec(method, defaults=FOR_CORPORA))
         embedder.encode(texts_of(8))
         ratios, ours, theirs, ready = [], [], [], []
@@ -258,7 +259,8 @@ def main() -> None:
     parts = ["throughput", "scaling", "store"]
     parser.add_argument("part", nargs="?", choices=parts, help="default: all")
     parser.add_argument("--texts", type=int, default=4000, help="texts per round, mean pooling")
-    parser.add_argument("--learnt", type=int, default=160, help="texts per round, neural")
+    parser.add_argument("--learnt", type=int, default=256, help="texts per round, neural")
+    parser.add_argument("--methods", nargs="+", default=["mean", "sbert-wk", "neural"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--embedders", type=int, default=4, help="most embedders of scaling")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of store")
@@ -267,7 +269,7 @@ def main() -> None:
     args = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores\n")
     if args.part in (None, "throughput"):
-        measure_throughput(args.texts, args.learnt, args.rounds)
+        measure_throughput(args.methods, args.texts, args.learnt, args.rounds)
         print()
     if args.part in (None, "scaling"):
         measure_scaling(args.texts, args.embedders, args.rounds)
