@@ -143,8 +143,8 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
 ) -> None:
     """A text is typed there, a choice is made from a list; S leads out, and back to its slide."""
 
-    def shown() -> str:
-        return page.evaluate("window.neuralvizStage.shown")
+    def is_shown(slide: str) -> None:
+        page.wait_for_function(f"window.neuralvizStage.shown === 'st-key-slide-{slide}'")
 
     on_stage = "window.neuralvizStage?.shown === 'st-key-slide-tour'"
     page.goto(f"{address}/layers?tour=5&stage")
@@ -159,16 +159,17 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     settled(page)
     field.fill("Interest rates hold steady.")
     page.keyboard.press("ArrowLeft")  # in the field
-    assert shown() == "st-key-slide-layers-text"
+    is_shown("layers-text")
     page.keyboard.press("Control+Enter")
     expect(point).to_contain_text("“Interest”")
     expect(field).not_to_be_focused()
+    settled(page)
     page.keyboard.press("s")
     expect(page.get_by_test_id("stSidebar")).to_be_visible()
     page.keyboard.press("s")
-    assert shown() == "st-key-slide-layers-text"
+    is_shown("layers-text")
     page.keyboard.press("ArrowLeft")
-    assert shown() == "st-key-slide-tour"
+    is_shown("tour")
 
     page.goto(f"{address}/compare?tour=2&compare-example=From+the+corpus&order=By+topic")
     page.locator(".st-key-slide-spread").wait_for(state="attached", timeout=2 * MINUTE)
@@ -179,7 +180,7 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     page.wait_for_url("**order=By+form**")
     expect(page.get_by_role("combobox", name="Order of texts")).not_to_be_focused()
     page.keyboard.press("ArrowRight")
-    assert shown() == "st-key-slide-two-methods"
+    is_shown("two-methods")
     page.keyboard.press("ArrowLeft")
     page.evaluate("""() => {
         const button = document.body.appendChild(document.createElement("button"))
@@ -188,9 +189,9 @@ def test_what_a_stop_asks_for_is_on_the_stage_and_the_arrow_keys_lead_on(
     }""")
     page.keyboard.press("Space")  # on a button that was gone to with the keyboard
     assert page.evaluate("window.pressed")
-    assert shown() != "st-key-slide-two-methods"
+    assert page.evaluate("window.neuralvizStage.shown") != "st-key-slide-two-methods"
     page.keyboard.press("Space")
-    assert shown() == "st-key-slide-two-methods"
+    is_shown("two-methods")
     page.keyboard.press("Escape")
 
 

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.maps import settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.point_grid import Window
+from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
@@ -44,6 +45,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
         monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(large, "MOST_DRAWN", DRAWN)
     monkeypatch.setattr(corpus_map, "MOST_DRAWN", DRAWN_3D)
+    monkeypatch.setattr(shared, "_models", {})  # a loaded one would see that it made no vector here
     _open_corpus.clear()
     _open_map.clear()
     store = CorpusStore()
