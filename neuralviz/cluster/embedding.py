@@ -35,6 +35,8 @@ from neuralviz.store.pieces import Committer, Piece, writing
 from neuralviz.store.vectors import embedder_ids
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
@@ -91,10 +93,10 @@ def embed_on_cluster(
     """
     kept = store.vectors.register(embedder)
     parts = [store.vectors.register(part) for part in embedder.parts if len(embedder.parts) > 1]
-    work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads)
     tally = _Tally(kept, corpus.n_distinct)
     left_out: LeftOut = {}
-    with writing(store.database):
+    with writing(store.database) as run_folder:
+        work = _Work(store, corpus, embedder, kept, cluster, n_embedders, threads, run_folder)
         committer = Committer(store.database, store.vectors, [kept, *parts])
         for start, keys in _rounds(store, corpus, round_of):
             for attempt in range(TRIES):
@@ -162,6 +164,7 @@ class _Work:
         cluster: Cluster,
         n_embedders: int | None,
         threads: int,
+        run_folder: Path,
     ) -> None:
         self._store, self._corpus, self._cluster = store, corpus, cluster
         self._n_embedders = n_embedders or cluster.n_embedders
@@ -171,7 +174,7 @@ class _Work:
             if embedder.spec is None
             else partial(make_embedder, embedder.spec)
         )
-        self._arguments = (self._folder, corpus, make, kept.id, threads)
+        self._arguments = (self._folder, corpus, make, kept.id, threads, str(run_folder.absolute()))
         assert kept.id in embedder_ids(embedder)
         self._unit = LEARNT_UNIT if embedder.spec and embedder.spec.learns else UNIT
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from neuralviz.cluster.attempts import KILLED, Attempt
 from neuralviz.embedders.base import rose
 from neuralviz.errors import NeuralvizError, StoreError, never
 from neuralviz.store.batches import AtWork, DifferentTexts, GivenTexts, embed_batches, keeping
@@ -140,6 +141,7 @@ class EmbedUnits:
         make: makes the embedder, once.
         embedder_id: under which its vectors are kept.
         threads: of torch.
+        run_folder: that all machines see, of this run alone.
     """
 
     def __init__(
@@ -149,8 +151,10 @@ class EmbedUnits:
         make: Callable[[], Embedder],
         embedder_id: str,
         threads: int,
+        run_folder: str,
     ) -> None:
         self._corpus = corpus
+        self._run_folder = Path(run_folder)
         self._failed = ""
         try:
             self._store = open_store(folder, corpus)
@@ -190,13 +194,16 @@ class EmbedUnits:
                 )
             batches = np.split(np.arange(len(of)), np.cumsum(sizes)[:-1])
             at_work = AtWork(self._embedder, self._kept, self._pieces)
+            attempt = Attempt(self._run_folder, keys, batches)
+            left_out |= dict.fromkeys(attempt.deadly, KILLED)
             with keeping(at_work.keepers):
-                for at, vectors, losses in embed_batches(
-                    texts, batches, at_work.parts, never, left_out
-                ):
-                    _, loss = at_work.combine(texts.keys[at], vectors, losses)
-                    n += len(at)
-                    n_rose += int(rose(loss).sum())
+                for some in attempt.parts():
+                    for at, vectors, losses in embed_batches(
+                        texts, some, at_work.parts, never, left_out
+                    ):
+                        _, loss = at_work.combine(texts.keys[at], vectors, losses)
+                        n += len(at)
+                        n_rose += int(rose(loss).sum())
         except StoreError as error:
             return Done(failed=str(error), may_work_elsewhere=True)
         except NeuralvizError as error:

@@ -248,10 +248,13 @@ class Committer:
 
 
 @contextmanager
-def writing(database: Database) -> Iterator[None]:
+def writing(database: Database) -> Iterator[Path]:
     """For as long as pieces are written: nobody sweeps them away meanwhile.
 
     What others left behind is swept before and afterwards.
+
+    Yields:
+        A folder that is there as long, for what the processes of the run tell each other.
 
     Raises:
         StoreError: the folder cannot be written to.
@@ -261,19 +264,18 @@ def writing(database: Database) -> Iterator[None]:
     lock = FileLock(folder / f"{token}.lock")
 
     def begin() -> None:
-        folder.mkdir(exist_ok=True)
+        (folder / token).mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
 
     database.write(begin, PATIENCE)
     try:
         sweep(database, but=token)
-        yield
+        yield folder / token
     finally:
         with suppress(StoreError):
             sweep(database, but=token)
         lock.release()
-        with suppress(OSError):
-            Path(lock.lock_file).unlink()
+        _delete_writer(Path(lock.lock_file))
 
 
 def sweep(database: Database, but: str = "") -> None:
@@ -316,9 +318,14 @@ def _others(folder: Path, but: str) -> bool:
             at_work = True
         else:
             lock.release()
-            with suppress(OSError):
-                path.unlink()
+            _delete_writer(path)
     return at_work
+
+
+def _delete_writer(lock: Path) -> None:
+    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+    with suppress(OSError):
+        lock.unlink()
 
 
 def _n_files(dataset: Any) -> int:

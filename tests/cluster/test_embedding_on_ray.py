@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
 from neuralviz.cluster.worker import plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
@@ -114,6 +115,32 @@ def vectors_of_rows(store: CorpusStore, embedder: Embedder, corpus: Corpus) -> n
     return store.vectors.get(kept, store.keys(corpus))
 
 
+def left_out_of(run: Generator[EmbeddingEvent, None, LeftOut]) -> LeftOut:
+    """What a run leaves out, at its end."""
+    while True:
+        try:
+            next(run)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.slow
+def test_a_text_that_kills_every_process_is_named_and_costs_no_other(
+    tmp_path: Path, cluster: Cluster
+):
+    texts = (*TEXTS[:100], f"{KILLS} always", *TEXTS[100:])
+    _, many = stores(tmp_path, texts)
+    embedder = FragileEmbedder(str(tmp_path), always=True)
+    left_out = left_out_of(embed_on_cluster(many, corpus_of(many), embedder, cluster))
+    bad = text_keys([texts[100]])
+    assert left_out == {100: (bad.tobytes(), "killed every process that embedded it.")}
+    assert n_rows(many, embedder) == corpus_of(many).n_distinct - 1
+    left = many.leave_out(corpus_of(many), bad)
+    assert left is not None
+    assert np.isfinite(vectors_of_rows(many, embedder, left)).all()
+    assert not list(many.database.folder.glob("*/*.lock"))  # the run left nothing behind
+
+
 def test_a_killed_worker_costs_nothing_and_unreadable_texts_are_named(
     tmp_path: Path, cluster: Cluster
 ):
@@ -122,13 +149,7 @@ def test_a_killed_worker_costs_nothing_and_unreadable_texts_are_named(
     marks = tmp_path / "marks"
     marks.mkdir()
     embedder = FragileEmbedder(str(marks))
-    run = embed_on_cluster(many, corpus_of(many), embedder, cluster)
-    while True:
-        try:
-            next(run)
-        except StopIteration as end:
-            left_out = end.value
-            break
+    left_out = left_out_of(embed_on_cluster(many, corpus_of(many), embedder, cluster))
     bad = text_keys([texts[400]])
     assert left_out == {400: (bad.tobytes(), "has no token.")}
     assert len(list(marks.iterdir())) == 1  # a process was killed

@@ -32,15 +32,16 @@ class OrderEmbedder(HashEmbedder):
 
 
 class FragileEmbedder(OrderEmbedder):
-    """Some texts kill the process that embeds them, once; others cannot be read.
+    """Some texts kill the process that embeds them, once or always; others cannot be read.
 
     Args:
         folder: in which a mark is left for each that did.
+        always: whether they do so again.
     """
 
-    def __init__(self, folder: str, **settings: Any) -> None:
+    def __init__(self, folder: str, *, always: bool = False, **settings: Any) -> None:
         super().__init__(**settings)
-        self.folder = folder
+        self.folder, self.always = folder, always
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         for place, text in enumerate(texts):
@@ -51,7 +52,7 @@ class FragileEmbedder(OrderEmbedder):
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
         for text in read:
             mark = Path(self.folder) / f"{abs(hash(text))}-{KILLS}"
-            if KILLS in text and not any(Path(self.folder).iterdir()):
+            if KILLS in text and (self.always or not any(Path(self.folder).iterdir())):
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
         return super()._embed(read, should_stop)
