@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from neuralviz.reading.delimited import delimited_blocks
 from neuralviz.reading.json_tables import json_lines_blocks
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.parquet_tables import parquet_blocks, row_groups
+from neuralviz.reading.patient_file import BUFFER, PatientFile
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo
@@ -50,13 +53,17 @@ class FilePart:
         return "." + self.path.rpartition(".")[2].lower()
 
     def opened(self) -> IO[bytes]:
-        """The file at its beginning.
+        """The file at its beginning; behind a network, one that outlives a failure of it.
 
         Raises:
             TextError: it cannot be opened.
+            ConnectionLostError: the network does not answer.
         """
         try:
-            return self.files.open_input_file(self.path)
+            if isinstance(self.files, LocalFileSystem):
+                return self.files.open_input_file(self.path)
+            again = partial(self.files.open_input_file, self.path)
+            return io.BufferedReader(PatientFile(self.name, again), BUFFER)
         except (OSError, ValueError) as error:
             raise TextError(f"Could not read {self.name}: {_reason(error)}.") from error
 
@@ -66,6 +73,7 @@ class FilePart:
         Raises:
             TextError: as it is read: the file is damaged, or is none of its kind. What came before
                 is good.
+            ConnectionLostError: as it is read, from a network.
         """
         try:
             with self.opened() as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from pyarrow import parquet
 
 from neuralviz.cluster.adding import Added, add_on_cluster, layout_of
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.errors import TextError
+from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_folder
 from neuralviz.store.corpora import CorpusStore
+from tests.support.flaky_files import flaky_files
 
 ROWS = 1200
 
@@ -161,3 +163,18 @@ def test_what_cannot_be_read_is_said(
         add(store, folder, column="nope")
     assert store.corpora() == ()
     assert not [table for table in store.database.tables() if table.startswith("texts-")]
+
+
+@pytest.mark.slow
+def test_a_lost_connection_is_no_damaged_file(store: CorpusStore, folder: Path, cluster: Cluster):
+    parts = find_parts([str(folder)])
+    layout = layout_of(parts, None, None)
+
+    def behind(reads: int) -> Added:
+        files = tuple(replace(part, files=flaky_files(reads)) for part in parts.parts)
+        return add_on_cluster(store, "corpus", replace(parts, parts=files), layout)
+
+    with pytest.raises(NeuralvizError, match=r"The connection to .* was lost: connection reset"):
+        behind(0)
+    assert not store.corpora()
+    assert behind(2).corpus.n_texts == add(store, folder, name="other").corpus.n_texts
