@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from neuralviz.cluster.addresses import LOCAL, is_like_address
 from neuralviz.errors import NeuralvizError
 
 if TYPE_CHECKING:
     from types import ModuleType
-
-LOCAL = "local"
-_ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+")
 
 RayOption = Annotated[
     str | None,
@@ -49,8 +46,8 @@ def with_address(args: Sequence[str]) -> list[str]:
         if arg == "--":
             return [*found, arg, *rest]
         if arg == "--ray":
-            is_address = bool(rest) and _ADDRESS.fullmatch(rest[0]) is not None
-            arg = f"--ray={rest.pop(0) if is_address else LOCAL}"
+            has_address = bool(rest) and is_like_address(rest[0])
+            arg = f"--ray={rest.pop(0) if has_address else LOCAL}"
         found.append(arg)
     return found
 

@@ -11,7 +11,8 @@ import numpy as np
 from neuralviz.cli.common import say, status
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.cluster.adding import Reading, add_on_cluster, layout_of
-from neuralviz.cluster.connecting import LOCAL, Cluster, connected
+from neuralviz.cluster.addresses import LOCAL
+from neuralviz.cluster.connecting import Cluster, connected
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
 from neuralviz.cluster.placing import on_cluster
 from neuralviz.embedders.labels import method_label

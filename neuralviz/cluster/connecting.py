@@ -22,12 +22,11 @@ import ray
 from ray.data import DataContext
 from ray.exceptions import RayError
 
+from neuralviz.cluster.addresses import LOCAL, is_address
 from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
 
-LOCAL = "local"
 PATIENCE = 5.0  # seconds for an address to answer
-_ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}")
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
 
 
@@ -49,11 +48,6 @@ class Cluster:
     def n_embedders(self) -> int:
         """Embedders that work at once: one a GPU, or one a core where there is none."""
         return max(1, self.n_gpus or self.n_cpus)
-
-
-def is_address(text: str) -> bool:
-    """Whether this is how a cluster is named, and not a file."""
-    return _ADDRESS.fullmatch(text) is not None
 
 
 @contextmanager
