@@ -12,7 +12,7 @@ import pytest
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.worker import plan_batches
+from neuralviz.cluster.worker import EmbedUnits, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.paths import sample_data
@@ -232,9 +232,8 @@ def test_another_model_than_here_is_refused(tmp_path: Path, cluster: Cluster):
     embedder = OrderEmbedder()
     made = OrderEmbedder(name="other")
     kept = many.vectors.register(embedder)
-    work = module._Work(many, corpus_of(many), embedder, kept, cluster, 1, 1)
-    folder, corpus, _, kept_id, threads = work._arguments
-    worker = module.EmbedUnits(folder, corpus, lambda: made, kept_id, threads)
+    folder = str(many.folder)
+    worker = EmbedUnits(folder, corpus_of(many), lambda: made, kept.id, 1, str(tmp_path))
     done = worker._embed([0], [1], b"")
     assert "not the one of this machine" in done.failed
 
