@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -125,7 +126,8 @@ def layout_of(parts: Parts, column: str | None, id_column: str | None) -> Layout
             named = ", ".join(f"“{one[:40]}”" for one in columns)
             raise TextError(f"The files have no column “{wanted}”. Their columns are: {named}.")
     text = column or guess_column(*heads[0])
-    labels = tuple(one for one in columns if one != text)
+    used = (head.columns for _, head in heads if text in head.columns)  # of others no row is
+    labels = tuple(one for one in dict.fromkeys(chain(*used)) if one != text)
     if id_column is None:
         by_name = {one.strip().lower(): one for one in reversed(labels)}
         id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
@@ -305,7 +307,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
     if layout.text in columns:
         notes += said
     unknown = sorted(columns.keys() - {layout.text, layout.id, *layout.labels})
-    if unknown:
+    if unknown and layout.text in columns:
         notes.append(
             f"{name}: skipped the column “{unknown[0][:40]}”, which the first rows do not have."
         )

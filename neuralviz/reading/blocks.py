@@ -174,6 +174,11 @@ def _divided(part: FilePart) -> list[FilePart]:
 
 def _look(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
     """The file system of a path, what its files are named below, and the files."""
+    if path.startswith(("http://", "https://")):
+        raise TextError(
+            f"Web addresses cannot be read in pieces: {path}. Download the file, or put it into an "
+            "object store (s3://, gs://, …)."
+        )
     try:
         if "://" in path:
             fixed, pattern = _fixed_part(path)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.cluster.adding import Added, add_on_cluster, layout_of
+from neuralviz.cluster.adding import Added, add_on_cluster, block_rows, layout_of
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.reading.blocks import find_parts
@@ -178,3 +178,21 @@ def test_a_lost_connection_is_no_damaged_file(store: CorpusStore, folder: Path, 
         behind(0)
     assert not store.corpora()
     assert behind(2).corpus.n_texts == add(store, folder, name="other").corpus.n_texts
+
+
+def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,topic\none,t\n")
+    (tmp_path / "b.csv").write_text("body,lang\nother,en\n")
+    parts = find_parts([str(tmp_path)])
+    layout = layout_of(parts, None, None)
+    assert (layout.text, layout.labels) == ("text", ("topic",))
+    rows = [block_rows(part.name, block, layout) for part in parts.parts for block in part.blocks()]
+    notes = [note for one in rows for note in one["note"].to_pylist() if note]
+    assert [json.loads(note) for note in notes] == [
+        ["b.csv has no column “text”: its rows were skipped."]
+    ]
+
+
+def test_a_web_address_is_told_what_to_do() -> None:
+    with pytest.raises(TextError, match=r"Web addresses cannot be read in pieces: .* Download"):
+        find_parts(["https://example.org/x.csv"])
