@@ -48,6 +48,9 @@ class Attempt:
             yield list(self._batches)
         else:
             yield from self._one_by_one()
+
+    def close(self) -> None:
+        """Nobody was killed: the unit is done, or failed in a way that is told."""
         with suppress(OSError):
             self._path.unlink()
 

@@ -6,6 +6,7 @@ import json
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -196,7 +197,7 @@ class EmbedUnits:
             at_work = AtWork(self._embedder, self._kept, self._pieces)
             attempt = Attempt(self._run_folder, keys, batches)
             left_out |= dict.fromkeys(attempt.deadly, KILLED)
-            with keeping(at_work.keepers):
+            with closing(attempt), keeping(at_work.keepers):
                 for some in attempt.parts():
                     for at, vectors, losses in embed_batches(
                         texts, some, at_work.parts, never, left_out

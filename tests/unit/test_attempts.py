@@ -24,6 +24,7 @@ def killed_at(folder: Path, unit: bytes = b"unit", killer: int | None = KILLER) 
                 if place == killer:
                     return None
                 embedded.append(place)
+    attempt.close()
     return embedded
 
 
@@ -45,3 +46,10 @@ def test_units_are_told_apart_and_a_run_that_is_over_is_none(tmp_path: Path) -> 
     assert killed_at(tmp_path, b"other", killer=None) == list(range(8))
     assert len(list(tmp_path.iterdir())) == 1
     assert killed_at(tmp_path / "gone", killer=None) == list(range(8))
+
+
+def test_a_unit_that_fails_and_says_so_leaves_nothing_behind(tmp_path: Path) -> None:
+    attempt = Attempt(tmp_path, b"unit", BATCHES)
+    next(attempt.parts())
+    attempt.close()
+    assert not list(tmp_path.iterdir())
