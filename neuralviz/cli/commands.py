@@ -78,11 +78,12 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # terminals that cannot show every character
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
         signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)  # as job schedulers send it
     app(prog_name="neuralviz")
 
 
 class _Interrupted(KeyboardInterrupt):
-    """Ctrl-C, by a name of its own.
+    """Ctrl-C or SIGTERM, by a name of its own.
 
     Python remembers a KeyboardInterrupt that has left code made from a string, which many packages
     run while they are imported, and dies of it at its end although it was caught. A subclass it

@@ -287,7 +287,8 @@ def _named_after(paths: Sequence[str]) -> str:
 
 def _tell_saved(corpus: Corpus, *, is_new: bool) -> None:
     if is_new:
-        say(f"Saved {many(corpus.n_texts, 'text')} as “{corpus.name}”.")
+        equal = f", {corpus.n_distinct:,} of them different," * (corpus.n_distinct < corpus.n_texts)
+        say(f"Saved {many(corpus.n_texts, 'text')}{equal} as “{corpus.name}”.")
     else:
         say(f"These texts are already saved as “{corpus.name}”.")
 

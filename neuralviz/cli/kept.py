@@ -123,6 +123,9 @@ def embed_kept(
             for progress in run:
                 if task is None:
                     task = bars.add_task(label, total=progress.total)
+                    if 0 < progress.found < progress.total:
+                        n_found = f"{progress.found:,} of {progress.total:,} texts"
+                        say(f"Resuming: {n_found} are already embedded by {label}.")
                 bars.update(task, completed=progress.done, total=progress.total)
     except KeyboardInterrupt as interrupt:
         say("Stopped. Finished work is saved; run the same command again to resume.")

@@ -177,6 +177,10 @@ def add_on_cluster(
         written = _write(store, corpus, parts, layout, limit, tell)
         n_texts = sum(one["n"] for one in written)
         notes = _few([*parts.notes, *(note for one in written for note in one["notes"])])
+        n_broken = parts.n_broken + len({name for one in written for name in one["broken"]})
+        n_files = parts.n_broken + len({part.name for part in parts.parts})
+        if n_broken and n_files > 1:
+            notes += (f"{n_broken:,} of {n_files:,} files could not be read to the end.",)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
         kinds = [_kind([one["labels"][place] for one in written])
@@ -286,7 +290,7 @@ class _Read:
                     yield rows
         except TextError as error:
             read = f" {many(n, 'text')} could be read before that." if n else ""
-            yield _only_note(self._layout, f"{error}{read}")
+            yield _only_note(self._layout, f"{error}{read}", broken=self._part.name)
 
 
 def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
@@ -324,7 +328,7 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
         rows = rows.set_column(place, "id", pa.array(ids, pa.string()))
     if notes and not len(rows):
         return _only_note(layout, *(_named(name, note) for note in notes))
-    said_at_first = [json.dumps([_named(name, note) for note in notes])] if notes else []
+    said_at_first = [_as_note(*(_named(name, note) for note in notes))] if notes else []
     note = pa.array([*said_at_first, *[None] * (len(rows) - len(said_at_first))], pa.string())
     return rows.append_column(_NOTE, note).cast(layout.schema)
 
@@ -333,10 +337,15 @@ def _named(name: str, note: str) -> str:
     return note if name in note else f"{name}: {note}"
 
 
-def _only_note(layout: Layout, *notes: str) -> pa.Table:
+def _as_note(*notes: str, broken: str = "") -> str:
+    """Sentences on what was left out, and the name of a file that broke off, for `_NOTE`."""
+    return json.dumps([notes, broken])
+
+
+def _only_note(layout: Layout, *notes: str, broken: str = "") -> pa.Table:
     """A row without a text that says something."""
     nothing: dict[str, pa.Array] = {field.name: pa.nulls(1, field.type) for field in layout.schema}
-    nothing[_NOTE] = pa.array([json.dumps(notes)], pa.string())
+    nothing[_NOTE] = pa.array([_as_note(*notes, broken=broken)], pa.string())
     return pa.table(nothing, schema=layout.schema)
 
 
@@ -356,7 +365,8 @@ class WriteTexts:
         texts = rows.filter(compute.is_valid(rows["text"])).drop_columns([_NOTE])
         about: dict[str, Any] = {
             "n": texts.num_rows,
-            "notes": [note for notes in said for note in notes],
+            "notes": [note for notes, _ in said for note in notes],
+            "broken": [name for _, name in said if name],
             "labels": [_numbers(texts[name]) for name in texts.column_names[3:]],
             "fragments": [],
             "failed": "",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,7 +71,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
     _check_answers(address)
     warnings.filterwarnings("ignore", "lance.* fork")  # Ray starts programs of its own
     try:
-        with _silence():
+        with _silence(), _own_end():
             ray.init(
                 address=address,
                 include_dashboard=False if address == LOCAL else None,
@@ -105,6 +107,19 @@ def _silence() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+@contextmanager
+def _own_end() -> Iterator[None]:
+    """SIGTERM means afterwards what it meant before: Ray ends with a stack trace of its own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _resources() -> Cluster:

@@ -95,11 +95,13 @@ class Parts:
         parts: in the order of their rows.
         notes: sentences on what was left out.
         digest: hash of the files as they are now: another one where a file has changed.
+        n_broken: files that cannot be opened, which are named in the notes.
     """
 
     parts: tuple[FilePart, ...]
     notes: tuple[str, ...]
     digest: str
+    n_broken: int = 0
 
 
 def find_parts(paths: Sequence[str]) -> Parts:
@@ -138,6 +140,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
         for key, (part, info) in found.items():
             found[key] = (replace(part, name=tidy(part.path)), info)
     parts: list[FilePart] = []
+    n_broken = 0
     whole = hashlib.sha256()
     for part, info in found.values():
         whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
@@ -145,9 +148,10 @@ def find_parts(paths: Sequence[str]) -> Parts:
             parts += _divided(part)
         except TextError as error:
             notes.append(str(error))
+            n_broken += 1
     if not parts:
         raise TextError(" ".join(notes[:5]))
-    return Parts(tuple(parts), tuple(notes), whole.hexdigest())
+    return Parts(tuple(parts), tuple(notes), whole.hexdigest(), n_broken)
 
 
 def _divided(part: FilePart) -> list[FilePart]:

@@ -28,7 +28,7 @@ def read_excel(
     name: str, file: IO[bytes], max_rows: int | None, limits: WorkbookLimits = LIMITS
 ) -> Table:
     """The first sheet that has cells; see `neuralviz.reading.tables.read_table`."""
-    damaged = f"{name} is not a readable Excel workbook (.xlsx), or it is damaged."
+    damaged = f"{name} is damaged, or not an Excel workbook (.xlsx)."
     try:
         oversized = oversized_sheets(file, limits)
     except DamagedWorkbookError as error:

@@ -67,7 +67,7 @@ def read_parquet(
             if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
                 break
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error
+        raise TextError(f"{name} is damaged, or not a Parquet file.") from error
     return objects.table("", notes)
 
 
@@ -104,7 +104,7 @@ def parquet_blocks(
                     objects.add(number, dict(zip(names, row, strict=True)))
                 yield objects.table("")
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error
+        raise TextError(f"{name} is damaged, or not a Parquet file.") from error
 
 
 def row_groups(name: str, file: IO[bytes]) -> list[int]:
@@ -116,7 +116,7 @@ def row_groups(name: str, file: IO[bytes]) -> list[int]:
     try:
         about = parquet.ParquetFile(file, pre_buffer=False).metadata
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise TextError(f"{name} is not a readable Parquet file, or it is damaged.") from error
+        raise TextError(f"{name} is damaged, or not a Parquet file.") from error
     return [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
 
 

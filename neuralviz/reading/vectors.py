@@ -67,9 +67,7 @@ def read_vectors(source: Source) -> ReadVectors:
         try:
             return _parquet(source.name, file)
         except (pa.ArrowException, OSError, OverflowError) as error:
-            raise TextError(
-                f"{source.name} is not a readable Parquet file, or it is damaged."
-            ) from error
+            raise TextError(f"{source.name} is damaged, or not a Parquet file.") from error
 
 
 def has_vectors(source: Source) -> bool:
@@ -88,9 +86,7 @@ def has_vectors(source: Source) -> bool:
 
 def _npy(name: str, file: IO[bytes]) -> np.ndarray:
     """The array; its header is looked at before anything is made of what it says."""
-    damaged = (
-        f"{name} is not a readable .npy file, or it is damaged. Save the vectors with np.save."
-    )
+    damaged = f"{name} is damaged, or not a .npy file. Save the vectors with np.save."
     try:
         version = np.lib.format.read_magic(file)
         read_header = {

@@ -115,9 +115,11 @@ def test_files_that_break_off_are_read_up_to_there_and_named(
     (folder / "cut.csv").write_text('text,topic,year\nfine,x,1\n"never closed,x,2\nfine too,x,3\n')
     added = add(store, folder)
     said = " ".join(added.notes)
-    assert "broken.parquet is not a readable Parquet file" in said
-    assert "spoilt.parquet is not a readable Parquet file" in said
+    assert "broken.parquet is damaged, or not a Parquet file" in said
+    assert "spoilt.parquet is damaged, or not a Parquet file" in said
     assert "unmatched quotation mark" in said
+    n_files = sum(path.is_file() for path in folder.rglob("*"))
+    assert f"2 of {n_files} files could not be read to the end." in said
     texts = store.texts(added.corpus)
     assert {"fine", "fine too", "Line 49"} <= set(texts)
     assert sum(text.startswith("Parquet") for text in texts) > ROWS  # of the spoilt one, some
@@ -189,7 +191,7 @@ def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:
     rows = [block_rows(part.name, block, layout) for part in parts.parts for block in part.blocks()]
     notes = [note for one in rows for note in one["note"].to_pylist() if note]
     assert [json.loads(note) for note in notes] == [
-        ["b.csv has no column “text”: its rows were skipped."]
+        [["b.csv has no column “text”: its rows were skipped."], ""]
     ]
 
 

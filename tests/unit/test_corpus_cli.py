@@ -95,6 +95,13 @@ def test_a_table_is_kept_listed_and_written_again(run: Callable[..., Result]):
     assert rows[2]["text"] == "'=cmd|' /C calc'!A0 and a word"
 
 
+def test_equal_texts_are_counted(run: Callable[..., Result]):
+    Path("equal.csv").write_text("text\none\ntwo\none\n")
+    assert "Saved 3 texts, 2 of them different, as “equal.csv”." in done(
+        run("corpus", "add", "equal.csv")
+    )
+
+
 def test_vectors_are_exported_once_there_are_some(run: Callable[..., Result]):
     done(run("corpus", "add", "lines.txt"))
     neural = ["--method", "neural+mean", "--option", "epochs=1"]
@@ -175,12 +182,14 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
 
     monkeypatch.setattr(PooledEmbedder, "_embed", interrupted)
     result = run("corpus", "add", "texts.txt")
+    assert "Resuming" not in result.stderr
     assert result.exit_code == 130
     assert "Finished work is saved; run the same command again to resume." in result.stderr
     assert "mean (32)" in run("corpus", "list").stdout
     monkeypatch.setattr(PooledEmbedder, "_embed", counted)
     said = done(run("corpus", "add", "texts.txt"))
     assert "already saved as “texts.txt”" in said
+    assert "\nResuming: 32 of 40 texts are already embedded by mean." in said
     assert "\nEmbedded by mean: 40 embeddings of 384 values." in said
     assert calls == [32, 8]
     for words in (("add", "texts.txt"), ("embed", "texts.txt")):
