@@ -23,7 +23,7 @@ from neuralviz.models.shared import (
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.allowed import allowed
-from neuralviz.ui.pace import letting_others_draw
+from neuralviz.ui.pace import CALM, letting_others_draw
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.session import is_served
 
@@ -185,6 +185,9 @@ def warm_up() -> None:
         load_bundled_soon()
 
 
+_is_ending = threading.Event()
+
+
 @cache
 def load_bundled_soon() -> None:
     """Load the bundled model in the background, once a process."""
@@ -196,11 +199,15 @@ def load_bundled_soon() -> None:
 
 def _end_warm_up(timer: threading.Timer) -> None:
     """Wait for it: a thread inside torch when Python ends takes the process down with it."""
+    _is_ending.set()
     timer.cancel()
     timer.join(END_SECONDS)
 
 
 def _load_bundled() -> None:
+    CALM.wait(_is_ending.is_set)
+    if _is_ending.is_set():
+        return
     try:
         shared_model(BUNDLED)
     except NeuralvizError as error:

@@ -5,6 +5,7 @@ All pages of all sessions are drawn by one process, whose work is done by one co
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from contextlib import contextmanager
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from neuralviz.errors import never
 from neuralviz.jobs import run_queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from neuralviz.errors import ShouldStop
     from neuralviz.jobs import Run
 
 SHARE = 0.15  # of a core that may go into drawing live parts; to send them takes as much again
@@ -26,6 +29,8 @@ LOOK_EVERY = 0.1  # seconds between two looks for news, at least
 LOOKS = 20  # for news in the time between two drawings, where that is long
 DRAWN_AT_ONCE = 2
 SLOT_SECONDS = 10.0  # until one draws without a slot
+CALM_SECONDS = 2.0  # without a page that is drawn: the browser has it, too
+LONGEST_CALM = 15.0  # seconds that work in the background waits for it
 WITHOUT_NEWS = 2.0  # seconds until it is drawn anew all the same: the place in the queue moves
 
 
@@ -49,6 +54,43 @@ class Drawings:
 DRAWINGS = Drawings()
 
 
+class Calm:
+    """Whether pages are being drawn; what works in the background waits until none is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_drawn = 0
+        self._since = -math.inf
+
+    @contextmanager
+    def broken(self) -> Iterator[None]:
+        """While a page is drawn."""
+        with self._lock:
+            self._n_drawn += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._n_drawn -= 1
+                self._since = time.monotonic()
+
+    def wait(self, should_stop: ShouldStop = never) -> None:
+        """Return when nothing was drawn for `CALM_SECONDS`; at the latest after `LONGEST_CALM`.
+
+        Args:
+            should_stop: ends it at once.
+        """
+        end = time.monotonic() + LONGEST_CALM
+        while (now := time.monotonic()) < end and not should_stop():
+            with self._lock:
+                rest = CALM_SECONDS - (0 if self._n_drawn else now - self._since)
+            if rest <= 0:
+                return
+            time.sleep(min(rest, LOOK_EVERY))
+
+
+CALM = Calm()
+
 _NO_KEY = "nothing is kept here"
 _SLOTS = threading.Semaphore(DRAWN_AT_ONCE)
 _here = threading.local()
@@ -65,7 +107,8 @@ def slot() -> Iterator[None]:
         return
     _here.has_slot = _SLOTS.acquire(timeout=SLOT_SECONDS)
     try:
-        yield
+        with CALM.broken():
+            yield
     finally:
         if _here.has_slot:
             _SLOTS.release()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
 from neuralviz.maps import projecting
+from neuralviz.ui.pace import CALM
 from neuralviz.ui.run_panel import Words, run_panel
 from neuralviz.ui.session import is_served
 from neuralviz.ui.session_runs import SessionRuns, known_run
@@ -92,8 +93,13 @@ def warm_up() -> None:
         _start_warm_up()
 
 
+def _warm_up() -> None:
+    CALM.wait()
+    projecting.warm_up()
+
+
 @cache
 def _start_warm_up() -> None:
-    timer = threading.Timer(WARM_UP_AFTER, projecting.warm_up)
+    timer = threading.Timer(WARM_UP_AFTER, _warm_up)
     timer.daemon = True
     timer.start()
