@@ -39,9 +39,10 @@ from pyarrow import parquet
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.corpus import texts_of
-from neuralviz.cluster.adding import add_on_cluster, layout_of
+from neuralviz.cluster.adding import add_on_cluster
 from neuralviz.cluster.connecting import connected
 from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.cluster.text_blocks import layout_of
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.embedders.base import nothing_learnt
 from neuralviz.reading.blocks import find_parts

@@ -25,6 +25,10 @@ class TextError(NeuralvizError):
     """A text that cannot be used: empty, or without a token the model can read."""
 
 
+class UnreadFileError(TextError):
+    """A file that could not be opened or read, whatever it holds."""
+
+
 class UnreadableTextError(TextError):
     """One of several texts that cannot be used.
 

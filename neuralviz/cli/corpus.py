@@ -17,7 +17,7 @@ from neuralviz.cli.kept import (
     OptionsOption,
     corpus_spec,
     corpus_specs,
-    embed_kept,
+    embed_wholly,
     embedded_by,
     embedder_labels,
     find_corpus,
@@ -41,7 +41,6 @@ from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors, imported_label
 from neuralviz.store.writing import check_destination, write_table
 from neuralviz.words import many
@@ -302,11 +301,9 @@ def _embed(
 ) -> None:
     if on_ray is None:
         warn_of_missing(store, corpus, embedders)
-    without = 0
     for spec, embedder in zip(specs, embedders, strict=True):
-        last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
+        corpus, last, without = embed_wholly(store, corpus, spec, embedder, on_ray)
         if on_ray is not None:
-            corpus, without = on_ray.leave_out(store, corpus, spec)
             ray_work().index_corpus(store, corpus, last.embedder)
         done = "Already embedded" if last.found == last.total else "Embedded"
         say(

@@ -22,6 +22,7 @@ from neuralviz.store.importing import FILE, imported_by_label, imported_embedder
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
@@ -125,7 +126,7 @@ def embed_kept(
                     task = bars.add_task(label, total=progress.total)
                     if 0 < progress.found < progress.total:
                         n_found = f"{progress.found:,} of {progress.total:,} texts"
-                        say(f"Resuming: {n_found} are already embedded by {label}.")
+                        say(f"{n_found} are already embedded by {label}.")
                 bars.update(task, completed=progress.done, total=progress.total)
     except KeyboardInterrupt as interrupt:
         say("Stopped. Finished work is saved; run the same command again to resume.")
@@ -134,6 +135,28 @@ def embed_kept(
     if progress.n_rose:
         say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")
     return progress
+
+
+def embed_wholly(
+    store: CorpusStore,
+    corpus: Corpus,
+    spec: EmbedderSpec,
+    embedder: Embedder,
+    on_ray: RayEmbedding | None = None,
+) -> tuple[Corpus, EmbeddingEvent, int]:
+    """`embed_kept`; on a cluster, texts that cannot be embedded are skipped.
+
+    Returns:
+        The corpus as it is now, the last event, and how many texts have no embedding.
+
+    Raises:
+        As of `embed_kept`.
+    """
+    last = embed_kept(store, corpus, spec, embedder, on_ray or embed_corpus)
+    without = 0
+    if on_ray is not None:
+        corpus, without = on_ray.leave_out(store, corpus, spec)
+    return corpus, last, without
 
 
 def corpus_spec(

@@ -13,7 +13,7 @@ from neuralviz.cli.kept import (
     CorpusArgument,
     OptionsOption,
     corpus_spec,
-    embed_kept,
+    embed_wholly,
     find_corpus,
     kept_embedder,
     warn_of_missing,
@@ -35,7 +35,6 @@ from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import by_code, by_number, cluster_names
 from neuralviz.plots.standalone import About
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
@@ -111,17 +110,19 @@ def project(
         found.column(colour)
     check_enough_texts(found)
     with ExitStack() as stack:
-        fitting, embed = DEFAULT, embed_corpus
+        fitting, on_ray = DEFAULT, None
         if ray is not None:
             work = ray_work()
-            embed = work.RayEmbedding(stack.enter_context(work.cluster_at(ray)))
+            on_ray = work.RayEmbedding(stack.enter_context(work.cluster_at(ray)))
             fitting = Fitting(spread=work.on_cluster)
         if spec.is_imported:
             embedded_by = kept_embedder(store, found, spec)
         else:
             (embedder,) = load_embedders([spec])
-            warn_of_missing(store, found, [embedder])
-            embedded_by = embed_kept(store, found, spec, embedder, embed).embedder
+            if on_ray is None:
+                warn_of_missing(store, found, [embedder])
+            found, last, _ = embed_wholly(store, found, spec, embedder, on_ray)
+            embedded_by = last.embedder
         kept = _make_map(store, found, embedded_by, settings, fitting)
     for note in kept.notes:
         say(note)

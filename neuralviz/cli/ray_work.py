@@ -10,11 +10,13 @@ import numpy as np
 
 from neuralviz.cli.common import say, status
 from neuralviz.cli.vectors import progress_bars
-from neuralviz.cluster.adding import Reading, add_on_cluster, layout_of
+from neuralviz.cluster.adding import Reading, add_on_cluster
 from neuralviz.cluster.addresses import LOCAL
+from neuralviz.cluster.attempts import KILLED
 from neuralviz.cluster.connecting import Cluster, connected
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
 from neuralviz.cluster.placing import on_cluster
+from neuralviz.cluster.text_blocks import layout_of
 from neuralviz.embedders.labels import method_label
 from neuralviz.reading.blocks import find_parts
 from neuralviz.store.index import build_index, index_texts
@@ -98,7 +100,10 @@ class RayEmbedding:
     def leave_out(
         self, store: CorpusStore, corpus: Corpus, spec: EmbedderSpec
     ) -> tuple[Corpus, int]:
-        """Take the texts that could not be embedded out of a corpus without maps, and name them.
+        """Take the texts that cannot be embedded out of a corpus without maps, and name them.
+
+        Texts that killed the processes that embedded them stay: there may have been too little
+        memory.
 
         Returns:
             The corpus as it is now, and how many of its texts have no embedding.
@@ -107,23 +112,34 @@ class RayEmbedding:
             StoreError: it cannot be written.
         """
         corpus = store.recount(store.corpus(corpus.id))
-        left_out, self._left_out = self._left_out, {}
-        if not left_out:
-            return corpus, 0
-        reasons = "; ".join(
-            f"text {row + 1:,} {reason.rstrip('.')}"
-            for row, (_, reason) in sorted(left_out.items())[:NAMED]
-        )
-        more = f", and {len(left_out) - NAMED:,} more" if len(left_out) > NAMED else ""
-        what = f"{many(len(left_out), 'text')} that {method_label(spec)} cannot embed: {reasons}"
-        keys = np.frombuffer(b"".join(key for key, _ in left_out.values()), f"S{KEY_BYTES}")
-        left = store.leave_out(corpus, keys)
-        if left is None:
-            has_maps = "The corpus has maps that show them, so no map can be made by this method."
-            say(f"Skipped {what}{more}. {has_maps}")
-            return corpus, len(left_out)
-        say(f"Skipped {what}{more}.")
-        return left, 0
+        skipped, self._left_out = self._left_out, {}
+        killed = {row: one for row, one in skipped.items() if one[1] == KILLED}
+        unfit = {row: one for row, one in skipped.items() if row not in killed}
+        without = len(killed)
+        if killed:
+            say(
+                f"Skipped {many(len(killed), 'text')}: {_named(killed)}. Perhaps there was too "
+                "little memory; run the same command again to try them again."
+            )
+        if unfit:
+            what = f"{many(len(unfit), 'text')} that {method_label(spec)} cannot embed"
+            said = f"Skipped {what}: {_named(unfit)}."
+            keys = np.frombuffer(b"".join(key for key, _ in unfit.values()), f"S{KEY_BYTES}")
+            left = store.leave_out(corpus, keys)
+            if left is None:
+                said += " The corpus has maps that show them, so no map can be made by this method."
+                without += len(unfit)
+            say(said)
+            corpus = left or corpus
+        return corpus, without
+
+
+def _named(left_out: LeftOut) -> str:
+    """The first texts of some that were skipped, and why each was."""
+    first = sorted(left_out.items())[:NAMED]
+    reasons = "; ".join(f"text {row + 1:,} {reason.rstrip('.')}" for row, (_, reason) in first)
+    more = f", and {len(left_out) - NAMED:,} more" if len(left_out) > NAMED else ""
+    return f"{reasons}{more}"
 
 
 def index_corpus(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) -> None:

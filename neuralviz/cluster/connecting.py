@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -29,6 +30,8 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.paths import home
 
 PATIENCE = 5.0  # seconds for an address to answer
+HEAD_PATIENCE = 9.0  # seconds for what answers to say that it is the head of a cluster
+_NONE_HERE = "No Ray cluster runs here. Start one with `ray start`, or use --ray alone."
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
 
 
@@ -50,6 +53,31 @@ class Cluster:
     def n_embedders(self) -> int:
         """Embedders that work at once: one a GPU, or one a core where there is none."""
         return max(1, self.n_gpus or self.n_cpus)
+
+
+class Avoided:
+    """Machines that work came to nothing on; what is tried again goes to others."""
+
+    def __init__(self) -> None:
+        self._nodes: set[str] = set()
+
+    def add(self, nodes: Iterable[str]) -> None:
+        """Avoid some machines, by Ray's ids; unless no machine would be left."""
+        both = self._nodes | set(nodes)
+        if any(node["Alive"] and node["NodeID"] not in both for node in ray.nodes()):
+            self._nodes = both
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For Ray's tasks and actors."""
+        if not self._nodes:
+            return {}
+        return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(self._nodes))})"}}
+
+
+def this_machine() -> str:
+    """Ray's id of the machine that a task or an actor is on; empty outside of Ray."""
+    return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""
 
 
 @contextmanager
@@ -140,8 +168,14 @@ def _check_answers(address: str) -> None:
     Raises:
         NeuralvizError: nobody does, or it is none.
     """
-    if address in ("auto", LOCAL):
+    if address == LOCAL:
         return
+    if address == "auto":
+        named = os.environ.get("RAY_ADDRESS", "auto")
+        if named in ("auto", "", LOCAL):
+            _check_is_head(address, _NONE_HERE)
+            return
+        address = named
     if not is_address(address):
         raise NeuralvizError(
             f"“{address[:60]}” is not the address of a Ray cluster. Write HOST:PORT, such as "
@@ -156,21 +190,27 @@ def _check_answers(address: str) -> None:
     try:
         with socket.create_connection((host.strip("[]"), int(port)), PATIENCE):
             pass
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise NeuralvizError(_nobody(address)) from error
+    _check_is_head(
+        address, f"What answers at {address} is not the head of a Ray cluster. Check the port."
+    )
+
+
+def _check_is_head(address: str, otherwise: str) -> None:
+    """Ask in a process of its own, which can be ended: Ray itself waits for a minute.
+
+    Raises:
+        NeuralvizError: it is none; says why, or ``otherwise``.
+    """
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=HEAD_PATIENCE)
     except subprocess.TimeoutExpired as error:
-        raise NeuralvizError(_no_head(address)) from error
+        raise NeuralvizError(otherwise) from error
     if asked.returncode:
         says = RuntimeError(asked.stderr or asked.stdout)
-        known = _known_refusal(address, says)
-        raise NeuralvizError(known or _no_head(address))
-
-
-def _no_head(address: str) -> str:
-    return f"What answers at {address} is not the head of a Ray cluster. Check the port."
+        raise NeuralvizError(_known_refusal(address, says) or otherwise)
 
 
 def _nobody(address: str) -> str:
@@ -191,23 +231,24 @@ def _known_refusal(address: str, error: Exception) -> str:
     """The same for what often happens; empty for all else."""
     says = " ".join(str(error).split())
     lower = says.lower()
+    where = "on this machine" if address == "auto" else f"at {address}"
     if "version" in lower and ("mismatch" in lower or "different" in lower):
         theirs = re.search(r"Ray: (\d[\w.]*)", says)
         runs = f"Ray {theirs[1]}" if theirs else "another version of Ray or Python"
         return (
-            f"The cluster at {address} runs {runs}, this machine Ray {ray.__version__}. Install "
+            f"The cluster {where} runs {runs}, this machine Ray {ray.__version__}. Install "
             "the same versions of Ray and Python on all machines."
         )
     if "token" in lower or "unauthenticated" in lower:
         return (
-            f"The cluster at {address} refused the token of this machine. Set RAY_AUTH_TOKEN_PATH "
+            f"The cluster {where} refused the token of this machine. Set RAY_AUTH_TOKEN_PATH "
             "to the file with the cluster's token (see docs/cluster.md)."
         )
     if address == "auto" and "could not find any running ray instance" in lower:
-        return "No Ray cluster runs here. Start one with `ray start`, or use --ray alone."
+        return _NONE_HERE
     if "raylet" in lower or "node_ip" in lower or "timed out" in lower or "timeout" in lower:
         return (
-            f"This machine is not part of the cluster at {address}. Join it first with "
+            f"This machine is not part of the cluster {where}. Join it first with "
             f"`ray start --address={address}`."
         )
     return ""

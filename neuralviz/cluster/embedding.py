@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
+from neuralviz.cluster.connecting import Avoided
 from neuralviz.cluster.worker import Done, EmbedUnits, PlanPortions, plan_batches
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.errors import NeuralvizError, Stopped, StoreError, never
@@ -119,7 +120,8 @@ def embed_on_cluster(
                     failures,
                     should_stop,
                 )
-                lasting = [one for one in failures if not one.may_work_elsewhere]
+                work.avoided.add(one.machine for one in failures if one.machine)
+                lasting = [one for one in failures if not one.machine]
                 if lasting or (failures and attempt == TRIES - 1):
                     raise StoreError((lasting or failures)[0].failed)
             else:
@@ -167,6 +169,7 @@ class _Work:
         run_folder: Path,
     ) -> None:
         self._store, self._corpus, self._cluster = store, corpus, cluster
+        self.avoided = Avoided()
         self._n_embedders = n_embedders or cluster.n_embedders
         self._folder = str(store.folder.absolute())
         make: Callable[[], Embedder] = (
@@ -205,6 +208,7 @@ class _Work:
             compute=ActorPoolStrategy(size=min(self._n_embedders, len(units))),
             num_cpus=1,
             num_gpus=1 if self._cluster.n_gpus else None,
+            **self.avoided.options,
         )
         for row in embedded.iter_rows():
             yield Done.from_json(row["done"])
@@ -218,21 +222,31 @@ class _Work:
         ]
         if len(portions) == 1:
             return plan_batches(self._store, self._corpus, *portions[0], BATCH_SIZE)
-        blocks = [
-            pa.table({"start": [at], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]})
+        left = {
+            at: pa.table(
+                {"start": [at], "rows": [len(mask)], "wanted": [np.packbits(mask).tobytes()]}
+            )
             for at, mask in portions
-        ]
-        planned = ray.data.from_arrow(blocks).map_batches(
-            PlanPortions(self._folder, self._corpus, BATCH_SIZE),
-            batch_size=None,
-            batch_format="pyarrow",
-        )
+        }
         found: list[np.ndarray] = []
-        for row in planned.iter_rows():
-            if row["failed"]:
-                raise StoreError(row["failed"])
-            found.append(np.array(row["batch"], dtype=np.int64))
-        return found
+        failed: list[Any] = []
+        for _ in range(TRIES):
+            planned = ray.data.from_arrow(list(left.values())).map_batches(
+                PlanPortions(self._folder, self._corpus, BATCH_SIZE),
+                batch_size=None,
+                batch_format="pyarrow",
+                **self.avoided.options,
+            )
+            rows = list(planned.iter_rows())
+            failed = [row for row in rows if row["failed"]]
+            for row in rows:
+                if not row["failed"]:
+                    del left[row["start"]]
+                    found += [np.array(batch, dtype=np.int64) for batch in row["batches"]]
+            if not left:
+                return found
+            self.avoided.add(row["machine"] for row in failed)
+        raise StoreError(failed[0]["failed"])
 
     def _units(self, batches: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, list[int]]]:
         """Batches that go to one embedder: their rows, and the size of each."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from neuralviz.cluster.attempts import KILLED, Attempt
+from neuralviz.cluster.connecting import this_machine
 from neuralviz.embedders.base import rose
 from neuralviz.errors import NeuralvizError, StoreError, never
 from neuralviz.store.batches import AtWork, DifferentTexts, GivenTexts, embed_batches, keeping
@@ -25,6 +27,8 @@ from neuralviz.store.vectors import embedder_ids
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
     from neuralviz.store.corpora import Corpus
+
+_ANY_TEXT = "A sentence like any other."
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Done:
         n_rose: of those, whose loss rose, or ceased to be a number.
         left_out: row, key in hexadecimal and reason of texts that cannot be embedded.
         failed: why nothing came of it, in a sentence; empty where something did.
-        may_work_elsewhere: whether the reason lies with the machine.
+        machine: where it may lie that nothing came of it, by Ray's id; empty where it does not.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -45,25 +49,25 @@ class Done:
     n_rose: int = 0
     left_out: tuple[tuple[int, str, str], ...] = ()
     failed: str = ""
-    may_work_elsewhere: bool = False
+    machine: str = ""
 
     def to_json(self) -> str:
         """As text, for going from one machine to another."""
         pieces = [piece.to_json() for piece in self.pieces]
         return json.dumps([pieces, self.n_texts, self.n_rose, self.left_out, self.failed,
-                           self.may_work_elsewhere])  # fmt: skip
+                           self.machine])  # fmt: skip
 
     @classmethod
     def from_json(cls, text: str) -> Done:
         """What `to_json` wrote."""
-        pieces, n_texts, n_rose, left_out, failed, elsewhere = json.loads(text)
+        pieces, n_texts, n_rose, left_out, failed, machine = json.loads(text)
         return cls(
             tuple(map(Piece.from_json, pieces)),
             n_texts,
             n_rose,
             tuple((row, key, reason) for row, key, reason in left_out),
             failed,
-            elsewhere,
+            machine,
         )
 
 
@@ -103,32 +107,34 @@ def plan_batches(
 
 
 class PlanPortions:
-    """`plan_batches` for Ray: a table of portions in, a table of batches out."""
+    """`plan_batches` for Ray: a table of portions in, the batches of each out."""
 
     def __init__(self, folder: str, corpus: Corpus, batch_size: int) -> None:
         self._folder, self._corpus, self._batch_size = folder, corpus, batch_size
 
     def __call__(self, portions: pa.Table) -> pa.Table:
+        planned: list[list[list[int]]] = []
+        failed = ""
         try:
-            planned, failed = self._plan(portions), ""
+            store = open_store(self._folder, self._corpus)
+            planned = [self._plan(store, portion) for portion in portions.to_pylist()]
         except StoreError as error:
-            planned, failed = [[]], str(error)
-        batches = pa.array(planned, pa.list_(pa.int64()))
-        return pa.table({"batch": batches, "failed": [failed] * len(planned)})
+            planned, failed = [[]] * len(portions), str(error)
+        return pa.table(
+            {
+                "start": portions["start"],
+                "batches": pa.array(planned, pa.list_(pa.list_(pa.int64()))),
+                "failed": [failed] * len(portions),
+                "machine": [this_machine()] * len(portions),
+            }
+        )
 
-    def _plan(self, portions: pa.Table) -> list[list[int]]:
-        store = open_store(self._folder, self._corpus)
-        planned: list[list[int]] = []
-        for portion in portions.to_pylist():
-            bits = np.frombuffer(portion["wanted"], np.uint8)
-            wanted = np.unpackbits(bits, count=portion["rows"]).astype(bool)
-            planned += [
-                batch.tolist()
-                for batch in plan_batches(
-                    store, self._corpus, portion["start"], wanted, self._batch_size
-                )
-            ]
-        return planned
+    def _plan(self, store: CorpusStore, portion: Mapping[str, Any]) -> list[list[int]]:
+        bits = np.frombuffer(portion["wanted"], np.uint8)
+        wanted = np.unpackbits(bits, count=portion["rows"]).astype(bool)
+        start = portion["start"]
+        batches = plan_batches(store, self._corpus, start, wanted, self._batch_size)
+        return [batch.tolist() for batch in batches]
 
 
 class EmbedUnits:
@@ -171,6 +177,9 @@ class EmbedUnits:
             self._kept = self._pieces.register(self._embedder)
         except NeuralvizError as error:
             self._failed = str(error)
+        except Exception as error:  # a device that is lost, say
+            where = f"The machine {socket.gethostname()} cannot load the model"
+            self._failed = f"{where}: {_in_a_line(error)}."
 
     def __call__(self, units: pa.Table) -> pa.Table:
         done = [
@@ -181,7 +190,7 @@ class EmbedUnits:
     def _embed(self, rows: Sequence[int], sizes: Sequence[int], keys: bytes) -> Done:
         """Embed batches of these sizes, the one after the other; the keys say of which texts."""
         if self._failed:
-            return Done(failed=self._failed, may_work_elsewhere=True)
+            return Done(failed=self._failed, machine=this_machine())
         n = n_rose = 0
         left_out: dict[int, str] = {}
         self._pieces.pieces.clear()
@@ -199,19 +208,82 @@ class EmbedUnits:
             left_out |= dict.fromkeys(attempt.deadly, KILLED)
             with closing(attempt), keeping(at_work.keepers):
                 for some in attempt.parts():
-                    for at, vectors, losses in embed_batches(
-                        texts, some, at_work.parts, never, left_out
-                    ):
+                    for at, vectors, losses in self._results(texts, some, at_work, left_out):
                         _, loss = at_work.combine(texts.keys[at], vectors, losses)
                         n += len(at)
                         n_rose += int(rose(loss).sum())
-        except StoreError as error:
-            return Done(failed=str(error), may_work_elsewhere=True)
+        except (StoreError, _MachineError) as error:
+            return Done(failed=str(error), machine=this_machine())
         except NeuralvizError as error:
             return Done(failed=str(error))
         hexadecimal = {place: _key_of(texts.keys, place).hex() for place in left_out}
         named = tuple((int(rows[i]), hexadecimal[i], why) for i, why in left_out.items())
         return Done(tuple(self._pieces.pieces), n, n_rose, named)
+
+    def _results(
+        self,
+        texts: GivenTexts,
+        batches: Sequence[np.ndarray],
+        at_work: AtWork,
+        left_out: dict[int, str],
+    ) -> Iterator[tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]]:
+        """As `embed_batches`; a batch that fails goes text by text, and texts that fail stay out.
+
+        Raises:
+            StoreError: the store fails.
+            _MachineError: it is not the texts that fail.
+        """
+        embed = partial(embed_batches, texts, parts=at_work.parts, should_stop=never,
+                        left_out=left_out)  # fmt: skip
+        done: set[int] = set()
+        try:
+            for result in embed(batches):
+                done.update(result[0].tolist())
+                yield result
+            return
+        except StoreError:
+            raise
+        except Exception as error:
+            self._check_works(error)
+        for batch in batches:
+            left = [i for i in batch.tolist() if i not in done]
+            if not left:
+                continue
+            try:
+                yield from list(embed([batch]))
+            except StoreError:
+                raise
+            except Exception:
+                for i in left:
+                    try:
+                        yield from list(embed([np.array([i])]))
+                    except StoreError:
+                        raise
+                    except Exception as error:
+                        self._check_works(error)
+                        left_out[i] = f"failed: {_in_a_line(error)}"
+
+    def _check_works(self, failure: Exception) -> None:
+        """Find out whether another text can be embedded.
+
+        Raises:
+            _MachineError: it cannot; the failure says why.
+        """
+        try:
+            self._embedder.encode([_ANY_TEXT])
+        except Exception as error:
+            where = f"On the machine {socket.gethostname()} no text could be embedded"
+            raise _MachineError(f"{where}: {_in_a_line(failure)}.") from error
+
+
+class _MachineError(NeuralvizError):
+    """No text at all can be embedded on this machine."""
+
+
+def _in_a_line(error: Exception) -> str:
+    """What an error says, short and without a point at its end."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said[:200].rstrip(".")
 
 
 def _key_of(keys: np.ndarray, place: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
-from neuralviz.errors import TextError
+from neuralviz.errors import TextError, UnreadFileError
 from neuralviz.reading.delimited import delimited_blocks
 from neuralviz.reading.json_tables import json_lines_blocks
 from neuralviz.reading.lines import tidy
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv")
 ROWS = 10_000  # of a block
+OPENED_AT_ONCE = 16  # files
 BYTES = 1 << 26  # of a part of a Parquet file, about
 _WILD = ("*", "?", "[")
 
@@ -56,7 +58,7 @@ class FilePart:
         """The file at its beginning; behind a network, one that outlives a failure of it.
 
         Raises:
-            TextError: it cannot be opened.
+            UnreadFileError: it cannot be opened.
             ConnectionLostError: the network does not answer.
         """
         try:
@@ -65,7 +67,7 @@ class FilePart:
             again = partial(self.files.open_input_file, self.path)
             return io.BufferedReader(PatientFile(self.name, again), BUFFER)
         except (OSError, ValueError) as error:
-            raise TextError(f"Could not read {self.name}: {_reason(error)}.") from error
+            raise UnreadFileError(f"Could not read {self.name}: {_reason(error)}.") from error
 
     def blocks(self) -> Iterator[Table]:
         """The rows, some thousand at once.
@@ -73,6 +75,7 @@ class FilePart:
         Raises:
             TextError: as it is read: the file is damaged, or is none of its kind. What came before
                 is good.
+            UnreadFileError: it cannot be opened or read.
             ConnectionLostError: as it is read, from a network.
         """
         try:
@@ -84,7 +87,7 @@ class FilePart:
                 else:
                     yield from json_lines_blocks(self.name, file, ROWS)
         except OSError as error:
-            raise TextError(f"Could not read {self.name}: {_reason(error)}.") from error
+            raise UnreadFileError(f"Could not read {self.name}: {_reason(error)}.") from error
 
 
 @dataclass(frozen=True)
@@ -142,28 +145,41 @@ def find_parts(paths: Sequence[str]) -> Parts:
     parts: list[FilePart] = []
     n_broken = 0
     whole = hashlib.sha256()
-    for part, info in found.values():
+    for _, info in found.values():
         whole.update(repr((info.path, info.size, info.mtime_ns)).encode("utf-8", "surrogatepass"))
-        try:
-            parts += _divided(part)
-        except TextError as error:
-            notes.append(str(error))
-            n_broken += 1
+    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
+        for divided in pool.map(_divided_or_why, (part for part, _ in found.values())):
+            if isinstance(divided, str):
+                notes.append(divided)
+                n_broken += 1
+            else:
+                parts += divided
     if not parts:
         raise TextError(" ".join(notes[:5]))
     return Parts(tuple(parts), tuple(notes), whole.hexdigest(), n_broken)
+
+
+def _divided_or_why(part: FilePart) -> list[FilePart] | str:
+    """A file in its parts, or why it cannot be read."""
+    try:
+        return _divided(part)
+    except TextError as error:
+        return str(error)
 
 
 def _divided(part: FilePart) -> list[FilePart]:
     """A Parquet file by its row groups, about `BYTES` at once; any other as it is.
 
     Raises:
-        TextError: it is no Parquet file.
+        TextError: it cannot be opened, or is no Parquet file.
     """
-    if part.ending != ".parquet":
-        return [part]
     with part.opened() as file:
-        sizes = row_groups(part.name, file)
+        if part.ending != ".parquet":
+            return [part]
+        try:
+            sizes = row_groups(part.name, file)
+        except OSError as error:
+            raise UnreadFileError(f"Could not read {part.name}: {_reason(error)}.") from error
     parts: list[FilePart] = []
     groups: list[int] = []
     n_bytes = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def read_parquet(
     most: int = MAX_ROWS,
 ) -> Table:
     """The columns of texts and labels; see `neuralviz.reading.tables.read_table`."""
-    try:
+    with _damage_told(name):
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
         n_rows = source.metadata.num_rows
@@ -66,8 +67,6 @@ def read_parquet(
                 objects.add(number, dict(zip(names, row, strict=True)))
             if number >= most or (max_rows is not None and len(objects.lines) > max_rows):
                 break
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise TextError(f"{name} is damaged, or not a Parquet file.") from error
     return objects.table("", notes)
 
 
@@ -86,7 +85,7 @@ def parquet_blocks(
         TextError: as it is read: the file is damaged, or a few rows hold too many characters.
     """
     number = 0
-    try:
+    with _damage_told(name):
         source = parquet.ParquetFile(file, pre_buffer=False)
         schema = source.schema_arrow
         wanted = [at for at, field in enumerate(schema) if not _unwanted(field.type)]
@@ -103,7 +102,21 @@ def parquet_blocks(
                     number += 1
                     objects.add(number, dict(zip(names, row, strict=True)))
                 yield objects.table("")
+
+
+@contextmanager
+def _damage_told(name: str) -> Iterator[None]:
+    """What Arrow says of a file's content is said in a sentence.
+
+    Raises:
+        TextError: the file is damaged, or none of its kind.
+        OSError: it could not be read, whatever it holds.
+    """
+    try:
+        yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise TextError(f"{name} is damaged, or not a Parquet file.") from error
 
 
@@ -113,10 +126,8 @@ def row_groups(name: str, file: IO[bytes]) -> list[int]:
     Raises:
         TextError: it is no Parquet file.
     """
-    try:
+    with _damage_told(name):
         about = parquet.ParquetFile(file, pre_buffer=False).metadata
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise TextError(f"{name} is damaged, or not a Parquet file.") from error
     return [about.row_group(group).total_byte_size for group in range(about.num_row_groups)]
 
 

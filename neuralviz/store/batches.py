@@ -161,7 +161,8 @@ class Keeper:
         if waiting:
             self._before()
             keys, vectors, loss = (np.concatenate(arrays) for arrays in zip(*waiting, strict=True))
-            self._store.put(self.kept, keys, vectors, loss)
+            first = np.sort(np.unique(keys, return_index=True)[1])  # of a batch that was repeated
+            self._store.put(self.kept, keys[first], vectors[first], loss[first])
             self._pieces += 1
         self._last = time.monotonic()
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.cluster.adding import Added, add_on_cluster, block_rows, layout_of
+from neuralviz.cluster.adding import Added, add_on_cluster
 from neuralviz.cluster.connecting import Cluster
+from neuralviz.cluster.text_blocks import block_rows, layout_of
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.reading.blocks import find_parts
 from neuralviz.reading.folders import read_folder
@@ -143,7 +144,9 @@ def test_rows_that_only_say_something_do_not_count(
     (tmp_path / "c.csv").write_text("text,n\nsecond,3\n")
     (tmp_path / "[d].csv").write_text("text,n\nthird,4\n")
     three = [tmp_path / f"{name}.csv" for name in "abc"]
-    assert add(store, *three, limit=2).corpus.n_texts == 2
+    added = add(store, *three, limit=2)
+    assert added.corpus.n_texts == 2
+    assert "b.csv has no column “text”: its rows were skipped." in added.notes
     assert store.texts(add(store, tmp_path / "[d].csv", name="d").corpus) == ["third"]
 
 
@@ -180,6 +183,28 @@ def test_a_lost_connection_is_no_damaged_file(store: CorpusStore, folder: Path, 
         behind(0)
     assert not store.corpora()
     assert behind(2).corpus.n_texts == add(store, folder, name="other").corpus.n_texts
+
+
+def test_a_file_that_one_machine_cannot_open_is_not_left_out(
+    store: CorpusStore, folder: Path, cluster: Cluster
+):
+    parts = find_parts([str(folder)])
+    layout = layout_of(parts, None, None)
+    (folder / "b.jsonl").unlink()
+    with pytest.raises(NeuralvizError, match=r"Could not read b.jsonl.*under the same path"):
+        add_on_cluster(store, "corpus", parts, layout)
+    assert not store.corpora()
+
+
+def test_pieces_of_long_texts_have_fewer_rows(tmp_path: Path) -> None:
+    for name, length in (("short", 10), ("long", 100_000)):
+        (tmp_path / f"{name}.csv").write_text("text\n" + f"{'x' * length}\n" * 10)
+    short, long = (
+        layout_of(find_parts([str(tmp_path / name)]), None, None).rows_of_piece
+        for name in ("short.csv", "*.csv")
+    )
+    assert short == 1 << 17
+    assert 2000 < long < 3000
 
 
 def test_a_file_without_texts_brings_no_labels(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.cluster.embedding import LeftOut, embed_on_cluster
-from neuralviz.cluster.worker import EmbedUnits, plan_batches
+from neuralviz.cluster.worker import Done, EmbedUnits, plan_batches
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.paths import sample_data
@@ -24,6 +24,7 @@ from neuralviz.store.vectors import text_keys, vectors_table
 from tests.support.cluster import (
     FORBIDDEN,
     KILLS,
+    BrokenEmbedder,
     FragileEmbedder,
     FullDiskEmbedder,
     OrderEmbedder,
@@ -236,6 +237,36 @@ def test_another_model_than_here_is_refused(tmp_path: Path, cluster: Cluster):
     worker = EmbedUnits(folder, corpus_of(many), lambda: made, kept.id, 1, str(tmp_path))
     done = worker._embed([0], [1], b"")
     assert "not the one of this machine" in done.failed
+
+
+def embed_alone(tmp_path: Path, embedder: Embedder) -> tuple[Done, CorpusStore]:
+    """What one worker makes of all texts."""
+    _, many = stores(tmp_path)
+    corpus = corpus_of(many)
+    kept = many.vectors.register(embedder)
+    batches = plan_batches(many, corpus, 0, first_places(TEXTS), BATCH_SIZE)
+    rows = np.concatenate(batches)
+    worker = EmbedUnits(str(many.folder), corpus, lambda: embedder, kept.id, 1, str(tmp_path))
+    keys = many.keys(corpus)[rows].tobytes()
+    return worker._embed(rows.tolist(), [len(batch) for batch in batches], keys), many
+
+
+def test_texts_that_fail_are_named_and_stop_no_others(tmp_path: Path):
+    done, _ = embed_alone(tmp_path, BrokenEmbedder("text 77 ", "text 305 "))
+    reasons = {row: reason for row, _, reason in done.left_out}
+    assert sorted(reasons) == [77, 305, 77 + 650]
+    assert reasons[305] == "failed: CUDA error: out of memory"
+    assert "NaN" in reasons[77]
+    assert not done.failed
+    n_texts = len(set(TEXTS)) - 3
+    keys = np.frombuffer(b"".join(piece.keys for piece in done.pieces), "S16")
+    assert done.n_texts == len(keys) == len(set(keys)) == n_texts
+
+
+def test_where_no_text_can_be_embedded_no_text_is_to_blame(tmp_path: Path):
+    done, _ = embed_alone(tmp_path, BrokenEmbedder("nowhere", ""))
+    assert "no text could be embedded: CUDA error: out of memory." in done.failed
+    assert not done.left_out
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.vectors import vectors_table
-from tests.support.cluster import PlacedEmbedder, wait_for
+from tests.support.cluster import PlacedEmbedder, SickMachineEmbedder, wait_for
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 0.1  # that a batch takes
@@ -44,6 +44,21 @@ with connected(address) as cluster:
     for event in run:
         print(event.done, event.found, flush=True)
 print("finished", flush=True)
+"""
+
+SICK = """
+import sys
+from pathlib import Path
+from neuralviz.cluster.connecting import connected
+from neuralviz.cluster.embedding import embed_on_cluster
+from neuralviz.store.corpora import CorpusStore
+from tests.support.cluster import SickMachineEmbedder
+
+folder, marks, address = sys.argv[1:]
+store = CorpusStore(Path(folder))
+with connected(address) as cluster:
+    embedder = SickMachineEmbedder(marks, seconds=0.1)
+    list(embed_on_cluster(store, store.corpora()[0], embedder, cluster))
 """
 
 pytestmark = pytest.mark.slow
@@ -170,6 +185,21 @@ def _files(store: CorpusStore, table: str) -> set[str]:
     return {Path(file.path).name for one in fragments for file in one.data_files()}
 
 
+def test_a_machine_that_cannot_write_gets_no_more_work(
+    tmp_path: Path, nodes: tuple[Cluster, list[Any]]
+):
+    cluster, _ = nodes
+    store = CorpusStore(tmp_path / "store")
+    corpus = store.add("texts", ReadTexts(TEXTS))
+    embedder = SickMachineEmbedder(str(tmp_path), seconds=SECONDS)
+    command = [sys.executable, "-c", SICK, str(store.folder), str(tmp_path), cluster.address]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=300)
+    kept = store.vectors.of(embedder)
+    assert kept is not None
+    assert store.vectors.has(kept, store.keys(corpus)).all()
+    assert (tmp_path / "sick").read_text()
+
+
 def test_two_drivers_on_one_corpus(tmp_path: Path, nodes: tuple[Cluster, list[Any]]):
     cluster, _ = nodes
     store = CorpusStore(tmp_path / "cluster")
@@ -196,7 +226,8 @@ def test_files_that_are_larger_than_the_object_store(tmp_path: Path):
     store = CorpusStore(tmp_path / "store")
     add = (
         "import sys\nfrom pathlib import Path\n"
-        "from neuralviz.cluster.adding import add_on_cluster, layout_of\n"
+        "from neuralviz.cluster.adding import add_on_cluster\n"
+        "from neuralviz.cluster.text_blocks import layout_of\n"
         "from neuralviz.cluster.connecting import connected\n"
         "from neuralviz.reading.blocks import find_parts\n"
         "from neuralviz.store.corpora import CorpusStore\n"

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,46 @@ class FullDiskEmbedder(OrderEmbedder):
             mark.touch()
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         return super()._embed(read, should_stop)
+
+
+class SickMachineEmbedder(OrderEmbedder):
+    """On the machine of the cluster that embeds first, no process can ever write anything.
+
+    Args:
+        folder: in which that machine is named.
+    """
+
+    def __init__(self, folder: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.folder = folder
+
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        import ray
+
+        node = ray.get_runtime_context().get_node_id()
+        with suppress(FileExistsError), (Path(self.folder) / "sick").open("x") as file:
+            file.write(node)
+        if (Path(self.folder) / "sick").read_text() in (node, ""):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        return super()._embed(read, should_stop)
+
+
+class BrokenEmbedder(OrderEmbedder):
+    """Texts with one phrase have a vector that is no number, those with another meet an error.
+
+    Args:
+        without_number, with_error: the phrases; the empty one is in every text.
+    """
+
+    def __init__(self, without_number: str, with_error: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.without_number, self.with_error = without_number, with_error
+
+    def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
+        vectors, loss = super()._embed(read, should_stop)
+        for place, text in enumerate(read):
+            if self.with_error in text:
+                raise RuntimeError("CUDA error:\nout of memory.")
+            if self.without_number in text:
+                vectors[place] = np.nan
+        return vectors, loss

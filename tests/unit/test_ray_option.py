@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -36,10 +37,11 @@ def test_an_address_goes_with_it_and_nothing_else(typed: list[str], read: list[s
     assert with_address(typed) == read
 
 
-def run(*arguments: str) -> tuple[int, str, float]:
+def run(*arguments: str, **env: str) -> tuple[int, str, float]:
     began = time.monotonic()
     command = [sys.executable, "-m", "neuralviz", "corpus", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    env = {**os.environ, **env}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, env=env)
     return done.returncode, done.stderr, time.monotonic() - began
 
 
@@ -51,6 +53,17 @@ def test_an_address_where_nothing_answers(tmp_path: Path):
     code, said, _ = run("add", "sample_data/topics.csv", "--ray", "ray://127.0.0.1:10001")
     assert code == 2
     assert "client address" in said
+    code, said, _ = run("add", "sample_data/topics.csv", "--ray", "head..example:6379")
+    assert code == 2
+    assert said.startswith("No Ray cluster answers at head..example:6379.")
+
+
+def test_a_cluster_of_this_machine_that_is_gone():
+    pytest.importorskip("ray", reason="needs neuralviz[ray]")
+    address = "127.0.0.1:9"
+    code, said, took = run("add", "sample_data/topics.csv", "--ray", "auto", RAY_ADDRESS=address)
+    assert (code, took < 30) == (2, True)
+    assert said.startswith("No Ray cluster answers at 127.0.0.1:9."), said
 
 
 def test_an_address_where_something_else_answers():
