@@ -24,7 +24,8 @@ from neuralviz.reading.cleaning import clean_texts
 from neuralviz.reading.lines import tidy
 from neuralviz.reading.texts import ID_COLUMNS, guess_column
 from neuralviz.store.corpus_reader import texts_table
-from neuralviz.store.pieces import PATIENCE, make_table, write_piece, writing
+from neuralviz.store.database import PATIENCE
+from neuralviz.store.pieces import make_table, write_piece, writing
 from neuralviz.store.rows import Column, corpus_rows, corpus_schema, is_number
 from neuralviz.words import free_name, many
 

@@ -27,7 +27,7 @@ from lance.file import LanceFileReader
 from lance.fragment import write_fragments
 
 from neuralviz.errors import StoreError
-from neuralviz.store.database import SUPERSEDED_FOR
+from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR
 from neuralviz.store.vectors import KEY_BYTES, vector_rows, vectors_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import Found, KeptEmbedder, KeptVectors
 
 ROWS_OF_FILE = 1 << 20
-PATIENCE = 3600.0  # seconds: somebody may be putting many millions of vectors in order
 _WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.errors import StoreError
-from neuralviz.store.database import SUPERSEDED_FOR, Database, list_array, now, rows_of
+from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR, Database, list_array, now, rows_of
 from neuralviz.store.lookups import key_in, rows_with_keys
 from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
@@ -162,7 +162,7 @@ class KeptVectors:
             merge = self._database.open(vectors_table(embedder)).merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
 
-        self._database.write(put)
+        self._database.write(put, PATIENCE)
 
     def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, dim] float32.
