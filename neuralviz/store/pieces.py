@@ -296,7 +296,9 @@ def sweep(database: Database, but: str = "") -> None:
             path = database.place(table)
             if table.startswith("texts-") and table not in announced:
                 shutil.rmtree(path, ignore_errors=True)
-            elif table.startswith("vectors-") and any((path / "_versions").glob("*.manifest")):
+            elif table.startswith(("texts-", "vectors-")) and any(
+                (path / "_versions").glob("*.manifest")
+            ):
                 dataset = lance.dataset(path)
                 if len(list((path / "data").glob("*.lance"))) > _n_files(dataset):
                     dataset.cleanup_old_versions(SUPERSEDED_FOR, delete_unverified=True)

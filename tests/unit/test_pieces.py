@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,22 @@ import pytest
 from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpus_reader import texts_table
+from neuralviz.store.rows import corpus_rows
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
 pytest.importorskip("lance", reason="needs neuralviz[ray]")
 
-from neuralviz.store.pieces import Committer, Piece, PieceVectors, sweep, writing
+from neuralviz.store.pieces import (
+    Committer,
+    Piece,
+    PieceVectors,
+    make_table,
+    sweep,
+    write_piece,
+    writing,
+)
 
 ROOT = Path(__file__).parents[2]
 KEYS = text_keys([f"text {number}" for number in range(60)])
@@ -107,6 +118,22 @@ def test_what_nobody_commits_is_swept_away(store: CorpusStore, kept: KeptEmbedde
     assert not left.exists()
     assert store.texts(corpus) == ["one", "two"]
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[:10]), VECTORS[:10])
+
+
+def test_what_was_written_twice_of_the_texts_of_a_corpus_is_swept_away(store: CorpusStore):
+    """A worker that was killed before it told what it had written, and one that did it again."""
+    rows = corpus_rows(["one", "two"], [])
+    corpus = replace(store.new("some", ()), n_texts=2, n_distinct=2)
+    table = texts_table(corpus)
+    data = store.database.place(table) / "data"
+    with writing(store.database):
+        write_piece(store.database, table, rows, "create")
+        told = write_piece(store.database, table, rows, "create")
+        make_table(store.database, table, rows.schema, told)
+        store.announce(corpus)
+        assert len(list(data.glob("*.lance"))) == 2
+    assert len(list(data.glob("*.lance"))) == 1
+    assert store.texts(corpus) == ["one", "two"]
 
 
 def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(
