@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, ShouldStop, Stopped, never
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, StoreError, never
 from neuralviz.maps.distances import (
     all_distances,
     check_metric,
@@ -73,7 +73,7 @@ def nearest_in_corpus(
     Raises:
         SettingsError: an unknown metric, ``k`` below 1, or vectors of another length.
         TextError: a query holds something that is no usable number.
-        StoreError: the corpus was deleted, or a text that should be near has no vector any more.
+        StoreError: the corpus was deleted, or fewer than ``k`` of its texts have a vector.
         Stopped: ``should_stop`` said so.
     """
     asked = check_vectors(queries, "query")
@@ -101,7 +101,11 @@ def nearest_in_corpus(
     if len(left):
         found = _exactly(store, corpus, embedder, asked[left], k + 1, metric, should_stop)
         for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
-            _take(near, itself[query], rows[query], distances[query])
+            if not _take(near, itself[query], rows[query], distances[query]):
+                raise StoreError(  # all that have a vector are near, and they are too few
+                    f"{corpus.n_texts - len(near):,} of {corpus.n_texts:,} texts are not embedded "
+                    "yet. Embed the corpus first."
+                )
     return Neighbours(rows, distances, metric, is_approximate=len(left) < len(asked))
 
 
