@@ -65,6 +65,7 @@ def make_large_map(
     """
     on_progress(ProjectionEvent("index"))
     _raise_if(should_stop)
+    _check_embedded(store, corpus, embedder)
     index_texts(store, corpus, smallest=fitting.indexed_from)
     index = build_index(store.database, embedder, smallest=fitting.indexed_from)
     _raise_if(should_stop)
@@ -74,7 +75,6 @@ def make_large_map(
     n_fitted = min(fitting.n_fitted, len(different))
     sample = np.sort(np.random.default_rng(seed).choice(different, n_fitted, replace=False))
     others = np.setdiff1d(different, sample, assume_unique=True)
-    _check_embedded(store, corpus, embedder)
     vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, sample)))
 
     def on_fit(event: ProjectionEvent) -> None:
