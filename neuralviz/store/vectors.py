@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR, Database, list_array, now, rows_of
-from neuralviz.store.lookups import key_in, rows_with_keys
+from neuralviz.store.lookups import rows_with_keys
 from neuralviz.store.old_ids import ID_LENGTH, SAME_VECTORS, old_id
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
 _LOSSES = ("first_loss", "last_loss")
-_DELETED_AT_ONCE = 1000  # keys in one condition
+_DELETED_AT_ONCE = 100_000  # rows in one condition
 
 
 @dataclass(frozen=True)
@@ -230,22 +230,26 @@ class KeptVectors:
 
     def forget(self, keys: np.ndarray) -> None:
         """Delete the vectors of some texts, whoever made them."""
+        distinct = np.unique(keys)
         for embedder in self.embedders():
-            kept_keys = keys[np.isin(keys, self._keys(embedder))]
-            if not len(kept_keys):
-                continue
-            for start in range(0, len(kept_keys), _DELETED_AT_ONCE):
-                part = kept_keys[start : start + _DELETED_AT_ONCE]
-                self._database.write(partial(self._delete, embedder, part))
-            self.compact(embedder)
+            if self._database.write(partial(self._delete, embedder, distinct), PATIENCE):
+                self.compact(embedder)
 
-    def _delete(self, embedder: KeptEmbedder, keys: np.ndarray) -> None:
+    def _delete(self, embedder: KeptEmbedder, distinct: np.ndarray) -> bool:
+        """Delete rows by their numbers, which nobody changes within a write; whether any went.
+
+        Conditions on numbers are many times faster than those on as many keys, and smaller.
+        """
         table = self._database.open(vectors_table(embedder))
-        table.delete(key_in(keys))
-
-    def _keys(self, embedder: KeptEmbedder) -> np.ndarray:
-        batches = self._database.batches(vectors_table(embedder), ["key"])
-        return np.concatenate([np.zeros(0, _KEY), *(keys_of(batch["key"]) for batch in batches)])
+        found = [
+            batch["_rowid"].to_numpy()[_match(distinct, keys_of(batch["key"]))[1]]
+            for batch in rows_with_keys(table, distinct, [], with_places=True)
+        ]
+        numbers = np.concatenate([np.zeros(0, np.uint64), *found])
+        for start in range(0, len(numbers), _DELETED_AT_ONCE):
+            part = map(str, numbers[start : start + _DELETED_AT_ONCE].tolist())
+            table.delete(f"_rowid IN ({', '.join(part)})")
+        return len(numbers) > 0
 
 
 def vector_rows(keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray) -> pa.Table:
