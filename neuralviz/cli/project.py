@@ -16,6 +16,7 @@ from neuralviz.cli.kept import (
     embed_kept,
     find_corpus,
     kept_embedder,
+    open_store,
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
@@ -34,7 +35,6 @@ from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import by_code, by_number, cluster_names
 from neuralviz.plots.standalone import About
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
@@ -42,7 +42,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.projection import ProjectionEvent
-    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
 PAGE = ".html"
@@ -104,7 +104,7 @@ def project(
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     spec = corpus_spec(store, found, method, option, model)
     if colour is not None:
