@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,13 +38,13 @@ from neuralviz.cli.vectors import (
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
-from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors, imported_label
-from neuralviz.store.writing import check_destination, write_table
+from neuralviz.store.writing import check_destination, write_pieces
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def export(
     if method is None and (option or model):
         raise NeuralvizError("--option and --model need --method.")
     store = open_store()
-    found = find_corpus(store, corpus)
+    found = store.recount(find_corpus(store, corpus))
     kept, how = None, ""
     if method is not None:
         spec = corpus_spec(store, found, method, option, model)
@@ -244,9 +245,10 @@ def export(
             kept_embedder(store, found, spec),
             (f", with embeddings by {method_label(spec)}"),
         )
-    table = corpus_table(store, found, kept)
-    write_table(output, table)
-    size = f"{many(table.num_rows, 'row')} with {many(table.num_columns, 'column')}"
+    pieces = corpus_pieces(store, found, kept)
+    first = next(pieces)
+    write_pieces(output, chain([first], pieces))
+    size = f"{many(found.n_texts, 'row')} with {many(first.num_columns, 'column')}"
     say(f"Wrote {size} to {output}{how}.")
 
 

@@ -128,7 +128,7 @@ def project(
     if as_page:
         write_text(output, _page(store, found, kept, method_label(spec), colour))
     else:
-        write_pieces(output, corpus_pieces(store, found, kept))
+        write_pieces(output, corpus_pieces(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)
     how = learnt_how([spec])
     say(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, StoreError
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
 from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.kept import KeptMaps
@@ -17,6 +17,7 @@ from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import SEED
 from neuralviz.store.index import INDEXED_FROM, build_index, index_texts
+from neuralviz.store.vectors import not_embedded
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -147,9 +148,7 @@ def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) 
     keys = np.unique(store.keys(corpus))
     missing = keys[~store.vectors.has(embedder, keys)]
     if len(missing):
-        raise StoreError(
-            f"{len(missing):,} of {len(keys):,} texts are not embedded yet. Embed the corpus first."
-        )
+        raise not_embedded(len(missing), len(keys))
 
 
 def _lay_together(

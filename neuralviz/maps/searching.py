@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import SettingsError, ShouldStop, Stopped, StoreError, never
+from neuralviz.errors import SettingsError, ShouldStop, Stopped, never
 from neuralviz.maps.distances import (
     all_distances,
     check_metric,
@@ -22,7 +22,7 @@ from neuralviz.maps.distances import (
 )
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.store.index import index_of, nearest_keys, rows_of_keys, vectors_of_keys
-from neuralviz.store.vectors import KEY_BYTES, vectors_table
+from neuralviz.store.vectors import KEY_BYTES, not_embedded, vectors_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -102,10 +102,8 @@ def nearest_in_corpus(
         found = _exactly(store, corpus, embedder, asked[left], k + 1, metric, should_stop)
         for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
             if not _take(near, itself[query], rows[query], distances[query]):
-                raise StoreError(  # all that have a vector are near, and they are too few
-                    f"{corpus.n_texts - len(near):,} of {corpus.n_texts:,} texts are not embedded "
-                    "yet. Embed the corpus first."
-                )
+                # all that have a vector are near, and they are too few
+                raise not_embedded(corpus.n_texts - len(near), corpus.n_texts)
     return Neighbours(rows, distances, metric, is_approximate=len(left) < len(asked))
 
 

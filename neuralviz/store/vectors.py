@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 16
 _KEY = f"S{KEY_BYTES}"
-_LOSSES = ("first_loss", "last_loss")
+LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
 
 
@@ -177,18 +177,15 @@ class KeptVectors:
             out[at] = rows_of(batch["vector"])[matched]
             found[at] = True
         if not found.all():
-            raise StoreError(
-                f"{int((~found).sum()):,} of {len(distinct):,} texts are not embedded yet. "
-                "Embed the corpus first."
-            )
+            raise not_embedded(int((~found).sum()), len(distinct))
         return out[places]
 
     def losses(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, 2] the first and the last loss, NaN where nothing was learnt or kept."""
         distinct, places = np.unique(keys, return_inverse=True)
         out = np.full((len(distinct), 2), np.nan)
-        for at, batch, matched in self._matches(embedder, distinct, _LOSSES):
-            out[at] = _losses_of(batch)[matched]
+        for at, batch, matched in self._matches(embedder, distinct, LOSSES):
+            out[at] = losses_of(batch)[matched]
         return out[places]
 
     def find(self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True) -> Found:
@@ -197,10 +194,10 @@ class KeptVectors:
         mask = np.zeros(len(distinct), dtype=bool)
         loss = np.full((len(distinct), 2), np.nan)
         vectors = np.empty((len(distinct) * with_vectors, embedder.dim), dtype=np.float32)
-        columns = [*_LOSSES, *["vector"] * with_vectors]
+        columns = [*LOSSES, *["vector"] * with_vectors]
         for at, batch, matched in self._matches(embedder, distinct, columns):
             mask[at] = True
-            loss[at] = _losses_of(batch)[matched]
+            loss[at] = losses_of(batch)[matched]
             if with_vectors:
                 vectors[at] = rows_of(batch["vector"])[matched]
         found = places[mask[places]]
@@ -213,7 +210,7 @@ class KeptVectors:
         with self._database.reading():
             table = self._database.open(vectors_table(embedder))
             for batch in rows_with_keys(table, distinct, columns):
-                at, matched = _match(distinct, keys_of(batch["key"]))
+                at, matched = match(distinct, keys_of(batch["key"]))
                 yield at, batch, matched
 
     def compact(self, embedder: KeptEmbedder) -> None:
@@ -242,7 +239,7 @@ class KeptVectors:
         """
         table = self._database.open(vectors_table(embedder))
         found = [
-            batch["_rowid"].to_numpy()[_match(distinct, keys_of(batch["key"]))[1]]
+            batch["_rowid"].to_numpy()[match(distinct, keys_of(batch["key"]))[1]]
             for batch in rows_with_keys(table, distinct, [], with_places=True)
         ]
         numbers = np.concatenate([np.zeros(0, np.uint64), *found])
@@ -298,9 +295,14 @@ def keys_of(column: pa.Array) -> np.ndarray:
     return np.frombuffer(content, dtype=_KEY)
 
 
-def _losses_of(batch: pa.RecordBatch) -> np.ndarray:
+def losses_of(batch: pa.RecordBatch) -> np.ndarray:
     """[row, 2] the first and the last loss."""
-    return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in _LOSSES], axis=1)
+    return np.stack([batch[column].to_numpy(zero_copy_only=False) for column in LOSSES], axis=1)
+
+
+def not_embedded(n: int, of: int) -> StoreError:
+    """What is said when ``n`` of some texts have no vector."""
+    return StoreError(f"{n:,} of {of:,} texts are not embedded yet. Embed the corpus first.")
 
 
 def vectors_table(embedder: KeptEmbedder) -> str:
@@ -308,7 +310,7 @@ def vectors_table(embedder: KeptEmbedder) -> str:
     return f"vectors-{embedder.id}"
 
 
-def _match(wanted: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def match(wanted: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places in ``wanted``, sorted, of what is ``stored``, and a mask of what was found."""
     if not len(wanted):
         return np.zeros(0, dtype=np.int64), np.zeros(len(stored), dtype=bool)
