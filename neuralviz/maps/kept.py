@@ -86,6 +86,17 @@ class KeptMaps:
         rows = reversed(self._database.entries("maps", _ABOUT))
         return tuple({r["id"]: _map(r) for r in rows if r["corpus"] == corpus.id}.values())
 
+    def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
+        """A map of a corpus.
+
+        Raises:
+            StoreError: it is gone.
+        """
+        for kept in self.of(corpus):
+            if kept.id == map_id:
+                return kept
+        raise StoreError(_GONE)
+
     def find(
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
     ) -> KeptMap | None:
