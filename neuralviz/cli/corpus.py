@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ from neuralviz.cli.kept import (
     embedder_labels,
     find_corpus,
     kept_embedder,
+    open_store,
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
@@ -36,13 +38,12 @@ from neuralviz.cli.vectors import (
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError
-from neuralviz.maps.exporting import corpus_table
+from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.reading.source import Source
 from neuralviz.reading.vectors import read_vectors
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import import_vectors, imported_label
-from neuralviz.store.writing import check_destination, write_table
+from neuralviz.store.writing import check_destination, write_pieces
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
     from neuralviz.reading.texts import Mode
-    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.corpora import Corpus, CorpusStore
 
 commands = typer.Typer(
     cls=Commands,
@@ -110,7 +111,7 @@ def add(
     """
 
     specs = corpus_specs(method, option, model)
-    store = CorpusStore()
+    store = open_store()
     if ray is not None:
         if paragraphs:
             raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
@@ -153,7 +154,7 @@ def embed(
     """Embed a saved corpus. Existing embeddings are reused."""
 
     specs = corpus_specs(method, option, model)
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     if ray is None:
         _embed(store, found, specs, load_embedders(specs))
@@ -178,7 +179,7 @@ def import_embeddings(
 ) -> None:
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
 
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     kept = import_vectors(store, found, read_vectors(Source.at(file)))
     label = imported_label(store, found, kept)
@@ -194,7 +195,7 @@ def list_corpora(
 ) -> None:
     """List the saved corpora with their embedding methods and maps."""
 
-    store = CorpusStore()
+    store = open_store()
     labels = embedder_labels(store.vectors.embedders())
     entries = [_entry(store, corpus, labels) for corpus in store.corpora()]
     if as_json:
@@ -234,8 +235,8 @@ def export(
     check_destination(output)
     if method is None and (option or model):
         raise NeuralvizError("--option and --model need --method.")
-    store = CorpusStore()
-    found = find_corpus(store, corpus)
+    store = open_store()
+    found = store.recount(find_corpus(store, corpus))
     kept, how = None, ""
     if method is not None:
         spec = corpus_spec(store, found, method, option, model)
@@ -243,9 +244,10 @@ def export(
             kept_embedder(store, found, spec),
             (f", with embeddings by {method_label(spec)}"),
         )
-    table = corpus_table(store, found, kept)
-    write_table(output, table)
-    size = f"{many(table.num_rows, 'row')} with {many(table.num_columns, 'column')}"
+    pieces = corpus_pieces(store, found, kept)
+    first = next(pieces)
+    write_pieces(output, chain([first], pieces))
+    size = f"{many(found.n_texts, 'row')} with {many(first.num_columns, 'column')}"
     say(f"Wrote {size} to {output}{how}.")
 
 
@@ -253,7 +255,7 @@ def export(
 def rename(corpus: CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]) -> None:
     """Rename a saved corpus."""
 
-    store = CorpusStore()
+    store = open_store()
     renamed = store.rename(find_corpus(store, corpus), name)
     say(f"Renamed to “{renamed.name}”.")
 
@@ -265,7 +267,7 @@ def delete(
 ) -> None:
     """Delete a saved corpus with its embeddings and maps."""
 
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     question = f"Delete “{found.name}” ({many(found.n_texts, 'text')})? [y/N] "
     if not yes and not confirmed(question):

@@ -16,15 +16,17 @@ from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
 from neuralviz.embedders.labels import method_label, method_labels
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError
+from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import FILE, imported_by_label, imported_embedder
+from neuralviz.store.tidying import tidy_soon
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from neuralviz.cli.ray_work import RayEmbedding
     from neuralviz.embedders import Embedder
-    from neuralviz.store.corpora import Corpus, CorpusStore
+    from neuralviz.store.corpora import Corpus
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
@@ -36,6 +38,17 @@ OptionsOption = Annotated[
     list[str] | None,
     options_option("fast"),
 ]
+
+
+def open_store() -> CorpusStore:
+    """The store of this user's corpora; old files in it are deleted meanwhile.
+
+    Raises:
+        StoreError: as of `CorpusStore`.
+    """
+    store = CorpusStore()
+    tidy_soon(store.folder)
+    return store
 
 
 def find_corpus(store: CorpusStore, name_or_id: str) -> Corpus:

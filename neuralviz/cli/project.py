@@ -16,6 +16,7 @@ from neuralviz.cli.kept import (
     embed_wholly,
     find_corpus,
     kept_embedder,
+    open_store,
     warn_of_missing,
 )
 from neuralviz.cli.loading import load_embedders
@@ -34,14 +35,13 @@ from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
 from neuralviz.plots.point_colours import by_code, by_number, cluster_names
 from neuralviz.plots.standalone import About
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
     from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.projection import ProjectionEvent
-    from neuralviz.store.corpora import Corpus
+    from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.vectors import KeptEmbedder
 
 PAGE = ".html"
@@ -103,7 +103,7 @@ def project(
     settings = ProjectionSettings(
         reducer, dimensions, n_neighbors, min_dist, metric, perplexity, seed
     )
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     spec = corpus_spec(store, found, method, option, model)
     if colour is not None:
@@ -129,7 +129,7 @@ def project(
     if as_page:
         write_text(output, _page(store, found, kept, method_label(spec), colour))
     else:
-        write_pieces(output, corpus_pieces(store, found, kept))
+        write_pieces(output, corpus_pieces(store, found, kept=kept))
     n_clusters = len(kept.cluster_words)
     how = learnt_how([spec])
     say(

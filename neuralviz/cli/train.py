@@ -14,7 +14,7 @@ import typer
 import neuralviz.models
 from neuralviz import training
 from neuralviz.cli.common import INTERRUPTED, Commands, say, status, stop_on_interrupt
-from neuralviz.cli.kept import CorpusArgument, find_corpus
+from neuralviz.cli.kept import CorpusArgument, find_corpus, open_store
 from neuralviz.cli.train_similarity import train_similarity
 from neuralviz.cli.train_table import table
 from neuralviz.cli.vectors import progress_bars
@@ -22,7 +22,6 @@ from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.jobs.example_training import first_rate
 from neuralviz.models.names import MINILM
 from neuralviz.models.trained import check_free_name, encoders_folder
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.events import TrainingEnded, TrainingStarted, TrainingStep
 from neuralviz.training.kept import training_folder
 from neuralviz.training.settings import TrainingSettings, check_can_be_saved, with_options
@@ -140,7 +139,7 @@ def _train(
 ) -> None:
     name = check_free_name(output)
     check_can_be_saved(settings.pooling)
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     texts = store.texts(found)
     watch = Watch(texts, store.label_names(found, labels)) if labels is not None else None

@@ -16,7 +16,7 @@ from rich.text import Text
 import neuralviz.models
 from neuralviz import evaluation
 from neuralviz.cli.common import INTERRUPTED, say, status, stop_on_interrupt
-from neuralviz.cli.kept import CorpusArgument, find_corpus
+from neuralviz.cli.kept import CorpusArgument, find_corpus, open_store
 from neuralviz.cli.terminal import printable
 from neuralviz.cli.vectors import progress_bars
 from neuralviz.errors import SettingsError, Stopped
@@ -26,7 +26,6 @@ from neuralviz.evaluation.training_tables import (
     training_table,
 )
 from neuralviz.models.names import MINILM
-from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.writing import write_text
 from neuralviz.training.settings import TrainingSettings, with_options
 from neuralviz.words import many
@@ -85,7 +84,7 @@ def table(
         shortest=shortest,
         longest=longest,
     )
-    store = CorpusStore()
+    store = open_store()
     found = find_corpus(store, corpus)
     of_texts = store.label_names(found, labels)
     with status(f"Loading “{model}” …"):

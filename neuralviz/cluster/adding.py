@@ -25,7 +25,8 @@ from neuralviz.cluster.text_blocks import (
 )
 from neuralviz.errors import NeuralvizError, StoreError, TextError
 from neuralviz.store.corpus_reader import texts_table
-from neuralviz.store.pieces import PATIENCE, make_table, writing
+from neuralviz.store.database import PATIENCE
+from neuralviz.store.pieces import make_table, writing
 from neuralviz.store.rows import Column
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
-from neuralviz.errors import ModelError, NeuralvizError, Stopped, StoreError
+from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
 from neuralviz.maps.asking import sampled_neighbours
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.maps.settings import ProjectionSettings
     from neuralviz.models.shared import ModelRef
-    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
@@ -261,7 +260,7 @@ def _placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     """All vectors of a map of the store in a folder."""
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
-    return Placer(store, corpus, kept_map(store, corpus, map_id))
+    return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
 
 
 # --- the neighbours of some texts -----------------------------------------------------------------
@@ -298,18 +297,6 @@ class SampleNeighbours(LatestTask[SampledNear]):
     def events(self, should_stop: ShouldStop) -> Generator[SampledNear, None, None]:
         store = CorpusStore()
         corpus = store.corpus(self.corpus_id)
-        kept = kept_map(store, corpus, self.map_id)
+        kept = KeptMaps(store).by_id(corpus, self.map_id)
         found = sampled_neighbours(store, corpus, kept, self.k, self.n, should_stop=should_stop)
         yield SampledNear(*found)
-
-
-def kept_map(store: CorpusStore, corpus: Corpus, map_id: str) -> KeptMap:
-    """A map of a corpus by its id.
-
-    Raises:
-        StoreError: it is gone.
-    """
-    kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
-    if kept is None:
-        raise StoreError("This map was deleted in the meantime. Make it again.")
-    return kept

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.maps.kept import KeptMaps
+from neuralviz.store.located import LocatedVectors
+from neuralviz.store.vectors import LOSSES
 from neuralviz.store.writing import lists_of
 from neuralviz.words import free_name
 
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import KeptEmbedder
 
 NO_CLUSTER = -1
-PIECE = 100_000  # texts
+PIECE = 20_000  # texts: some 100 MB with long vectors
 AXES = ("x", "y", "z")
-OURS = ("id", "text", *AXES, "cluster", "first_loss", "last_loss", "vector")
+OURS = ("id", "text", *AXES, "cluster", *LOSSES, "vector")
 
 
 def corpus_table(
@@ -50,25 +52,21 @@ def corpus_table(
     Raises:
         StoreError: a vector, the map or the corpus is not there.
     """
-    columns = _columns(store, corpus, rows, {})
-    if kept is not None:
-        columns |= _place(KeptMaps(store).points(kept), slice(None) if rows is None else rows)
-    if embedder is not None:
-        keys = store.keys(corpus, rows)
-        loss = store.vectors.losses(embedder, keys)
-        if not np.isnan(loss).all():
-            columns["first_loss"], columns["last_loss"] = map(pa.array, loss.T)
-        columns["vector"] = lists_of(store.vectors.get(embedder, keys))
-    return pa.table(columns)
+    return pa.concat_tables(corpus_pieces(store, corpus, embedder, kept, rows))
 
 
 def corpus_pieces(
-    store: CorpusStore, corpus: Corpus, kept: KeptMap, size: int = PIECE
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder | None = None,
+    kept: KeptMap | None = None,
+    rows: np.ndarray | None = None,
+    size: int = PIECE,
 ) -> Iterator[pa.Table]:
-    """`corpus_table` with a map in pieces, for more texts than memory holds.
+    """`corpus_table` in pieces, for more texts than memory holds.
 
     Args:
-        store, corpus, kept: as of `corpus_table`.
+        store, corpus, embedder, kept, rows: as of `corpus_table`.
         size: texts of a piece.
 
     Yields:
@@ -77,21 +75,29 @@ def corpus_pieces(
     Raises:
         As `corpus_table`.
     """
-    points = KeptMaps(store).points(kept)
+    points = None if kept is None else KeptMaps(store).points(kept)
+    vectors = None
+    if embedder is not None:
+        vectors = LocatedVectors(store.database, embedder, store.keys(corpus, rows))
     wholes = {
-        one.name: one.kind == "number" and _are_whole(store.labels(corpus, one.name))
+        one.name: one.kind == "number" and _are_whole(store.labels(corpus, one.name, rows))
         for one in corpus.columns
     }
-    for start in range(0, corpus.n_texts, size):
-        rows = np.arange(start, min(start + size, corpus.n_texts))
-        some = slice(start, start + size)
-        yield pa.table(_columns(store, corpus, rows, wholes) | _place(points, some))
+    of = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
+    for start in range(0, max(len(of), 1), size):
+        some = of[start : start + size]
+        columns = _columns(store, corpus, some, wholes)
+        if points is not None:
+            columns |= _place(points, some)
+        if vectors is not None:
+            columns |= _embedded(vectors, store.keys(corpus, some))
+        yield pa.table(columns)
 
 
 def _columns(
     store: CorpusStore,
     corpus: Corpus,
-    rows: np.ndarray | None,
+    rows: np.ndarray,
     wholes: Mapping[str, bool],
 ) -> dict[str, pa.Array]:
     """What is in the corpus; ``wholes`` says of columns of numbers whether all are whole."""
@@ -103,8 +109,7 @@ def _columns(
         values = store.labels(corpus, column.name, rows)
         kind = pa.string()
         if column.kind == "number":
-            whole = wholes.get(column.name)
-            kind = pa.int64() if (_are_whole(values) if whole is None else whole) else pa.float64()
+            kind = pa.int64() if wholes[column.name] else pa.float64()
         columns[free_name(column.name, (*OURS, *columns), "label")] = pa.array(
             values, kind, from_pandas=True
         )
@@ -115,7 +120,14 @@ def _are_whole(values: np.ndarray) -> bool:
     return bool((values[np.isfinite(values)] % 1 == 0).all())
 
 
-def _place(points: tuple[np.ndarray, Clusters], rows: slice | np.ndarray) -> dict[str, pa.Array]:
+def _embedded(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:
+    """The vectors of texts, and their losses where some were learnt."""
+    found, loss = vectors.read(keys)
+    columns = dict(zip(LOSSES, map(pa.array, loss.T), strict=True)) if vectors.were_learnt else {}
+    return columns | {"vector": lists_of(found)}
+
+
+def _place(points: tuple[np.ndarray, Clusters], rows: np.ndarray) -> dict[str, pa.Array]:
     """Where texts are on a map, and in which cluster."""
     coordinates, clusters = points
     labels = clusters.labels[rows]

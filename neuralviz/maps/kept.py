@@ -23,7 +23,7 @@ from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection
 from neuralviz.maps.settings import ProjectionSettings
-from neuralviz.store.database import all_rows, list_array, now, rows_of
+from neuralviz.store.database import PATIENCE, all_rows, list_array, now, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +85,17 @@ class KeptMaps:
         """The maps of a corpus, those made last first."""
         rows = reversed(self._database.entries("maps", _ABOUT))
         return tuple({r["id"]: _map(r) for r in rows if r["corpus"] == corpus.id}.values())
+
+    def by_id(self, corpus: Corpus, map_id: str) -> KeptMap:
+        """A map of a corpus.
+
+        Raises:
+            StoreError: it is gone.
+        """
+        for kept in self.of(corpus):
+            if kept.id == map_id:
+                return kept
+        raise StoreError(_GONE)
 
     def find(
         self, corpus: Corpus, embedder: KeptEmbedder, settings: ProjectionSettings
@@ -176,12 +187,12 @@ class KeptMaps:
             merge.when_not_matched_insert_all().execute([entry | packed])
 
         for name, rows in tables.items():
-            self._database.write(partial(self._database.create, name, rows))
-        self._database.write(register)
+            self._database.write(partial(self._database.create, name, rows), PATIENCE)
+        self._database.write(register, PATIENCE)
         first = next((one for one in self.of(corpus) if one.id == kept.id), kept)
         if first.table != kept.table:
             for name in tables:
-                self._database.write(partial(self._database.drop, name))
+                self._database.write(partial(self._database.drop, name), PATIENCE)
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, StoreError
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.maps.clusters import CLUSTER_WORDS, Clusters, find_clusters, name_clusters
 from neuralviz.maps.distances import check_vectors
 from neuralviz.maps.kept import KeptMaps
@@ -17,6 +17,7 @@ from neuralviz.maps.projecting import project
 from neuralviz.maps.projection import ProjectionEvent
 from neuralviz.maps.settings import SEED
 from neuralviz.store.index import INDEXED_FROM, build_index, index_texts
+from neuralviz.store.vectors import not_embedded
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def make_large_map(
     """
     on_progress(ProjectionEvent("index"))
     _raise_if(should_stop)
+    _check_embedded(store, corpus, embedder)
     index_texts(store, corpus, smallest=fitting.indexed_from)
     index = build_index(store.database, embedder, smallest=fitting.indexed_from)
     _raise_if(should_stop)
@@ -74,7 +76,6 @@ def make_large_map(
     n_fitted = min(fitting.n_fitted, len(different))
     sample = np.sort(np.random.default_rng(seed).choice(different, n_fitted, replace=False))
     others = np.setdiff1d(different, sample, assume_unique=True)
-    _check_embedded(store, corpus, embedder)
     vectors = check_vectors(store.vectors.get(embedder, store.keys(corpus, sample)))
 
     def on_fit(event: ProjectionEvent) -> None:
@@ -147,9 +148,7 @@ def _check_embedded(store: CorpusStore, corpus: Corpus, embedder: KeptEmbedder) 
     keys = np.unique(store.keys(corpus))
     missing = keys[~store.vectors.has(embedder, keys)]
     if len(missing):
-        raise StoreError(
-            f"{len(missing):,} of {len(keys):,} texts are not embedded yet. Embed the corpus first."
-        )
+        raise not_embedded(len(missing), len(keys))
 
 
 def _lay_together(

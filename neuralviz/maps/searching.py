@@ -22,7 +22,7 @@ from neuralviz.maps.distances import (
 )
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.store.index import index_of, nearest_keys, rows_of_keys, vectors_of_keys
-from neuralviz.store.vectors import KEY_BYTES, vectors_table
+from neuralviz.store.vectors import KEY_BYTES, not_embedded, vectors_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -73,7 +73,7 @@ def nearest_in_corpus(
     Raises:
         SettingsError: an unknown metric, ``k`` below 1, or vectors of another length.
         TextError: a query holds something that is no usable number.
-        StoreError: the corpus was deleted, or a text that should be near has no vector any more.
+        StoreError: the corpus was deleted, or fewer than ``k`` of its texts have a vector.
         Stopped: ``should_stop`` said so.
     """
     asked = check_vectors(queries, "query")
@@ -101,7 +101,9 @@ def nearest_in_corpus(
     if len(left):
         found = _exactly(store, corpus, embedder, asked[left], k + 1, metric, should_stop)
         for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
-            _take(near, itself[query], rows[query], distances[query])
+            if not _take(near, itself[query], rows[query], distances[query]):
+                # all that have a vector are near, and they are too few
+                raise not_embedded(corpus.n_texts - len(near), corpus.n_texts)
     return Neighbours(rows, distances, metric, is_approximate=len(left) < len(asked))
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from neuralviz.errors import StoreError
 from neuralviz.paths import home
 from neuralviz.store.corpus_reader import CorpusReader, gone, texts_table
-from neuralviz.store.database import WAIT, Database, now
+from neuralviz.store.database import PATIENCE, WAIT, Database, now
 from neuralviz.store.lookups import key_in
 from neuralviz.store.names import name_pattern, tidy_name
 from neuralviz.store.results import corpus_view, forget_results
@@ -302,7 +302,7 @@ class CorpusStore(CorpusReader):
             self.database.open(texts_table(corpus)).delete(where)
             return self._recounted(corpus)
 
-        return self.database.write(write)
+        return self.database.write(write, PATIENCE)
 
     def recount(self, corpus: Corpus) -> Corpus:
         """The corpus with its numbers of texts, corrected where `leave_out` was cut off.
@@ -314,7 +314,7 @@ class CorpusStore(CorpusReader):
             n_texts = self.database.open(texts_table(corpus)).count_rows()
         if n_texts == corpus.n_texts:
             return corpus
-        return self.database.write(lambda: self._recounted(corpus))
+        return self.database.write(lambda: self._recounted(corpus), PATIENCE)
 
     def _recounted(self, corpus: Corpus) -> Corpus:
         """Within a write."""

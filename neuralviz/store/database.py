@@ -34,6 +34,7 @@ FORMAT = 1
 SUPERSEDED_FOR = timedelta(hours=1)  # how long readers may go on with what was replaced
 ROWS_AT_ONCE = 1 << 18  # that are read
 WAIT = 60.0  # seconds for other writers
+PATIENCE = 3600.0  # the same at the end of long work: millions of vectors may be put in order
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 _FORBIDDEN = ("Permission denied", "os error 13", "Read-only file system", "os error 30")
 _DISK_FULL = ("No space left", "os error 28", "File too large", "os error 27", "os error 122")

@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neuralviz.embedders.base import unit_vectors
-from neuralviz.store.corpus_reader import texts_table
-from neuralviz.store.database import ROWS_AT_ONCE, Database, now, rows_of
+from neuralviz.store.corpus_reader import gone, texts_table
+from neuralviz.store.database import PATIENCE, ROWS_AT_ONCE, Database, now, rows_of
 from neuralviz.store.lookups import has_index, rows_with_keys
 from neuralviz.store.vectors import keys_of, vectors_table
 
@@ -44,6 +44,7 @@ EFFORTS = ((20, 10), (40, 10), (40, 20), (80, 20), (80, 40), (160, 40), (320, 80
 SAME = 1e-6  # of a product of vectors of length 1: less is rounding
 SCANNED = 16_384  # rows that are compared at once
 _VECTOR, _KEY = "vector", "key"
+_Work = Literal["none", "measure", "extend", "build"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def build_index(
     """Make the index of an embedder's vectors, or bring it up to date.
 
     What is there already stays, and what came later is put in. Others that write wait meanwhile,
-    and readers do not. When it is killed nothing is lost: the next call does what is left.
+    and readers do not; others that would build it wait too, and find it there. When it is killed
+    nothing is lost: the next call does what is left.
 
     Args:
         database: that keeps the vectors.
@@ -99,24 +101,10 @@ def build_index(
     Raises:
         StoreError: it cannot be written.
     """
-    name = vectors_table(embedder)
-    with database.reading():
-        table = database.open(name)
-        n_rows = table.count_rows()
-        if n_rows < smallest:
-            return None
-        is_there = has_index(table, _VECTOR) and has_index(table, _KEY)
-        left = _n_unindexed(table) if is_there else n_rows
-    known = index_of(database, embedder) if is_there else None
-    if known is not None and n_rows <= GROWTH * known.n_rows:
-        if left <= UNINDEXED * n_rows:
-            return known
-        database.write(lambda: database.open(name).optimize())
-        return _keep(database, embedder, known.n_groups, known.n_rows)
-    n_groups = round(math.sqrt(n_rows))
-    if not is_there or known is not None:
-        database.write(partial(_build, database, name, n_groups, embedder.dim))
-    return _keep(database, embedder, n_groups, n_rows)
+    work, known, _ = _look(database, embedder, smallest)
+    if work == "none":
+        return known
+    return database.write(partial(_do, database, embedder, smallest), PATIENCE)
 
 
 def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_FROM) -> None:
@@ -125,13 +113,18 @@ def index_texts(store: CorpusStore, corpus: Corpus, *, smallest: int = INDEXED_F
     Raises:
         StoreError: it cannot be written, or the corpus was deleted.
     """
+
+    def lacks_index() -> bool:
+        with store.database.reading(missing=gone(corpus)):
+            return not has_index(store.database.open(texts_table(corpus)), _KEY)
+
+    def make() -> None:
+        if lacks_index():  # no other was faster
+            _index_keys(store.database.open(texts_table(corpus)))
+
     store.check_kept(corpus)
-    if corpus.n_texts < smallest:
-        return
-    with store.database.reading():
-        is_there = has_index(store.database.open(texts_table(corpus)), _KEY)
-    if not is_there:
-        store.database.write(lambda: _index_keys(store.database.open(texts_table(corpus))))
+    if corpus.n_texts >= smallest and lacks_index():
+        store.database.write(make, PATIENCE)
 
 
 def nearest_keys(
@@ -209,7 +202,7 @@ def rows_of_keys(
     places, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     if not len(keys):
         return places[0], rows[0]
-    with store.database.reading(missing=f"The corpus “{corpus.name}” was deleted in the meantime."):
+    with store.database.reading(missing=gone(corpus)):
         table = store.database.open(texts_table(corpus))
         firsts, starts = _runs(store.folder, texts_table(corpus), table.version)
         for batch in rows_with_keys(table, wanted, [], with_places=True):
@@ -254,6 +247,40 @@ def _runs(folder: Path, name: str, version: int) -> tuple[np.ndarray, np.ndarray
 # --- making and measuring ------------------------------------------------------------------------
 
 
+def _look(
+    database: Database, embedder: KeptEmbedder, smallest: int
+) -> tuple[_Work, VectorIndex | None, int]:
+    """What is to be done for an index, how the one that is there is searched, and all vectors."""
+    with database.reading():
+        table = database.open(vectors_table(embedder))
+        n_rows = table.count_rows()
+        if n_rows < smallest:
+            return "none", None, n_rows
+        if not (has_index(table, _VECTOR) and has_index(table, _KEY)):
+            return "build", None, n_rows
+        n_left = _n_unindexed(table)
+    known = index_of(database, embedder)
+    if known is None:
+        return "measure", None, n_rows
+    if n_rows > GROWTH * known.n_rows:
+        return "build", known, n_rows
+    return "extend" if n_left > UNINDEXED * n_rows else "none", known, n_rows
+
+
+def _do(database: Database, embedder: KeptEmbedder, smallest: int) -> VectorIndex | None:
+    """`build_index`, within a write."""
+    work, known, n_rows = _look(database, embedder, smallest)  # another may have been faster
+    if work == "none":
+        return known
+    n_groups = round(math.sqrt(n_rows))
+    if work == "build":
+        _build(database, vectors_table(embedder), n_groups, embedder.dim)
+    elif known is not None:
+        database.open(vectors_table(embedder)).optimize()
+        n_groups, n_rows = known.n_groups, known.n_rows
+    return _keep(database, embedder, n_groups, n_rows)
+
+
 def _build(database: Database, name: str, n_groups: int, dim: int) -> None:
     table = database.open(name)
     _index_keys(table)
@@ -284,12 +311,8 @@ def _keep(database: Database, embedder: KeptEmbedder, n_groups: int, n_rows: int
     """Measure an index that was made, and keep how it is searched."""
     found = _measured(database, embedder, n_groups, n_rows)
     row = {"id": embedder.id, "created": now(), "about": json.dumps(asdict(found))}
-
-    def register() -> None:
-        merge = database.registry("indexes").merge_insert("id")
-        merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
-
-    database.write(register)
+    merge = database.registry("indexes").merge_insert("id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute([row])
     return found
 
 

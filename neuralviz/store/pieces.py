@@ -27,7 +27,7 @@ from lance.file import LanceFileReader
 from lance.fragment import write_fragments
 
 from neuralviz.errors import StoreError
-from neuralviz.store.database import SUPERSEDED_FOR
+from neuralviz.store.database import PATIENCE, SUPERSEDED_FOR
 from neuralviz.store.vectors import KEY_BYTES, vector_rows, vectors_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from neuralviz.store.vectors import Found, KeptEmbedder, KeptVectors
 
 ROWS_OF_FILE = 1 << 20
-PATIENCE = 3600.0  # seconds: somebody may be putting many millions of vectors in order
 _WRITERS = "writers"  # folder of locked files, one for each process that has pieces written
 
 
@@ -53,11 +52,6 @@ class Piece:
     embedder: str
     fragment: str
     keys: bytes
-
-    @property
-    def n_texts(self) -> int:
-        """Texts whose vectors it holds."""
-        return len(self.keys) // KEY_BYTES
 
     def to_json(self) -> str:
         """The piece as text, for going from one process to another."""
@@ -182,25 +176,20 @@ class Committer:
             self._version[embedder.id] = self._vectors.version(embedder)
         self._others.clear()
 
-    def commit(self, pieces: Sequence[Piece]) -> int:
+    def commit(self, pieces: Sequence[Piece]) -> None:
         """Put pieces in, by one commit a table.
 
         A piece whose file is gone is left out: its texts are missing as before.
 
-        Returns:
-            Texts whose vectors are there now, and were not before.
-
         Raises:
             StoreError: they cannot be put in; what was there is still there.
         """
-        n = 0
         for embedder in self._embedders.values():
             mine = [piece for piece in pieces if piece.embedder == embedder.id]
             if mine:
-                n += self._database.write(partial(self._commit, embedder, mine), PATIENCE)
-        return n
+                self._database.write(partial(self._commit, embedder, mine), PATIENCE)
 
-    def _commit(self, embedder: KeptEmbedder, pieces: Sequence[Piece]) -> int:
+    def _commit(self, embedder: KeptEmbedder, pieces: Sequence[Piece]) -> None:
         """Within a write."""
         path = self._database.place(vectors_table(embedder))
         version = lance.dataset(path).version
@@ -210,41 +199,38 @@ class Committer:
             self._others.add(embedder.id)
         if embedder.id in self._others:
             new, mixed = self._apart(embedder, pieces)
-        n = sum(piece.n_texts for piece in new)
         if new:
             fragments = [lance.FragmentMetadata.from_json(piece.fragment) for piece in new]
             append = lance.LanceOperation.Append(fragments)
             version = lance.LanceDataset.commit(path, append, read_version=version).version
         for piece in mixed:
-            n += self._merge(embedder, path, piece)
+            self._merge(embedder, path, piece)
             version = lance.dataset(path).version
         self._version[embedder.id] = version
-        return n
 
     def _apart(
         self, embedder: KeptEmbedder, pieces: Sequence[Piece]
     ) -> tuple[list[Piece], list[Piece]]:
         """Pieces that hold nothing that is there already, nor in one before, and the others."""
-        keys = np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *map(_keys, pieces)])
+        of_pieces = list(map(_keys, pieces))
+        keys = np.concatenate([np.zeros(0, f"S{KEY_BYTES}"), *of_pieces])
         is_new = ~self._vectors.find(embedder, keys, with_vectors=False).mask
         first = np.zeros(len(keys), dtype=bool)
         first[np.unique(keys, return_index=True)[1]] = True
-        ends = np.cumsum([piece.n_texts for piece in pieces])[:-1]
+        ends = np.cumsum(list(map(len, of_pieces)))[:-1]
         new: list[Piece] = []
         mixed: list[Piece] = []
         for piece, fresh in zip(pieces, np.split(is_new & first, ends), strict=True):
             (new if fresh.all() else mixed).append(piece)
         return new, mixed
 
-    def _merge(self, embedder: KeptEmbedder, path: Path, piece: Piece) -> int:
+    def _merge(self, embedder: KeptEmbedder, path: Path, piece: Piece) -> None:
         """Put those rows of a piece in that are not there; its own file is left to `sweep`."""
         table = self._database.open(vectors_table(embedder))
-        before = table.count_rows()
         for file in _files(path, piece):
             rows = LanceFileReader(str(file)).read_all().to_table()
             merge = table.merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
-        return table.count_rows() - before
 
 
 @contextmanager
@@ -297,7 +283,9 @@ def sweep(database: Database, but: str = "") -> None:
             path = database.place(table)
             if table.startswith("texts-") and table not in announced:
                 shutil.rmtree(path, ignore_errors=True)
-            elif table.startswith("vectors-") and any((path / "_versions").glob("*.manifest")):
+            elif table.startswith(("texts-", "vectors-")) and any(
+                (path / "_versions").glob("*.manifest")
+            ):
                 dataset = lance.dataset(path)
                 if len(list((path / "data").glob("*.lance"))) > _n_files(dataset):
                     dataset.cleanup_old_versions(SUPERSEDED_FOR, delete_unverified=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
 
 LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
+STRINGS = pa.large_string()  # in a column of others there is no room for more than 2 GiB of text
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
 
 ColumnKind = Literal["text", "number"]
 Rows = Sequence[int] | np.ndarray
+Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,11 @@ class Column:
 
 def corpus_schema(columns: Sequence[Column]) -> pa.Schema:
     """The columns of `texts_table`."""
-    types = {"text": pa.string(), "number": pa.float64()}
+    types = {"text": STRINGS, "number": pa.float64()}
     return pa.schema(
         [
-            ("id", pa.string()),
-            ("text", pa.large_string()),
+            ("id", STRINGS),
+            ("text", STRINGS),
             ("key", pa.binary(KEY_BYTES)),
             *((f"label_{place}", types[column.kind]) for place, column in enumerate(columns)),
         ]
@@ -68,10 +70,10 @@ def corpus_rows(
     """
     return pa.table(
         {
-            "id": pa.nulls(len(texts), pa.string()) if ids is None else pa.array(ids, pa.string()),
-            "text": pa.array(texts, pa.large_string()),
+            "id": pa.nulls(len(texts), STRINGS) if ids is None else pa.array(ids, STRINGS),
+            "text": pa.array(texts, STRINGS),
             "key": key_array(text_keys(texts) if keys is None else keys),
-            **{f"label_{place}": values for place, values in enumerate(labels)},
+            **{f"label_{place}": _wide(values) for place, values in enumerate(labels)},
         }
     )
 
@@ -84,7 +86,7 @@ def in_batches(blocks: Iterable[pa.Table], seen: list[np.ndarray]) -> Iterator[p
 
 
 def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
-    """A column of a table in the order of the rows.
+    """A column of a table in the order of the rows; strings are `STRINGS`.
 
     Args:
         table: of a corpus's rows.
@@ -97,7 +99,7 @@ def read_column(table: Table, name: str, rows: Rows | None = None) -> pa.Array:
     if rows is None:
         found = all_rows(table.search().select([name]).with_row_id(True))
         place = found["_rowid"].to_numpy()
-        values = found[name]
+        values = _wide(found[name])
         if len(place) and (place[1:] < place[:-1]).any():
             values = values.take(pa.array(np.argsort(place)))
     else:
@@ -109,11 +111,16 @@ def _in_order(table: Table, name: str, rows: np.ndarray) -> pa.ChunkedArray:
     """A column of some rows; the database has them in their own order."""
     different, places = np.unique(rows, return_inverse=True)
     if not len(different):
-        return table.schema.empty_table()[name]
+        return _wide(table.schema.empty_table()[name])
     found = table.take_offsets(different.tolist()).select([name]).to_arrow()[name]
     if len(found) < len(different):
         raise StoreError("A text was deleted in the meantime. Open the corpus again.")
-    return found.take(pa.array(places))
+    return _wide(found).take(pa.array(places))
+
+
+def _wide(values: Values) -> Values:
+    """Strings as `STRINGS`; in corpora of versions before they are not."""
+    return values.cast(STRINGS) if pa.types.is_string(values.type) else values
 
 
 def rows_with(table: Table, terms: Sequence[str]) -> np.ndarray:
@@ -171,7 +178,7 @@ def _label_column(title: str, values: Sequence[str]) -> tuple[Column, pa.Array]:
     if any(filled) and all(is_number(value) for value in filled if value):
         numbers = [float(value) if value else None for value in filled]
         return Column(title, "number"), pa.array(numbers, pa.float64())
-    return Column(title, "text"), pa.array(values, pa.string())
+    return Column(title, "text"), pa.array(values, STRINGS)
 
 
 def is_number(value: str) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.tidying import tidy_soon
 from neuralviz.ui.allowed import allowed
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ _SESSION = "browser"  # where the session keeps who it is when there is no cooki
 
 
 def corpus_store() -> CorpusStore:
-    """The saved corpora that this browser sees."""
-    return CorpusStore(owner=_browser() if allowed().private else None)
+    """The saved corpora that this browser sees; old files of the store are deleted meanwhile."""
+    store = CorpusStore(owner=_browser() if allowed().private else None)
+    tidy_soon(store.folder)
+    return store
 
 
 def may_change(corpus: Corpus) -> bool:

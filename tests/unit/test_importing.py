@@ -161,8 +161,10 @@ def test_vectors_are_kept_by_text_and_found_again(store: CorpusStore) -> None:
     again = import_vectors(store, corpus, ReadVectors("rows.npy", VECTORS))
     assert imported_label(store, corpus, again) == "file: rows.npy"  # the same vectors
     assert imported_by_label(store, store.add("other", ReadTexts(("x", "y")))) == {}
+    keys = store.keys(corpus)
     store.delete(corpus)
-    assert not store.vectors.has(by_row, store.vectors._keys(by_text)).any()
+    assert not store.vectors.has(by_row, keys).any()
+    assert not store.vectors.has(by_text, keys).any()
 
 
 def test_vectors_that_are_not_those_of_the_texts_are_refused(store: CorpusStore) -> None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from neuralviz.errors import SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
 from neuralviz.maps.neighbours import Neighbours, nearest
 from neuralviz.maps.searching import nearest_in_corpus
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.store import database
 from neuralviz.store import index as indexes
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.index import build_index, index_of, index_texts, rows_of_keys
@@ -214,6 +218,63 @@ def test_vectors_that_come_later_are_found_and_the_index_takes_them_in(
     third = build_index(store.database, embedder, smallest=SMALLEST)
     assert (built, third and third.n_rows) == ([0], 2200)
     assert recall(nearest_in_corpus(store, later, embedder, queries, 5), exact) >= 0.95
+
+
+def test_of_two_that_finish_together_one_builds_and_the_other_waits_for_it(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    """Also where an index is made anew, or measured: nothing is done twice."""
+    embedder = embedder_in(store)
+    add(store, embedder, "first", [f"a{row}" for row in range(600)], in_groups(600))
+    look, build, measure = indexes._look, indexes._build, indexes._measured
+    both_looked = threading.Barrier(2, timeout=60)
+    seen, done = threading.local(), []
+
+    def look_together(*given):  # type: ignore[no-untyped-def]
+        found = look(*given)
+        if not hasattr(seen, "looked"):  # before the lock
+            seen.looked = True
+            both_looked.wait()
+        return found
+
+    monkeypatch.setattr(indexes, "_look", look_together)
+    monkeypatch.setattr(indexes, "_build", lambda *given: done.append("built") or build(*given))
+    monkeypatch.setattr(
+        indexes, "_measured", lambda *given: done.append("measured") or measure(*given)
+    )
+    for n_texts in (600, 2000):
+        with ThreadPoolExecutor(2) as pool:
+            runs = [
+                pool.submit(build_index, store.database, embedder, smallest=SMALLEST)
+                for _ in range(2)
+            ]
+            first, second = (run.result() for run in runs)
+        assert first == second == index_of(store.database, embedder)
+        assert (first.n_rows, done) == (n_texts, ["built", "measured"])
+        done.clear()
+        add(store, embedder, f"{n_texts}", [f"b{row}" for row in range(1400)], in_groups(1400, 1))
+
+
+def test_what_ends_long_work_waits_for_others_for_long(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    waits = []
+
+    class Lock(FileLock):
+        def __init__(self, path: Path, timeout: float) -> None:
+            super().__init__(path, timeout=timeout)
+            waits.append(timeout)
+
+    embedder = embedder_in(store)
+    corpus = store.add("some", ReadTexts(tuple(f"text {row}" for row in range(600))))
+    keys = store.keys(corpus)
+    monkeypatch.setattr(database, "FileLock", Lock)
+    store.vectors.put(embedder, keys, in_groups(600), np.full((600, 2), np.nan))
+    build_index(store.database, embedder, smallest=SMALLEST)
+    index_texts(store, corpus, smallest=SMALLEST)
+    store.leave_out(corpus, keys[:1])
+    store.recount(corpus)
+    assert (len(waits), set(waits)) == (5, {database.PATIENCE})
 
 
 def test_what_was_killed_while_building_is_finished_by_the_next(store: CorpusStore):

@@ -174,7 +174,11 @@ def test_the_recall_of_the_index_is_kept_and_old_maps_have_none(
     assert (old.n_fitted, old.recall) == (None, None)
 
 
-def test_a_text_without_a_vector_is_said_before_the_work(store: CorpusStore):
+def test_a_text_without_a_vector_is_said_before_the_work(
+    store: CorpusStore, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(large, "index_texts", None)
+    monkeypatch.setattr(large, "build_index", None)
     corpus = store.add("c", ReadTexts(TEXTS))
     kept = store.vectors.register(HashEmbedder())
     with pytest.raises(StoreError, match="380 of 380 texts are not embedded yet"):

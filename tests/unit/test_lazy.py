@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 import pytest
 
+from neuralviz.errors import StoreError
 from neuralviz.locks import NamedLocks
+from neuralviz.maps.asking import embedder_of
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.point_colours import by_category, by_number
@@ -134,6 +136,19 @@ def test_an_open_corpus_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:
         assert isinstance(array, np.ndarray)
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[1]
+
+
+def test_an_open_map_without_its_embeddings_gives_the_same_advice_as_a_search_on_it(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
+    corpus = CorpusStore().add("c", ReadTexts(tuple(f"Text {i}." for i in range(20))))
+    *_, embedded = embed_corpus(CorpusStore(), corpus, HashEmbedder())
+    kept = make_map(CorpusStore(), corpus, embedded.embedder, ProjectionSettings("pca"))
+    shown = OpenMap(CorpusStore(), corpus, replace(kept, embedder="gone"))
+    for ask in (lambda: shown.embedder, lambda: embedder_of(shown.store, shown.kept)):
+        with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
+            ask()
 
 
 def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:

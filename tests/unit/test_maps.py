@@ -150,7 +150,10 @@ def test_maps_go_with_their_corpus_and_not_with_another(store: CorpusStore):
     flat = make_map(store, corpus, embedder, ProjectionSettings("pca"))
     stays = make_map(store, second, embedder, PCA)
     assert KeptMaps(store).of(corpus) == (flat, kept)
+    assert KeptMaps(store).by_id(corpus, flat.id) == flat
     KeptMaps(store).delete(flat)
+    with pytest.raises(StoreError, match="This map was deleted in the meantime"):
+        KeptMaps(store).by_id(corpus, flat.id)
     assert KeptMaps(store).of(corpus) == (kept,)
     store.delete(corpus)
     assert KeptMaps(store).of(corpus) == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,22 @@ import pytest
 from neuralviz.errors import StoreError
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpus_reader import texts_table
+from neuralviz.store.rows import corpus_rows
 from neuralviz.store.vectors import KeptEmbedder, text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
 
 pytest.importorskip("lance", reason="needs neuralviz[ray]")
 
-from neuralviz.store.pieces import Committer, Piece, PieceVectors, sweep, writing
+from neuralviz.store.pieces import (
+    Committer,
+    Piece,
+    PieceVectors,
+    make_table,
+    sweep,
+    write_piece,
+    writing,
+)
 
 ROOT = Path(__file__).parents[2]
 KEYS = text_keys([f"text {number}" for number in range(60)])
@@ -46,6 +57,10 @@ def files(store: CorpusStore, kept: KeptEmbedder) -> int:
     return len(list((store.database.place(vectors_table(kept)) / "data").glob("*.lance")))
 
 
+def n_kept(store: CorpusStore, kept: KeptEmbedder) -> int:
+    return store.database.open(vectors_table(kept)).count_rows()
+
+
 def committer(store: CorpusStore, kept: KeptEmbedder) -> Committer:
     return Committer(store.database, store.vectors, [kept])
 
@@ -53,19 +68,20 @@ def committer(store: CorpusStore, kept: KeptEmbedder) -> Committer:
 def test_pieces_are_there_when_they_are_committed(store: CorpusStore, kept: KeptEmbedder):
     pieces = write(store, kept, (0, 20), (20, 60))
     assert not store.vectors.has(kept, KEYS).any()
-    assert committer(store, kept).commit(pieces) == 60
+    committer(store, kept).commit(pieces)
+    assert n_kept(store, kept) == 60
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS), VECTORS)
 
 
 def test_nothing_is_there_twice(store: CorpusStore, kept: KeptEmbedder):
     """Not what another process kept, nor what two pieces hold, nor a piece that comes again."""
     first, second = committer(store, kept), committer(store, kept)
-    assert first.commit(write(store, kept, (0, 10))) == 10
+    first.commit(write(store, kept, (0, 10)))
     store.vectors.put(kept, KEYS[10:15], VECTORS[10:15], LOSS[10:15])
     pieces = write(store, kept, (5, 20), (18, 30), (30, 40))
-    assert first.commit(pieces) == 25
-    assert second.commit(pieces) == 0
-    assert store.database.open(vectors_table(kept)).count_rows() == 40
+    for one in (first, second):
+        one.commit(pieces)
+        assert n_kept(store, kept) == 40
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[:40]), VECTORS[:40])
 
 
@@ -76,12 +92,14 @@ def test_what_others_put_in_since_one_looked_is_minded_until_one_looks_again(
     first, second = committer(store, kept), committer(store, kept)
     first.look()
     second.look()
-    assert first.commit(write(store, kept, (0, 10))) == 10
-    assert second.commit(write(store, kept, (20, 30))) == 10
-    assert second.commit(write(store, kept, (0, 10), (30, 40))) == 10
+    first.commit(write(store, kept, (0, 10)))
+    second.commit(write(store, kept, (20, 30)))
+    assert n_kept(store, kept) == 20
+    second.commit(write(store, kept, (0, 10), (30, 40)))
+    assert n_kept(store, kept) == 30
     first.look()
-    assert first.commit(write(store, kept, (40, 60))) == 20
-    assert store.database.open(vectors_table(kept)).count_rows() == 50
+    first.commit(write(store, kept, (40, 60)))
+    assert n_kept(store, kept) == 50
 
 
 def test_a_piece_whose_file_is_gone_is_left_out(store: CorpusStore, kept: KeptEmbedder):
@@ -90,7 +108,8 @@ def test_a_piece_whose_file_is_gone_is_left_out(store: CorpusStore, kept: KeptEm
     for file in data.glob("*.lance"):
         if file.name in pieces[0].fragment:
             file.unlink()
-    assert committer(store, kept).commit(pieces) == 10
+    committer(store, kept).commit(pieces)
+    assert n_kept(store, kept) == 10
     np.testing.assert_array_equal(store.vectors.has(kept, KEYS[:20]), [False] * 10 + [True] * 10)
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[10:20]), VECTORS[10:20])
 
@@ -107,6 +126,22 @@ def test_what_nobody_commits_is_swept_away(store: CorpusStore, kept: KeptEmbedde
     assert not left.exists()
     assert store.texts(corpus) == ["one", "two"]
     np.testing.assert_array_equal(store.vectors.get(kept, KEYS[:10]), VECTORS[:10])
+
+
+def test_what_was_written_twice_of_the_texts_of_a_corpus_is_swept_away(store: CorpusStore):
+    """A worker that was killed before it told what it had written, and one that did it again."""
+    rows = corpus_rows(["one", "two"], [])
+    corpus = replace(store.new("some", ()), n_texts=2, n_distinct=2)
+    table = texts_table(corpus)
+    data = store.database.place(table) / "data"
+    with writing(store.database):
+        write_piece(store.database, table, rows, "create")
+        told = write_piece(store.database, table, rows, "create")
+        make_table(store.database, table, rows.schema, told)
+        store.announce(corpus)
+        assert len(list(data.glob("*.lance"))) == 2
+    assert len(list(data.glob("*.lance"))) == 1
+    assert store.texts(corpus) == ["one", "two"]
 
 
 def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_writes_is_not(

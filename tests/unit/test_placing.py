@@ -277,7 +277,7 @@ def test_digests_tell_vectors_apart():
 
 
 def test_pieces_make_the_whole_table(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    pieces = list(corpus_pieces(store, corpus, tsne, size=400))
+    pieces = list(corpus_pieces(store, corpus, kept=tsne, size=400))
     assert [piece.num_rows for piece in pieces] == [400, 400, 400, 300]
     whole = corpus_table(store, corpus, kept=tsne)
     for start, piece in zip(range(0, N, 400), pieces, strict=True):

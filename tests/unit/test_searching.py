@@ -160,6 +160,18 @@ def test_where_too_little_is_found_all_vectors_are_looked_at(
     assert sorted(everything.indices[0].tolist()) == list(range(30))
 
 
+def test_too_few_texts_with_a_vector_are_said(store: CorpusStore):
+    corpus = store.add("half", ReadTexts(tuple(f"text {row}" for row in range(20))))
+    embedder = store.vectors.restore("made-up", "", DIM)
+    queries, vectors = clouds(2, seed=1), clouds(5)
+    for n in (0, 5):
+        store.vectors.put(embedder, store.keys(corpus)[:n], vectors[:n], np.full((n, 2), np.nan))
+        with pytest.raises(StoreError, match=f"{20 - n} of 20 texts are not embedded yet"):
+            nearest_in_corpus(store, corpus, embedder, queries, 10)
+    found = nearest_in_corpus(store, corpus, embedder, queries, 5)
+    np.testing.assert_array_equal(found.indices, nearest(vectors, queries, 5).indices)
+
+
 def test_few_keys_are_looked_up_and_many_are_read(store: CorpusStore):
     corpus, embedder, vectors = a_corpus(store)
     keys = store.keys(corpus)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.names import MAX_NAME
-from neuralviz.store.rows import Column, corpus_rows
+from neuralviz.store.rows import Column, corpus_rows, corpus_schema, read_column
 from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 
@@ -108,6 +109,33 @@ def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
     assert [names[code] for code in codes if code >= 0] == [str(y) for y in years if y is not None]
     np.testing.assert_array_equal(codes < 0, [year is None for year in years])
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_whole_columns_have_room_for_more_than_two_gigabytes_of_text(
+    store: CorpusStore, is_old: bool
+):
+    """Also those of corpora that versions before kept, in columns of short strings."""
+    columns = (Column("topic", "text"), Column("year", "number"))
+    topics = ["x", "", "y", "x"]
+    rows = corpus_rows(["a", "b", "c", "d"], [pa.array(topics), pa.array([1.0, 2.0, None, 4.0])])
+    assert rows.schema == corpus_schema(columns)
+    if is_old:
+        short = {"id": pa.string(), "label_0": pa.string()}
+        rows = rows.cast(
+            pa.schema((one.name, short.get(one.name, one.type)) for one in rows.schema)
+        )
+    corpus = replace(store.new("four", columns), n_texts=4, n_distinct=4)
+    store.announce(corpus, lambda: store.database.create(f"texts-{corpus.id}", rows))
+    table = store.database.open(f"texts-{corpus.id}")
+    for name in ("id", "text", "label_0"):
+        for wanted in (None, [3, 0, 3], []):
+            assert read_column(table, name, wanted).type == pa.large_string()
+    assert store.labels(corpus, "topic", [3, 1]).tolist() == ["x", ""]
+    codes, names = store.label_codes(corpus, "topic")
+    assert (codes.tolist(), names) == ([0, -1, 1, 0], ("x", "y"))
+    read = ReadTexts(("a", "b", "c", "d"), labels={"topic": topics, "year": ("1", "2", "", "4")})
+    assert store.find("four", read) == corpus
 
 
 def test_texts_are_taken_out_by_their_keys_and_counted_again(store: CorpusStore):
@@ -300,6 +328,7 @@ def test_what_is_kept_says_its_format(store: CorpusStore):
 FIRST_WRITE = """
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore

@@ -11,9 +11,8 @@ import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
-from neuralviz.errors import StoreError
 from neuralviz.maps import settings
-from neuralviz.maps.asking import neighbours_of_rows
+from neuralviz.maps.asking import embedder_of, neighbours_of_rows
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
@@ -157,13 +156,7 @@ class OpenMap:
         Raises:
             StoreError: the vectors are gone.
         """
-        return self._parts.get("embedder", self._find_embedder)
-
-    def _find_embedder(self) -> KeptEmbedder:
-        for embedder in self.store.vectors.embedders():
-            if embedder.id == self.kept.embedder:
-                return embedder
-        raise StoreError("The embeddings of this map were deleted. Make the map again.")
+        return self._parts.get("embedder", lambda: embedder_of(self.store, self.kept))
 
     @property
     def spec(self) -> EmbedderSpec:
@@ -243,10 +236,7 @@ def _open_corpus(folder: Path, corpus_id: str) -> OpenCorpus:
 def _open_map(folder: Path, corpus_id: str, map_id: str) -> OpenMap:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
-    kept = next((one for one in KeptMaps(store).of(corpus) if one.id == map_id), None)
-    if kept is None:
-        raise StoreError("This map was deleted in the meantime. Make it again.")
-    found = OpenMap(store, corpus, kept)
+    found = OpenMap(store, corpus, KeptMaps(store).by_id(corpus, map_id))
     _ = found.coordinates  # read now, while it is there
     return found
 
