@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLOURS = 24  # of a map, that are held
+COLOURS = 8  # of a map, that are held: 40 MB each of 10 million texts
 VIEWS = 12  # of a large map, that are held
 NEAR = 200  # texts of a large map whose neighbours are held
 CENTRE = 2000  # texts of a cluster by which its place is found, of a large map

@@ -26,6 +26,17 @@ TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
 TEXTS_A_NUMBER = 5
 LOOKED_AT = 20_000  # texts of a large corpus by which columns that tell texts apart are found
 FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
+MOST_FILTERS = 8  # columns of labels, and as many of numbers
+HELD = 12  # columns of all texts of a large corpus, 40 or 80 MB each for 10 million
+
+
+@dataclass(frozen=True)
+class Span:
+    """The lowest and the highest of some numbers, and whether all are whole ones."""
+
+    low: float
+    high: float
+    is_whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +51,7 @@ class OpenCorpus:
     store: CorpusStore
     corpus: Corpus
     _parts: Lazy = field(default_factory=Lazy, repr=False)
+    _columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
 
     @property
     def is_large(self) -> bool:
@@ -80,8 +92,9 @@ class OpenCorpus:
         return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
 
     def labels(self, name: str) -> np.ndarray:
-        """[text] a column of labels: strings or numbers."""
-        return self._parts.get(("labels", name), lambda: self.store.labels(self.corpus, name))
+        """[text] a column of labels: strings or numbers; of a large corpus, numbers alone."""
+        held = self._columns if self.is_large else self._parts
+        return held.get(("labels", name), lambda: self.store.labels(self.corpus, name))
 
     def label_at(self, name: str, row: int) -> object:
         """The value of a column of a row: a string or a number."""
@@ -119,43 +132,49 @@ class OpenCorpus:
 
     def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """[text] which of some names each text has in a column, -1 for none; and the names."""
-        return self._parts.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
+        return self._columns.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
 
-    def sizes(self, name: str) -> np.ndarray:
-        """[name] texts that have each of the names of `codes`."""
+    def sizes(self, name: str) -> Mapping[str, int]:
+        """By name, texts that have each of the names of `codes`; in the order of these."""
 
-        def count() -> np.ndarray:
+        def count() -> Mapping[str, int]:
             codes, names = self.codes(name)
-            return np.bincount(codes[codes >= 0], minlength=len(names))
+            sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+            return MappingProxyType(dict(zip(names, sizes, strict=True)))
 
         return self._parts.get(("sizes", name), count)
 
-    def ends(self, name: str) -> tuple[float, float] | None:
-        """The lowest and the highest of a column of numbers; None where there is none."""
+    def span(self, name: str) -> Span | None:
+        """Of a column of numbers; None where there is none."""
 
-        def find() -> tuple[float, float] | None:
-            values = self.labels(name)
+        def find() -> Span | None:
+            # read for this alone: of many millions of texts, few columns fit in memory
+            values = self.store.labels(self.corpus, name)
             finite = values[np.isfinite(values)]
-            return (float(finite.min()), float(finite.max())) if len(finite) else None
+            if not len(finite):
+                return None
+            return Span(float(finite.min()), float(finite.max()), bool((finite % 1 == 0).all()))
 
-        return self._parts.get(("ends", name), find)
+        return self._parts.get(("span", name), find)
 
-    def is_whole(self, name: str) -> bool:
-        """Whether all of a column of numbers are whole ones."""
+    @property
+    def filtered_labels(self) -> tuple[str, ...]:
+        """Columns by whose labels texts can be left out."""
+        return self.category_names[:MOST_FILTERS]
 
-        def look() -> bool:
-            values = self.labels(name)
-            return bool((values[np.isfinite(values)] % 1 == 0).all())
-
-        return self._parts.get(("is whole", name), look)
+    @property
+    def filtered_numbers(self) -> tuple[str, ...]:
+        """Columns by whose numbers texts can be left out, where they are not by labels."""
+        labels = self.category_names
+        return tuple(name for name in self.numbers if name not in labels)[:MOST_FILTERS]
 
     def prepare(self) -> None:
         """Read what a first visit of a large corpus asks for: it is there when it is needed."""
         with suppress(NeuralvizError):  # whoever needs it meets the error
-            for name in self.category_names:
+            for name in self.filtered_labels:
                 self.sizes(name)
-            for name in self.numbers:
-                self.ends(name)
+            for name in self.filtered_numbers:
+                self.span(name)
 
     def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
         """By name, the values of some rows, or of all."""
