@@ -39,11 +39,7 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     if not chosen:
         return None, ""
     n = corpus.corpus.n_texts
-    if corpus.is_large:
-        within = chosen.within_codes(corpus.codes, corpus.labels, n)
-    else:
-        values = {**corpus.categories, **{name: corpus.labels(name) for name in numbers}}
-        within = chosen.within(values.__getitem__, n)
+    within = chosen.within(corpus.codes, corpus.labels, n)
     return within, chosen.in_words(int(within.sum()), n)
 
 

@@ -12,13 +12,13 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
 from neuralviz.errors import StoreError
-from neuralviz.maps import settings
 from neuralviz.maps.asking import neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
 from neuralviz.maps.point_grid import PointGrid, grouped
+from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import OpenCorpus
@@ -82,7 +82,7 @@ class OpenMap:
     @property
     def is_large(self) -> bool:
         """Whether its corpus is: see `OpenCorpus`."""
-        return self.corpus.n_texts > settings.MOST_WHOLE
+        return is_large(self.corpus.n_texts)
 
     @property
     def grid(self) -> PointGrid:
@@ -165,7 +165,7 @@ class OpenMap:
         """The neighbours of every text on the map itself; not of a large map."""
         return self._parts.get(
             "neighbours on map",
-            lambda: neighbours_of_points(self.coordinates, settings.SCORED_NEIGHBOURS),
+            lambda: neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS),
         )
 
     @property

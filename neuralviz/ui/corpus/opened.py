@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.maps import settings
 from neuralviz.maps.search import find_words
+from neuralviz.maps.settings import is_large
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.lazy import Lazy
@@ -56,7 +56,7 @@ class OpenCorpus:
     @property
     def is_large(self) -> bool:
         """Whether it is too large to be held as a whole: what is of all texts is in arrays."""
-        return self.corpus.n_texts > settings.MOST_WHOLE
+        return is_large(self.corpus.n_texts)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -132,7 +132,15 @@ class OpenCorpus:
 
     def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """[text] which of some names each text has in a column, -1 for none; and the names."""
-        return self._columns.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
+
+        def find() -> tuple[np.ndarray, tuple[str, ...]]:
+            if self.is_large:
+                return self.store.label_codes(self.corpus, name)
+            names, codes = np.unique(self.categories[name].astype(str), return_inverse=True)
+            blank = int(names[0] == "")  # the first, if it is there
+            return codes.astype(np.int32) - np.int32(blank), tuple(names[blank:].tolist())
+
+        return self._columns.get(("codes", name), find)
 
     def sizes(self, name: str) -> Mapping[str, int]:
         """By name, texts that have each of the names of `codes`; in the order of these."""
@@ -153,7 +161,7 @@ class OpenCorpus:
             finite = values[np.isfinite(values)]
             if not len(finite):
                 return None
-            return Span(float(finite.min()), float(finite.max()), bool((finite % 1 == 0).all()))
+            return Span(float(finite.min()), float(finite.max()), not (finite % 1).any())
 
         return self._parts.get(("span", name), find)
 
