@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.maps.categories import categories_of, category_names
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import is_large
-from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.lazy import Lazy
 
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
     from neuralviz.store.corpora import Corpus
 
-MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
-TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
-TEXTS_A_NUMBER = 5
-LOOKED_AT = 20_000  # texts of a large corpus by which columns that tell texts apart are found
-FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
 MOST_FILTERS = 8  # columns of labels, and as many of numbers
 HELD = 12  # columns of all texts of a large corpus, 40 or 80 MB each for 10 million
 
@@ -108,20 +103,16 @@ class OpenCorpus:
 
         Not of a large corpus: it has `category_names` and `codes`.
         """
-        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories(None)))
+        return self._parts.get(
+            "categories", lambda: MappingProxyType(categories_of(self.corpus, self.labels))
+        )
 
     @property
     def category_names(self) -> tuple[str, ...]:
         """Names of the columns that tell texts apart; of a large corpus found by a sample."""
         if not self.is_large:
             return tuple(self.categories)
-
-        def find() -> tuple[str, ...]:
-            n = self.corpus.n_texts
-            rows = np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False)
-            return tuple(self._find_categories(np.sort(rows)))
-
-        return self._parts.get("category names", find)
+        return self._parts.get("category names", lambda: category_names(self.store, self.corpus))
 
     def categories_at(self, name: str, rows: np.ndarray) -> np.ndarray:
         """[row] the values of a column that tells texts apart, blank where there is none."""
@@ -183,27 +174,6 @@ class OpenCorpus:
                 self.sizes(name)
             for name in self.filtered_numbers:
                 self.span(name)
-
-    def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
-        """By name, the values of some rows, or of all."""
-        found = {}
-        for column in self.corpus.columns:
-            if column.name.strip().lower() in ID_COLUMNS:
-                continue
-            if rows is None:
-                values = self.labels(column.name)
-            else:
-                values = self.store.labels(self.corpus, column.name, rows)
-            if column.kind == "number":
-                finite = values[np.isfinite(values)]
-                n = len(np.unique(finite))
-                if n > FEW_NUMBERS or (finite % 1 != 0).any() or len(finite) < TEXTS_A_NUMBER * n:
-                    continue
-                values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
-            n = len(set(values) - {""})
-            if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-                found[column.name] = values
-        return found
 
     @property
     def numbers(self) -> tuple[str, ...]:
