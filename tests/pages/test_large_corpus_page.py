@@ -21,7 +21,7 @@ from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
-from neuralviz.ui.corpus import choose, large
+from neuralviz.ui.corpus import choose, large, sampled
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map
 from neuralviz.ui.corpus.opened import OpenCorpus
 from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
@@ -228,8 +228,8 @@ def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sampled = asking.sampled_neighbours(kept.store, kept.corpus, kept.map, 10)[0]
-    clicked, hovered = np.setdiff1d(np.arange(N), sampled)[[5, 9]].tolist()
+    some = asking.sampled_neighbours(kept.store, kept.corpus, kept.map, 10)[0]
+    clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
     monkeypatch.setattr(KeptMaps, "of", lambda _self, _corpus: (is_of_sample,))
     search, searched = searching.nearest_in_corpus, []
@@ -267,6 +267,19 @@ def test_no_pointer_has_all_vectors_looked_at(
     assert [f"Made-up text about topic <b>& ({row})" for row in rows] in [
         table["text"].tolist() for table in tables
     ]
+
+
+def test_what_is_measured_is_said_above_the_maps_and_listed_as_soon_as_it_is_known(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
+    monkeypatch.setattr(sampled, "PATIENCE", 60)
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params.update({"corpus": kept.corpus.id, "map-b": "cls"})
+    page.run()
+    assert not page.exception
+    assert "of 1,000 texts drawn at random" in said(page)
+    assert "Of a random sample of 1,000 texts: on average" in said(page)
 
 
 def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) -> None:
