@@ -24,6 +24,7 @@ from neuralviz.cli.on_ray import RayOption, WithRay, ray_work
 from neuralviz.cli.vectors import MethodsModel, learnt_how, progress_bars
 from neuralviz.embedders.labels import method_label
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.maps.categories import category_names
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.exporting import corpus_pieces
 from neuralviz.maps.kept import KeptMaps
@@ -33,7 +34,7 @@ from neuralviz.maps.projection import STAGES
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.corpus_map import drawn_rows
 from neuralviz.plots.map_page import PageMap, map_page
-from neuralviz.plots.point_colours import by_code, by_number, cluster_names
+from neuralviz.plots.point_colours import by_category, by_code, by_number, cluster_names
 from neuralviz.plots.standalone import About
 from neuralviz.store.writing import check_destination, write_pieces, write_text
 from neuralviz.words import many
@@ -174,16 +175,20 @@ def _page(
 
     coordinates, clusters = KeptMaps(store).points(kept)
     names = cluster_names(kept.cluster_words)
-    colours = {"Clusters": by_code("cluster", clusters.labels, names, missing="no cluster")}
-    for column in corpus.columns:
-        if column.kind == "number":
-            colours[column.name] = by_number(column.name, store.labels(corpus, column.name))
-        else:
-            colours[column.name] = by_code(column.name, *store.label_codes(corpus, column.name))
-    if colour is not None:
-        colours = {colour: colours[colour], **colours}
     n = corpus.n_texts
     rows = drawn_rows(n)
+    of_clusters = by_code("cluster", clusters.labels, names, missing="no cluster")
+    colours = {"Clusters": of_clusters.of(rows)}
+    offered = {colour, *category_names(store, corpus)}
+    for column in corpus.columns:
+        if column.kind == "number":
+            values = store.labels(corpus, column.name, rows)
+            colours[column.name] = by_number(column.name, values)
+        elif column.name in offered:
+            labels = store.labels(corpus, column.name, rows)
+            colours[column.name] = by_category(column.name, labels.tolist())
+    if colour is not None:
+        colours = {colour: colours[colour], **colours}
     settings = {"corpus": f"{corpus.name}, {many(n, 'text')}", "method": method}
     settings |= {name: str(value) for name, value in kept.settings.relevant().items()}
     if len(rows) < n:
@@ -195,7 +200,7 @@ def _page(
     one = PageMap(
         method,
         coordinates[rows],
-        {name: by.of(rows) for name, by in colours.items()},
+        colours,
         tuple(zip(names, cluster_centres(coordinates, clusters), strict=True)),
     )
     return map_page([one], store.texts(corpus, rows), About(f"{corpus.name}, {method}", settings))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import SettingsError, ShouldStop, StoreError, never
 from neuralviz.maps.kept import KeptMaps
-from neuralviz.maps.searching import nearest_in_corpus
+from neuralviz.maps.searching import index_for, nearest_by_index, nearest_in_corpus
 from neuralviz.maps.settings import SEED
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def neighbours_of_rows(
     rows: np.ndarray,
     k: int,
     *,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The texts nearest to some texts of a map, by the vectors.
@@ -40,6 +42,7 @@ def neighbours_of_rows(
         kept: the map.
         rows: of the texts, in any order.
         k: neighbours of each, fewer where so many are not kept or there are not so many texts.
+        on_progress: as of `neuralviz.maps.searching.nearest_in_corpus`.
         should_stop: asked now and then where they are not kept.
 
     Returns:
@@ -65,8 +68,32 @@ def neighbours_of_rows(
         k,
         kept.settings.metric,
         leaving_out=rows,
+        on_progress=on_progress,
         should_stop=should_stop,
     )
+
+
+def neighbours_at_once(
+    store: CorpusStore, corpus: Corpus, kept: KeptMap, row: int, k: int
+) -> Neighbours | None:
+    """`neighbours_of_rows` of one text, if that takes a moment.
+
+    Returns:
+        [1, k] rows of the corpus; None where all vectors would have to be looked at: there is no
+        index of them, or it does not serve the distance of the map, or finds too little.
+
+    Raises:
+        As `neighbours_of_rows`.
+    """
+    rows = np.array([row], dtype=np.int64)
+    if kept.n_fitted is None:
+        return neighbours_of_rows(store, corpus, kept, rows, k)
+    embedder = embedder_of(store, kept)
+    index = index_for(store, embedder, kept.settings.metric)
+    if index is None:
+        return None
+    vectors = store.vectors.get(embedder, store.keys(corpus, rows))
+    return nearest_by_index(store, corpus, embedder, index, vectors, k, leaving_out=rows)
 
 
 def embedder_of(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:

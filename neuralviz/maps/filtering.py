@@ -27,25 +27,13 @@ class TextFilter:
     def __bool__(self) -> bool:
         return bool(self.labels or self.ranges)
 
-    def within(self, values: Callable[[str], np.ndarray], n_texts: int) -> np.ndarray:
-        """[text] whether it lets a text through.
-
-        Args:
-            values: gives [text] the strings or numbers of a column.
-            n_texts: of the corpus.
-        """
-        found = np.ones(n_texts, dtype=bool)
-        for name, wanted in self.labels.items():
-            found &= np.isin(values(name).astype(str), wanted)
-        return self._in_ranges(values, found)
-
-    def within_codes(
+    def within(
         self,
         codes: Callable[[str], tuple[np.ndarray, Sequence[str]]],
         numbers: Callable[[str], np.ndarray],
         n_texts: int,
     ) -> np.ndarray:
-        """`within`, of labels that are numbers already.
+        """[text] whether it lets a text through.
 
         Args:
             codes: gives [text] which of some names each has in a column, -1 for none; and these.
@@ -56,13 +44,9 @@ class TextFilter:
         for name, wanted in self.labels.items():
             of_texts, names = codes(name)
             found &= np.array([*(one in wanted for one in names), "" in wanted])[of_texts]
-        return self._in_ranges(numbers, found)
-
-    def _in_ranges(self, values: Callable[[str], np.ndarray], found: np.ndarray) -> np.ndarray:
-        """[text] which of those found have numbers within bounds."""
         for name, (low, high) in self.ranges.items():
-            numbers = values(name)
-            found &= (numbers >= low) & (numbers <= high)  # NaN is neither
+            values = numbers(name)
+            found &= (values >= low) & (values <= high)  # NaN is neither
         return found
 
     def in_words(self, n_shown: int, n_texts: int) -> str:

@@ -8,6 +8,8 @@ else all vectors are looked at, and none is missed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from neuralviz.store.index import VectorIndex
     from neuralviz.store.vectors import KeptEmbedder
 
+INDEXED = "cosine"  # the distance that indexes serve
 MOST_FETCHED = 4000  # vectors near a query, before all are looked at
 MARGIN = 1.3  # times as many as are expected to belong to the corpus
 WIDER = 4  # times as many when they were too few
@@ -50,6 +53,7 @@ def nearest_in_corpus(
     metric: str = "cosine",
     *,
     leaving_out: np.ndarray | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: ShouldStop = never,
 ) -> Neighbours:
     """The ``k`` texts of a corpus nearest to each of some vectors.
@@ -65,6 +69,7 @@ def nearest_in_corpus(
         k: texts a query; cut to the number of texts.
         metric: one of ``METRICS``.
         leaving_out: [query] a row for each that does not count: itself.
+        on_progress: told how many different texts were looked at, and of how many, where all are.
         should_stop: asked between queries, or pieces of the vectors.
 
     Returns:
@@ -76,6 +81,82 @@ def nearest_in_corpus(
         StoreError: the corpus was deleted, or fewer than ``k`` of its texts have a vector.
         Stopped: ``should_stop`` said so.
     """
+    search = _search(corpus, embedder, queries, k, metric, leaving_out)
+    left = np.arange(len(search.queries))
+    index = index_for(store, embedder, metric)
+    if index is not None:
+        left = _by_index(store, corpus, embedder, index, search, should_stop)
+    if len(left):
+        asked = search.queries[left]
+        found = _exactly(store, corpus, embedder, asked, k + 1, metric, on_progress, should_stop)
+        for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
+            if not search.take(query, near):
+                # all that have a vector are near, and they are too few
+                raise not_embedded(corpus.n_texts - len(near), corpus.n_texts)
+    is_approximate = len(left) < len(search.queries)
+    return Neighbours(search.rows, search.distances, metric, is_approximate)
+
+
+def nearest_by_index(
+    store: CorpusStore,
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    index: VectorIndex,
+    queries: ArrayLike,
+    k: int,
+    *,
+    leaving_out: np.ndarray | None = None,
+) -> Neighbours | None:
+    """As of `nearest_in_corpus`, by `index_for` alone; None where it finds too little.
+
+    Args, Raises:
+        As of `nearest_in_corpus`.
+    """
+    search = _search(corpus, embedder, queries, k, INDEXED, leaving_out)
+    if len(_by_index(store, corpus, embedder, index, search, never)):
+        return None
+    return Neighbours(search.rows, search.distances, INDEXED, is_approximate=True)
+
+
+def index_for(store: CorpusStore, embedder: KeptEmbedder, metric: str) -> VectorIndex | None:
+    """The index of the vectors, where there is one and it serves this distance."""
+    return index_of(store.database, embedder) if metric == INDEXED else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is asked for, and room for what is found.
+
+    Attributes:
+        queries: [query, dim].
+        itself: [query] a row that does not count, or -1.
+        rows, distances: [query, k].
+    """
+
+    queries: np.ndarray
+    itself: np.ndarray
+    rows: np.ndarray
+    distances: np.ndarray
+
+    def take(self, query: int, near: np.ndarray) -> bool:
+        """Fill in the first of what is near a query, sorted; whether there is enough of it."""
+        numbers, apart = from_keys(near)
+        is_other = numbers != self.itself[query]
+        k = self.rows.shape[1]
+        if is_other.sum() < k:
+            return False
+        self.rows[query], self.distances[query] = numbers[is_other][:k], apart[is_other][:k]
+        return True
+
+
+def _search(
+    corpus: Corpus,
+    embedder: KeptEmbedder,
+    queries: ArrayLike,
+    k: int,
+    metric: str,
+    leaving_out: np.ndarray | None,
+) -> _Search:
     asked = check_vectors(queries, "query")
     check_metric(metric)
     if k < 1:
@@ -88,23 +169,7 @@ def nearest_in_corpus(
     itself = np.full(len(asked), -1) if leaving_out is None else np.asarray(leaving_out)
     k = min(int(k), corpus.n_texts - (leaving_out is not None))
     rows = np.zeros((len(asked), k), dtype=np.int32)
-    distances = np.zeros((len(asked), k), dtype=np.float32)
-    index = index_of(store.database, embedder) if metric == "cosine" else None
-    left = np.arange(len(asked))
-    if index is not None:
-        has_direction = np.abs(asked).max(axis=1, initial=0) > 0
-        by_index = left[has_direction]
-        missed = _by_index(
-            store, corpus, embedder, index, asked, by_index, itself, rows, distances, should_stop
-        )
-        left = np.concatenate([left[~has_direction], missed])
-    if len(left):
-        found = _exactly(store, corpus, embedder, asked[left], k + 1, metric, should_stop)
-        for query, near in zip(left.tolist(), _rows_of(store, corpus, found), strict=True):
-            if not _take(near, itself[query], rows[query], distances[query]):
-                # all that have a vector are near, and they are too few
-                raise not_embedded(corpus.n_texts - len(near), corpus.n_texts)
-    return Neighbours(rows, distances, metric, is_approximate=len(left) < len(asked))
+    return _Search(asked, itself, rows, np.zeros((len(asked), k), dtype=np.float32))
 
 
 def _by_index(
@@ -112,18 +177,16 @@ def _by_index(
     corpus: Corpus,
     embedder: KeptEmbedder,
     index: VectorIndex,
-    asked: np.ndarray,
-    pending: np.ndarray,
-    itself: np.ndarray,
-    rows: np.ndarray,
-    distances: np.ndarray,
+    search: _Search,
     should_stop: ShouldStop,
 ) -> np.ndarray:
     """Fill in what the index finds; the numbers of the queries for which that is too little."""
+    has_direction = np.abs(search.queries).max(axis=1, initial=0) > 0
+    pending = np.flatnonzero(has_direction)
     with store.database.reading():
         table = store.database.open(vectors_table(embedder))
         n_vectors = table.count_rows()
-    k = rows.shape[1]
+    k = search.rows.shape[1]
     share = min(corpus.n_distinct / max(n_vectors, 1), 1.0)
     n = k + 1 if share == 1 else math.ceil(MARGIN * (k + 1) / share)
     while len(pending) and n <= MOST_FETCHED:
@@ -132,27 +195,13 @@ def _by_index(
             if should_stop():
                 raise Stopped
             with store.database.reading():
-                keys, vectors = nearest_keys(table, index, asked[query], n)
-            vector = asked[query : query + 1].astype(np.float64)
-            found.append((keys, all_distances(vector, vectors.astype(np.float64), "cosine")[0]))
-        is_filled = [
-            _take(near, itself[query], rows[query], distances[query])
-            for query, near in zip(pending.tolist(), _rows_of(store, corpus, found), strict=True)
-        ]
-        pending = pending[~np.array(is_filled)]
+                keys, vectors = nearest_keys(table, index, search.queries[query], n)
+            vector = search.queries[query : query + 1].astype(np.float64)
+            found.append((keys, all_distances(vector, vectors.astype(np.float64), INDEXED)[0]))
+        near = zip(pending.tolist(), _rows_of(store, corpus, found), strict=True)
+        pending = pending[~np.array([search.take(query, rows) for query, rows in near])]
         n *= WIDER
-    return pending
-
-
-def _take(near: np.ndarray, itself: int, rows: np.ndarray, distances: np.ndarray) -> bool:
-    """Fill in the first of what is near a query, sorted; whether there is enough of it."""
-    numbers, apart = from_keys(near)
-    is_other = numbers != itself
-    k = len(rows)
-    if is_other.sum() < k:
-        return False
-    rows[:], distances[:] = numbers[is_other][:k], apart[is_other][:k]
-    return True
+    return np.concatenate([np.flatnonzero(~has_direction), pending])
 
 
 def _rows_of(store: CorpusStore, corpus: Corpus, found: list[Found]) -> list[np.ndarray]:
@@ -178,6 +227,7 @@ def _exactly(
     queries: np.ndarray,
     n: int,
     metric: str,
+    on_progress: Callable[[int, int], None],
     should_stop: ShouldStop,
 ) -> list[Found]:
     """By query, the ``n`` nearest different texts of a corpus, from a look at all of them."""
@@ -186,6 +236,8 @@ def _exactly(
     prefixes = _prefixes(mine)
     best = np.full((len(queries), 0), np.inf)
     keys = np.zeros((len(queries), 0), dtype=f"S{KEY_BYTES}")
+    n_seen = 0
+    on_progress(n_seen, len(mine))
     for stored, vectors in vectors_of_keys(store.database, embedder, mine):
         for start in range(0, len(stored), ROWS):
             if should_stop():
@@ -201,6 +253,8 @@ def _exactly(
                 first = np.argpartition(best, n - 1, axis=1)[:, :n]
                 best = np.take_along_axis(best, first, axis=1)
                 keys = np.take_along_axis(keys, first, axis=1)
+            n_seen += len(block)
+            on_progress(n_seen, len(mine))
     return list(zip(keys, best, strict=True))
 
 

@@ -122,6 +122,11 @@ class ProjectionSettings:
         return min(max(SCORED_NEIGHBOURS, wanted[self.reducer]), n - 1)
 
 
+def is_large(n_texts: int) -> bool:
+    """Whether a corpus of so many texts is too large to be worked on as a whole."""
+    return n_texts > MOST_WHOLE
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 

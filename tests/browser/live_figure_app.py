@@ -1,7 +1,10 @@
 """An app of figures: a line that moves, a heatmap to click, bars to take away; or maps, on demand.
 
-``?maps=2`` shows maps in two dimensions, ``?maps=3`` one in three.
+``?maps=2`` shows maps in two dimensions, ``?maps=3`` one in three, ``?maps=columns`` two whose
+points come as columns.
 """
+
+import time
 
 import numpy as np
 import pandas as pd
@@ -9,6 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.plots.corpus_map import Standout, map_figure
+from neuralviz.plots.large_map import large_map_figure, large_points
 from neuralviz.plots.point_colours import by_category
 from neuralviz.plots.standalone import About
 from neuralviz.ui.figures import show_figure
@@ -56,8 +60,32 @@ def maps(flat: bool) -> None:
             )
 
 
+def maps_of_columns() -> None:
+    """Two maps; in their place, on demand, one: on the left, with the points of the right one."""
+    draw = np.random.default_rng(0)
+    both = draw.normal(size=(2, 50, 2)).astype(np.float32)
+    only_right = st.checkbox("Right on the left")
+    shown = both[1:] if only_right else both
+    selected = np.arange(50) < st.number_input("Selected", 0, 50)
+    for place, (column, points) in enumerate(zip(st.columns(2), shown, strict=False)):
+        drawn = large_points(
+            points, np.arange(50), None, np.ones((4, 4), dtype=np.int64), (-4, 4, -4, 4)
+        )
+        with column:
+            live_figure(
+                large_map_figure(drawn, title="", bounds=(-4, 4, -4, 4), selected=selected),
+                key=f"columns-{place}",
+                alt=f"map {place}",
+                columns=drawn.columns,
+            )
+    time.sleep(1)  # while the page goes on, what is not on it any more is still there
+
+
 if places := st.query_params.get("maps"):
     st.set_page_config(layout="wide")
+    if places == "columns":
+        maps_of_columns()
+        st.stop()
     if not st.checkbox("Away"):
         maps(places == "2")
     selected = st.session_state.get("selected")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,14 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.maps import settings
+from neuralviz.maps import asking, searching, settings
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.point_grid import Window
 from neuralviz.models import shared
 from neuralviz.plots import corpus_map
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.ui import live_figure
-from neuralviz.ui.corpus import choose, large
+from neuralviz.ui.corpus import choose, large, sampled
 from neuralviz.ui.corpus.kept import _open_corpus, _open_map
 from neuralviz.ui.corpus.opened import OpenCorpus
 from tests.support.large_corpus import keep_large, keep_map, points_of, topics_of
@@ -222,6 +223,63 @@ def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
         if one.proto.component_name.endswith("live_figure")
     ]
     assert sum(bool(one["layout"].get("meta", {}).get("selected")) for one in figures) == 2
+
+
+def test_no_pointer_has_all_vectors_looked_at(
+    kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = asking.sampled_neighbours(kept.store, kept.corpus, kept.map, 10)[0]
+    clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
+    is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
+    monkeypatch.setattr(KeptMaps, "of", lambda _self, _corpus: (is_of_sample,))
+    search, searched = searching.nearest_in_corpus, []
+
+    def note(*args: Any, **settings: Any) -> Any:
+        searched.append((len(args[3]), threading.current_thread().name))
+        return search(*args, **settings)
+
+    monkeypatch.setattr(asking, "nearest_in_corpus", note)
+    page = opened(kept, text=str(clicked + 1), list="text")
+    assert not page.exception
+    assert {n for n, _ in searched} <= {1000}  # the sample
+    assert "No index finds them: finding neighbours compares all 2,500 different texts." in (
+        said(page)
+    )
+    key = f"corpus-find-{kept.map.id}"
+    page.session_state["corpus-hovered"] = hovered
+    page.run()
+    assert "compares all 2,500 different texts. Click the text first." in said(page)
+    assert key not in {one.key for one in page.button}
+    del page.session_state["corpus-hovered"]
+    page.run()
+    page.button(key=key).click().run()
+    runs = page.session_state[f"corpus-near-{kept.map.id}-runs"]
+    wait_until(lambda: runs[-1].is_over, 60)
+    page.run()
+    assert not page.exception
+    assert searched[-1] == (1, "neuralviz-callbacks")  # of the run, not of the page
+    assert "finding neighbours" not in said(page)
+    shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
+    near = shown.near(clicked, 10)
+    assert near is not None and near.k == 10
+    rows = near.indices[0, :8].tolist()
+    tables = [one.value for one in page.dataframe]
+    assert [f"Made-up text about topic <b>& ({row})" for row in rows] in [
+        table["text"].tolist() for table in tables
+    ]
+
+
+def test_what_is_measured_is_said_above_the_maps_and_listed_as_soon_as_it_is_known(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_map(kept.store, kept.corpus, points_of(N)[::-1].copy(), "cls")
+    monkeypatch.setattr(sampled, "PATIENCE", 60)
+    page = AppTest.from_file(PAGE, default_timeout=90)
+    page.query_params.update({"corpus": kept.corpus.id, "map-b": "cls"})
+    page.run()
+    assert not page.exception
+    assert "of 1,000 texts drawn at random" in said(page)
+    assert "Of a random sample of 1,000 texts: on average" in said(page)
 
 
 def test_a_map_in_three_dimensions_shows_a_sample(kept: Kept, never_read_whole) -> None:

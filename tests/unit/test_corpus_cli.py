@@ -273,6 +273,33 @@ def test_a_page_of_very_many_texts_shows_a_sample_and_says_so(
     assert "<dt>drawn</dt><dd>a random sample of 4</dd>" in page
 
 
+def test_a_page_of_a_large_corpus_reads_labels_of_its_points_alone(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    for module, name, value in [
+        ("plots.corpus_map", "MOST_DRAWN", 12),
+        ("maps.settings", "MOST_WHOLE", 20),
+        ("maps.categories", "LOOKED_AT", 18),
+    ]:
+        monkeypatch.setattr(importlib.import_module(f"neuralviz.{module}"), name, value)
+    rows = [f"Text {row} of many.,https://x/{row},{'ab'[row % 2]},{row / 4}" for row in range(40)]
+    Path("many.csv").write_text("\n".join(["text,source,topic,score", *rows]), "utf-8")
+    done(run("corpus", "add", "many.csv"))
+    read = CorpusStore.labels
+
+    def labels(self, corpus, name, rows=None):
+        assert rows is not None and len(rows) in (12, 18)
+        return read(self, corpus, name, rows)
+
+    monkeypatch.setattr(CorpusStore, "labels", labels)
+    monkeypatch.setattr(CorpusStore, "label_codes", lambda *_: pytest.fail("a whole column"))
+    for colour in ([], ["--colour", "source"]):
+        done(run("project", "many.csv", "-o", "map.html", *PCA, *colour))
+        offered = re.findall("<option [^>]*>(.*?)</option>", Path("map.html").read_text("utf-8"))
+        more = ["source"] if colour else []
+        assert offered == [*more, "Clusters", "topic", "score"]
+
+
 def test_a_map_that_is_stopped_leaves_the_vectors_and_no_map(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ):

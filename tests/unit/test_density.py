@@ -8,7 +8,6 @@ import json
 import numpy as np
 import pytest
 
-from neuralviz.maps.filtering import TextFilter
 from neuralviz.maps.neighbourhoods import knn_right, sampled_right
 from neuralviz.maps.neighbours import find_neighbours
 from neuralviz.plots.corpus_map import Standout
@@ -117,14 +116,3 @@ def test_a_sample_votes_as_all_texts_do(missing: bool) -> None:
     some = type(near)(near.indices[rows], near.distances[rows], near.metric)
     right = sampled_right(some, codes, rows, 5)
     np.testing.assert_array_equal(right, everybody[rows][codes[rows] >= 0])
-
-
-def test_a_filter_of_codes_is_that_of_labels() -> None:
-    labels = np.array(["a", "b", "", "c", "a"])
-    codes = np.array([0, 1, -1, 2, 0])
-    numbers = np.array([1.0, 2.0, 3.0, np.nan, 5.0])
-    for wanted in (("a",), ("", "c"), ("a", "b", "")):
-        chosen = TextFilter({"kind": wanted}, {"n": (1.0, 4.0)})
-        expected = chosen.within({"kind": labels, "n": numbers}.__getitem__, 5)
-        found = chosen.within_codes(lambda _: (codes, ("a", "b", "c")), lambda _: numbers, 5)
-        np.testing.assert_array_equal(found, expected)

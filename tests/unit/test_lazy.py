@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import FrozenInstanceError, dataclass, replace
@@ -15,7 +16,9 @@ import pytest
 
 from neuralviz.errors import StoreError
 from neuralviz.locks import NamedLocks
+from neuralviz.maps import settings as map_settings
 from neuralviz.maps.asking import embedder_of
+from neuralviz.maps.filtering import TextFilter
 from neuralviz.maps.mapping import make_map
 from neuralviz.maps.settings import ProjectionSettings
 from neuralviz.plots.point_colours import by_category, by_number
@@ -23,7 +26,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui.corpus.kept import OpenMap, open_corpus, open_map
-from neuralviz.ui.corpus.opened import OpenCorpus
+from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
 from neuralviz.ui.lazy import Lazy, frozen
 from tests.support.embedders import HashEmbedder
 
@@ -149,6 +152,64 @@ def test_an_open_map_without_its_embeddings_gives_the_same_advice_as_a_search_on
     for ask in (lambda: shown.embedder, lambda: embedder_of(shown.store, shown.kept)):
         with pytest.raises(StoreError, match=r"were deleted\. Embed the corpus again\."):
             ask()
+
+
+def test_few_columns_of_a_large_corpus_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_settings, "MOST_WHOLE", 10)
+    n, many = 30, 20
+    numbers = {f"n{at}": tuple(f"{at + row / 2}" for row in range(n)) for at in range(many)}
+    topics = {f"t{at}": tuple("ab"[(row + at) % 2] for row in range(n)) for at in range(many)}
+    store = CorpusStore(tmp_path)
+    read = ReadTexts(tuple(f"Text {row}." for row in range(n)), labels={**numbers, **topics})
+    corpus = OpenCorpus(store, store.add("c", read))
+    n_read: Counter[str] = Counter()
+    for method in ("labels", "label_codes"):
+        whole = getattr(CorpusStore, method)
+
+        def note(self, corpus, name, rows=None, whole=whole):
+            n_read[name] += rows is None
+            return whole(self, corpus, name) if rows is None else whole(self, corpus, name, rows)
+
+        monkeypatch.setattr(CorpusStore, method, note)
+    corpus.prepare()
+    offered = {*corpus.filtered_labels, *corpus.filtered_numbers}
+    assert len(offered) == 2 * MOST_FILTERS
+    assert +n_read == dict.fromkeys(offered, 1)
+    assert corpus.span("n0") == Span(0.0, 14.5, is_whole=False)
+    assert corpus.sizes("t0") == {"a": 15, "b": 15}
+    for name in (*numbers, *topics):
+        _ = corpus.labels(name) if name in numbers else corpus.codes(name)
+    held = [value for lazy in (corpus._parts, corpus._columns) for value in lazy._values.values()]
+    parts = [one for value in held for one in (value if isinstance(value, tuple) else (value,))]
+    assert sum(isinstance(one, np.ndarray) and len(one) == n for one in parts) == HELD
+    assert corpus.span("n3").high == 17.5 and n_read["n3"] == 2  # not read for its ends again
+
+
+def test_a_filter_lets_the_same_texts_through_however_large_the_corpus_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = {
+        "topic": ("b", "a", "", "c", "a", "b") * 4,
+        "year": tuple("" if row == 3 else str(row) for row in range(24)),
+    }
+    store = CorpusStore(tmp_path)
+    read = ReadTexts(tuple(f"Text {row}." for row in range(24)), labels=labels)
+    kept = store.add("c", read)
+    found = []
+    for most in (10, 100):
+        monkeypatch.setattr(map_settings, "MOST_WHOLE", most)
+        corpus = OpenCorpus(store, kept)
+        assert corpus.is_large is (most == 10)
+        found.append(
+            [
+                np.flatnonzero(chosen.within(corpus.codes, corpus.labels, 24)).tolist()
+                for wanted in (("a",), ("", "c"), ("a", "b", ""))
+                for chosen in (TextFilter({"topic": wanted}, {"year": (1, 9)}),)
+            ]
+        )
+    assert found[0] == found[1] == [[1, 4, 7], [2, 8, 9], [1, 2, 4, 5, 6, 7, 8]]
 
 
 def test_an_open_map_cannot_be_changed(tmp_path: Path, monkeypatch) -> None:

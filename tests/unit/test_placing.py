@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
-from neuralviz.maps.asking import neighbours_of_rows, sampled_neighbours
+from neuralviz.maps import searching
+from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_neighbours
 from neuralviz.maps.exporting import corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting
@@ -158,6 +159,35 @@ def test_neighbours_come_from_the_index(store: CorpusStore, corpus: Corpus, tsne
         neighbours_of_rows(store, corpus, tsne, rows, 3, should_stop=lambda: True)
     with pytest.raises(StoreError, match="not saved with a map this large"):
         KeptMaps(store).neighbours(tsne)
+
+
+def test_neighbours_are_found_at_once_or_not_at_all(
+    store: CorpusStore, corpus: Corpus, tsne: KeptMap, monkeypatch: pytest.MonkeyPatch
+):
+    def look_at_all(*_args: object, **_settings: object):
+        pytest.fail("all vectors are looked at")
+
+    monkeypatch.setattr(searching, "_exactly", look_at_all)
+    found = neighbours_at_once(store, corpus, tsne, 1200, 6)
+    assert found is not None and found.is_approximate
+    expected = neighbours_of_rows(store, corpus, tsne, np.array([1200]), 6)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    monkeypatch.setattr(searching, "MOST_FETCHED", 3)
+    assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
+    monkeypatch.setattr(store.vectors, "get", look_at_all)
+    manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
+    assert neighbours_at_once(store, corpus, manhattan, 1200, 6) is None
+    monkeypatch.setattr(searching, "index_of", lambda *_: None)
+    assert neighbours_at_once(store, corpus, tsne, 1200, 6) is None
+
+
+def test_a_look_at_all_vectors_is_counted(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
+    manhattan = replace(tsne, settings=ProjectionSettings("tsne", metric="manhattan"))
+    told: list[tuple[int, int]] = []
+    neighbours_of_rows(
+        store, corpus, manhattan, np.array([3]), 5, on_progress=lambda *counts: told.append(counts)
+    )
+    assert told[0] == (0, corpus.n_distinct) and told[-1] == (corpus.n_distinct,) * 2
 
 
 def test_small_maps_have_their_own_neighbours(

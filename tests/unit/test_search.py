@@ -34,13 +34,11 @@ def test_words_are_found(query: str, rows: list[int]):
 
 
 def test_filters_combine_and_say_how_many_texts_are_shown() -> None:
-    columns = {
-        "topic": np.array(["cooking", "music", "", "music", "money"], dtype=object),
-        "words": np.array([3, 9, 5, np.nan, 4.0]),
-    }
+    topics = np.array([0, 1, -1, 1, 2]), ("cooking", "music", "money")
+    words = np.array([3, 9, 5, np.nan, 4.0])
 
     def shown(filtered: TextFilter) -> tuple[list[int], str]:
-        within = filtered.within(columns.__getitem__, 5)
+        within = filtered.within({"topic": topics}.__getitem__, {"words": words}.__getitem__, 5)
         return np.flatnonzero(within).tolist(), filtered.in_words(int(within.sum()), 5)
 
     assert not TextFilter()

@@ -318,7 +318,7 @@ function fetchColumns(node) {
     node.columns = null
     return true
   }
-  const found = window.neuralvizColumns?.get(node.spec.columns)
+  const found = window.neuralvizColumns?.get(node.spec.columns)?.columns
   node.columns = found ?? node.columns
   return found !== undefined
 }

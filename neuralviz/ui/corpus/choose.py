@@ -12,7 +12,7 @@ import streamlit as st
 
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.maps.exporting import corpus_table
-from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE
+from neuralviz.maps.settings import FEWEST_TEXTS, MOST_WHOLE, is_large
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.folders import read_files
 from neuralviz.reading.pasted import split_pasted
@@ -277,13 +277,13 @@ def _manage(corpus: Corpus) -> None:
     """Rename, download, delete."""
     if may_change(corpus):
         _rename(corpus)
-    is_large = corpus.n_texts > MOST_WHOLE
-    if is_large:
+    too_large = is_large(corpus.n_texts)
+    if too_large:
         st.caption(
             f"This corpus has more than {MOST_WHOLE:,} texts. To download it, use "
             "`neuralviz corpus export`."
         )
-    for ending, label in () if is_large else ((".csv", "CSV"), (".parquet", "Parquet")):
+    for ending, label in () if too_large else ((".csv", "CSV"), (".parquet", "Parquet")):
         download(
             f"Texts and labels ({label})",
             partial(_whole_corpus, corpus, ending),

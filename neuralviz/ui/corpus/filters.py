@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from neuralviz.ui.corpus.opened import OpenCorpus
 
-MOST_FILTERS = 8  # columns
 LONGEST_NAME = 60  # characters
 MOST_VALUES = 1000  # of a column of a large corpus, to choose from
 
@@ -27,24 +26,20 @@ def choose_filter(corpus: OpenCorpus) -> tuple[np.ndarray | None, str]:
     The choice is in the address.
     """
     columns = [column.name for column in corpus.corpus.columns]
-    labels = {name: columns.index(name) for name in corpus.category_names}
-    numbers = {name: columns.index(name) for name in corpus.numbers if name not in labels}
+    labels = {name: columns.index(name) for name in corpus.filtered_labels}
+    numbers = {name: columns.index(name) for name in corpus.filtered_numbers}
     if not labels and not numbers:
         return None, ""
     with st.popover("Filter", icon=":material/filter_alt:", key="corpus-filter"):
         chosen = TextFilter(
-            _choose_labels(corpus, dict(list(labels.items())[:MOST_FILTERS])),
-            _choose_ranges(corpus, dict(list(numbers.items())[:MOST_FILTERS])),
+            _choose_labels(corpus, labels),
+            _choose_ranges(corpus, numbers),
         )
         st.caption("Filters combine: a text must meet all of them. Nothing chosen shows all texts.")
     if not chosen:
         return None, ""
     n = corpus.corpus.n_texts
-    if corpus.is_large:
-        within = chosen.within_codes(corpus.codes, corpus.labels, n)
-    else:
-        values = {**corpus.categories, **{name: corpus.labels(name) for name in numbers}}
-        within = chosen.within(values.__getitem__, n)
+    within = chosen.within(corpus.codes, corpus.labels, n)
     return within, chosen.in_words(int(within.sum()), n)
 
 
@@ -69,19 +64,19 @@ def _values_of(corpus: OpenCorpus, name: str) -> list[str]:
     """The values of a column, the most frequent first; ``""`` where some texts have none."""
     if not corpus.is_large:
         return [value for value, _ in Counter(corpus.categories[name].tolist()).most_common()]
-    sizes, names = corpus.sizes(name), corpus.codes(name)[1]
-    found = [names[place] for place in np.argsort(-sizes, kind="stable")[:MOST_VALUES]]
-    return [*found, *([""] if sizes.sum() < corpus.corpus.n_texts else [])]
+    sizes = corpus.sizes(name)
+    found = sorted(sizes, key=sizes.__getitem__, reverse=True)[:MOST_VALUES]
+    return [*found, *([""] if sum(sizes.values()) < corpus.corpus.n_texts else [])]
 
 
 def _choose_ranges(corpus: OpenCorpus, places: Mapping[str, int]) -> dict[str, tuple[float, float]]:
     found = {}
     for name, place in places.items():
-        found_ends = corpus.ends(name)
-        if found_ends is None or found_ends[0] == found_ends[1]:
+        span = corpus.span(name)
+        if span is None or span.low == span.high:
             continue
-        kind = int if corpus.is_whole(name) else float
-        ends = kind(found_ends[0]), kind(found_ends[1])
+        kind = int if span.is_whole else float
+        ends = kind(span.low), kind(span.high)
         low, high = st.slider(
             shorten(name, LONGEST_NAME),
             *ends,

@@ -11,13 +11,13 @@ import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
-from neuralviz.maps import settings
-from neuralviz.maps.asking import embedder_of, neighbours_of_rows
+from neuralviz.maps.asking import embedder_of, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.neighbourhoods import knn_accuracy, knn_right
 from neuralviz.maps.neighbours import Neighbours, neighbours_of_points
 from neuralviz.maps.point_grid import PointGrid, grouped
+from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import OpenCorpus
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLOURS = 24  # of a map, that are held
+COLOURS = 8  # of a map, that are held: 40 MB each of 10 million texts
 VIEWS = 12  # of a large map, that are held
 NEAR = 200  # texts of a large map whose neighbours are held
 CENTRE = 2000  # texts of a cluster by which its place is found, of a large map
@@ -81,7 +81,7 @@ class OpenMap:
     @property
     def is_large(self) -> bool:
         """Whether its corpus is: see `OpenCorpus`."""
-        return self.corpus.n_texts > settings.MOST_WHOLE
+        return is_large(self.corpus.n_texts)
 
     @property
     def grid(self) -> PointGrid:
@@ -120,16 +120,34 @@ class OpenMap:
         """The neighbours of every text in the space that was projected; not of a large map."""
         return self._parts.get("neighbours", lambda: KeptMaps(self.store).neighbours(self.kept))
 
-    def near(self, row: int, k: int) -> Neighbours:
-        """The ``k`` nearest texts of one text; of a large map by its index, a few may be missed."""
+    def near(self, row: int, k: int, found: Neighbours | None = None) -> Neighbours | None:
+        """The ``k`` nearest texts of one text; of a large map by its index, a few may be missed.
+
+        None where that takes a look at all vectors: `neuralviz.ui.corpus.near` offers it.
+
+        Args:
+            row: of the text.
+            k: neighbours.
+            found: what was found just now, if anything was.
+        """
         if not self.is_large:
-            of_all = self.neighbours.first(k)
-            one = slice(row, row + 1)
-            return Neighbours(of_all.indices[one], of_all.distances[one], of_all.metric)
-        rows = np.array([row])
-        return self._near.get(
-            (row, k), lambda: neighbours_of_rows(self.store, self.corpus, self.kept, rows, k)
-        )
+            return _of_row(self.neighbours.first(k), row)
+        known = self._near.known((row, k))
+        if known is not None:
+            return known
+        if found is None:
+            found = self._of_sample(row, k)
+        if found is None:
+            found = neighbours_at_once(self.store, self.corpus, self.kept, row, k)
+        return None if found is None else self._near.get((row, k), lambda: found)
+
+    def _of_sample(self, row: int, k: int) -> Neighbours | None:
+        found = self.sampled(None)
+        if found is None or found.near.k < k:
+            return None
+        place = int(np.searchsorted(found.rows, row))
+        is_there = place < len(found.rows) and found.rows[place] == row
+        return _of_row(found.near.first(k), place) if is_there else None
 
     def sampled(self, found: SampledNear | None) -> SampledNear | None:
         """The neighbours of some texts of a large map: those that were found before, or just now.
@@ -146,7 +164,7 @@ class OpenMap:
         """The neighbours of every text on the map itself; not of a large map."""
         return self._parts.get(
             "neighbours on map",
-            lambda: neighbours_of_points(self.coordinates, settings.SCORED_NEIGHBOURS),
+            lambda: neighbours_of_points(self.coordinates, SCORED_NEIGHBOURS),
         )
 
     @property
@@ -221,6 +239,11 @@ class OpenMap:
     def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
         """The colours of a name, made when they are first asked for; the last few are held."""
         return self._colours.get(name, make)
+
+
+def _of_row(near: Neighbours, row: int) -> Neighbours:
+    one = slice(row, row + 1)
+    return replace(near, indices=near.indices[one], distances=near.distances[one])
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -99,7 +99,7 @@ def _guessed_of_sample(
     corpus: OpenCorpus, found: Sequence[SampledNear], labels: Sequence[str]
 ) -> tuple[int, dict[str, list[np.ndarray]], dict[str, float]]:
     """As of `_guessed`, of the texts whose neighbours were found; the baselines are of all."""
-    sizes = {name: corpus.sizes(name) for name in labels}
+    sizes = {name: np.array(list(corpus.sizes(name).values())) for name in labels}
     k = min(_most_voters(sizes.values()), *(one.near.k for one in found))
     hits = {
         plain(name): [sampled_right(one.near, corpus.codes(name)[0], one.rows, k) for one in found]

@@ -28,6 +28,7 @@ from neuralviz.ui.corpus.maps import (
     forget_selection,
     selected,
 )
+from neuralviz.ui.corpus.near import near_text
 from neuralviz.ui.corpus.sampled import samples_of
 from neuralviz.ui.figures import download_table
 from neuralviz.ui.page import plain
@@ -185,8 +186,10 @@ def _chosen(corpus: OpenCorpus, maps: Sequence[OpenMap], within: np.ndarray | No
     for column, shown in zip(st.columns(len(maps)), maps, strict=True):
         with column:
             st.caption(plain(f"Neighbours by {shown.label}"))
-            near = shown.near(row, K).first(SHOWN_NEIGHBOURS)
-            _near_table(corpus, shown, near.indices[0], near.distances[0], "row", within)
+            near = near_text(shown, row, chosen=row == st.session_state.get(ROW))
+            if near is not None:
+                near = near.first(SHOWN_NEIGHBOURS)
+                _near_table(corpus, shown, near.indices[0], near.distances[0], "row", within)
 
 
 def _nearest(
@@ -358,7 +361,10 @@ def _different_of_sample(
     )
     row = _looked_at(corpus)
     if row is not None:
-        _side_by_side(corpus, maps, row, [one.near(row, K).indices[0] for one in maps])
+        near = [near_text(one, row, chosen=row == st.session_state.get(ROW)) for one in maps]
+        known = [one.indices[0] for one in near if one is not None]
+        if len(known) == len(maps):
+            _side_by_side(corpus, maps, row, known)
 
 
 def _side_by_side(

@@ -262,15 +262,15 @@ def _figure(
         near_it = [shown.coordinates[found.near.first(K).indices[0]]]
     row = st.session_state.get(ROW)
     row = row if row is not None and row < n else None
-    has_lines = row is not None and not lands  # those of two points could not be told apart
+    # lines of two points could not be told apart
+    near = None if row is None or lands else shown.near(row, K)
     chosen = selected(n, within)
     title = f"{shown.label} · {_describe(shown)}"
-    is_flat = shown.coordinates.shape[1] == 2
-    is_in_columns = corpus.is_large and is_flat
+    is_in_columns = corpus.is_large and shown.coordinates.shape[1] == 2
     standout = Standout(
         None if chosen is None or is_in_columns else chosen.rows(),
         row,
-        shown.coordinates[shown.near(row, K).indices[0]] if row is not None and has_lines else None,
+        None if near is None else shown.coordinates[near.indices[0]],
         lands,
         near_it,
         shown.clusters_named if looked.named else (),

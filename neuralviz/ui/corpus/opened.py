@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.maps import settings
+from neuralviz.maps.categories import categories_of, category_names
 from neuralviz.maps.search import find_words
-from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.maps.settings import is_large
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.lazy import Lazy
 
@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 
     from neuralviz.store.corpora import Corpus
 
-MOST_CATEGORIES = 1000  # different labels of a column that texts are told apart by
-TEXTS_A_LABEL = 3  # on average, at least; names and ids have fewer
-TEXTS_A_NUMBER = 5
-LOOKED_AT = 20_000  # texts of a large corpus by which columns that tell texts apart are found
-FEW_NUMBERS = 12  # different whole numbers that may as well be names, as in a column of classes
+MOST_FILTERS = 8  # columns of labels, and as many of numbers
+HELD = 12  # columns of all texts of a large corpus, 40 or 80 MB each for 10 million
+
+
+@dataclass(frozen=True)
+class Span:
+    """The lowest and the highest of some numbers, and whether all are whole ones."""
+
+    low: float
+    high: float
+    is_whole: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +46,12 @@ class OpenCorpus:
     store: CorpusStore
     corpus: Corpus
     _parts: Lazy = field(default_factory=Lazy, repr=False)
+    _columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
 
     @property
     def is_large(self) -> bool:
         """Whether it is too large to be held as a whole: what is of all texts is in arrays."""
-        return self.corpus.n_texts > settings.MOST_WHOLE
+        return is_large(self.corpus.n_texts)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -80,8 +87,9 @@ class OpenCorpus:
         return self._parts.get("lengths", lambda: np.array([len(text) for text in self.texts]))
 
     def labels(self, name: str) -> np.ndarray:
-        """[text] a column of labels: strings or numbers."""
-        return self._parts.get(("labels", name), lambda: self.store.labels(self.corpus, name))
+        """[text] a column of labels: strings or numbers; of a large corpus, numbers alone."""
+        held = self._columns if self.is_large else self._parts
+        return held.get(("labels", name), lambda: self.store.labels(self.corpus, name))
 
     def label_at(self, name: str, row: int) -> object:
         """The value of a column of a row: a string or a number."""
@@ -95,20 +103,16 @@ class OpenCorpus:
 
         Not of a large corpus: it has `category_names` and `codes`.
         """
-        return self._parts.get("categories", lambda: MappingProxyType(self._find_categories(None)))
+        return self._parts.get(
+            "categories", lambda: MappingProxyType(categories_of(self.corpus, self.labels))
+        )
 
     @property
     def category_names(self) -> tuple[str, ...]:
         """Names of the columns that tell texts apart; of a large corpus found by a sample."""
         if not self.is_large:
             return tuple(self.categories)
-
-        def find() -> tuple[str, ...]:
-            n = self.corpus.n_texts
-            rows = np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False)
-            return tuple(self._find_categories(np.sort(rows)))
-
-        return self._parts.get("category names", find)
+        return self._parts.get("category names", lambda: category_names(self.store, self.corpus))
 
     def categories_at(self, name: str, rows: np.ndarray) -> np.ndarray:
         """[row] the values of a column that tells texts apart, blank where there is none."""
@@ -119,64 +123,57 @@ class OpenCorpus:
 
     def codes(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """[text] which of some names each text has in a column, -1 for none; and the names."""
-        return self._parts.get(("codes", name), lambda: self.store.label_codes(self.corpus, name))
 
-    def sizes(self, name: str) -> np.ndarray:
-        """[name] texts that have each of the names of `codes`."""
+        def find() -> tuple[np.ndarray, tuple[str, ...]]:
+            if self.is_large:
+                return self.store.label_codes(self.corpus, name)
+            names, codes = np.unique(self.categories[name].astype(str), return_inverse=True)
+            blank = int(names[0] == "")  # the first, if it is there
+            return codes.astype(np.int32) - np.int32(blank), tuple(names[blank:].tolist())
 
-        def count() -> np.ndarray:
+        return self._columns.get(("codes", name), find)
+
+    def sizes(self, name: str) -> Mapping[str, int]:
+        """By name, texts that have each of the names of `codes`; in the order of these."""
+
+        def count() -> Mapping[str, int]:
             codes, names = self.codes(name)
-            return np.bincount(codes[codes >= 0], minlength=len(names))
+            sizes = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
+            return MappingProxyType(dict(zip(names, sizes, strict=True)))
 
         return self._parts.get(("sizes", name), count)
 
-    def ends(self, name: str) -> tuple[float, float] | None:
-        """The lowest and the highest of a column of numbers; None where there is none."""
+    def span(self, name: str) -> Span | None:
+        """Of a column of numbers; None where there is none."""
 
-        def find() -> tuple[float, float] | None:
-            values = self.labels(name)
+        def find() -> Span | None:
+            # read for this alone: of many millions of texts, few columns fit in memory
+            values = self.store.labels(self.corpus, name)
             finite = values[np.isfinite(values)]
-            return (float(finite.min()), float(finite.max())) if len(finite) else None
+            if not len(finite):
+                return None
+            return Span(float(finite.min()), float(finite.max()), not (finite % 1).any())
 
-        return self._parts.get(("ends", name), find)
+        return self._parts.get(("span", name), find)
 
-    def is_whole(self, name: str) -> bool:
-        """Whether all of a column of numbers are whole ones."""
+    @property
+    def filtered_labels(self) -> tuple[str, ...]:
+        """Columns by whose labels texts can be left out."""
+        return self.category_names[:MOST_FILTERS]
 
-        def look() -> bool:
-            values = self.labels(name)
-            return bool((values[np.isfinite(values)] % 1 == 0).all())
-
-        return self._parts.get(("is whole", name), look)
+    @property
+    def filtered_numbers(self) -> tuple[str, ...]:
+        """Columns by whose numbers texts can be left out, where they are not by labels."""
+        labels = self.category_names
+        return tuple(name for name in self.numbers if name not in labels)[:MOST_FILTERS]
 
     def prepare(self) -> None:
         """Read what a first visit of a large corpus asks for: it is there when it is needed."""
         with suppress(NeuralvizError):  # whoever needs it meets the error
-            for name in self.category_names:
+            for name in self.filtered_labels:
                 self.sizes(name)
-            for name in self.numbers:
-                self.ends(name)
-
-    def _find_categories(self, rows: np.ndarray | None) -> dict[str, np.ndarray]:
-        """By name, the values of some rows, or of all."""
-        found = {}
-        for column in self.corpus.columns:
-            if column.name.strip().lower() in ID_COLUMNS:
-                continue
-            if rows is None:
-                values = self.labels(column.name)
-            else:
-                values = self.store.labels(self.corpus, column.name, rows)
-            if column.kind == "number":
-                finite = values[np.isfinite(values)]
-                n = len(np.unique(finite))
-                if n > FEW_NUMBERS or (finite % 1 != 0).any() or len(finite) < TEXTS_A_NUMBER * n:
-                    continue
-                values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
-            n = len(set(values) - {""})
-            if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
-                found[column.name] = values
-        return found
+            for name in self.filtered_numbers:
+                self.span(name)
 
     @property
     def numbers(self) -> tuple[str, ...]:

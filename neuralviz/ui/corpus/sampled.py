@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import streamlit as st
+
 from neuralviz.jobs.mapping import SampleNeighbours
 from neuralviz.maps.asking import SAMPLED
 from neuralviz.ui.corpus.colours import K
@@ -21,24 +23,30 @@ PATIENCE = 0.05  # seconds
 
 
 def samples_of(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
-    """The neighbours of the same texts by each map; None until all are found."""
-    found = [one.sampled(None) for one in maps]
+    """The neighbours of the same texts by each map; None until all are found.
+
+    What was found is held with the map, for all sessions.
+    """
+    found = [_sample_of(one) for one in maps]
     return None if any(one is None for one in found) else [one for one in found if one is not None]
+
+
+def _sample_of(shown: OpenMap) -> SampledNear | None:
+    run = _runs(shown).of(_task(shown)) if shown.sampled(None) is None else None
+    return shown.sampled(None if run is None else run.result)
 
 
 def find_samples(maps: Sequence[OpenMap]) -> None:
     """Start looking for the neighbours of some texts, and show how far that is.
 
-    What was found is held with the map, for all sessions.
+    When they are found, the page runs again: what is above is made of them.
     """
-    for shown in maps:
-        if shown.sampled(None) is not None:
-            continue
-        runs = SessionRuns(f"corpus-sampling-{shown.kept.id}")
-        run = runs.start(SampleNeighbours(shown.corpus.id, shown.kept.id, K, SAMPLED))
+    missing = [shown for shown in maps if _sample_of(shown) is None]
+    for shown in missing:
+        runs = _runs(shown)
         run_panel(
             runs,
-            run,
+            runs.start(_task(shown)),
             lambda _result, _live: None,
             words=Words(
                 f"Finding the neighbours of {many(SAMPLED, 'text')} by {shown.label} …",
@@ -46,5 +54,13 @@ def find_samples(maps: Sequence[OpenMap]) -> None:
             ),
             patience=PATIENCE,
         )
-        if run.result is not None:
-            shown.sampled(run.result)
+    if any(_sample_of(shown) is not None for shown in missing):
+        st.rerun()
+
+
+def _runs(shown: OpenMap) -> SessionRuns:
+    return SessionRuns(f"corpus-sampling-{shown.kept.id}")
+
+
+def _task(shown: OpenMap) -> SampleNeighbours:
+    return SampleNeighbours(shown.corpus.id, shown.kept.id, K, SAMPLED)

@@ -170,7 +170,7 @@ def _from_corpus() -> Given | None:
         else one, key="evaluation-corpus", bind="query-params",
     )  # fmt: skip
     corpus = corpora.get(chosen) or next(iter(corpora.values()))
-    columns = list(open_corpus(corpus).categories)
+    columns = list(open_corpus(corpus).category_names)
     if not columns:
         st.caption(
             plain(f"“{corpus.name}” has no column of labels. Evaluation needs to know which texts "
