@@ -78,8 +78,8 @@ PathsArgument = Annotated[
         metavar="PATH…",
         help=(
             "File with one text per line, a table (.csv, .tsv, .jsonl, .json, .parquet, .xlsx), "
-            "or a folder of such files. With --ray: files, folders, patterns or URLs, .parquet, "
-            ".jsonl and .csv."
+            "or a folder of such files. With --ray: several files, folders, patterns or URLs; "
+            ".parquet, .jsonl, .ndjson, .csv and .tsv."
         ),
     ),
 ]
@@ -105,7 +105,7 @@ def add(
     model: MethodsModel = None,
     ray: RayOption = None,
 ) -> None:
-    """Save the texts of a file or folder as a corpus, and embed them.
+    """Save the texts of a file or folder, or of several with --ray, as a corpus, and embed them.
 
     Run the same command again to resume.
     """
@@ -117,9 +117,10 @@ def add(
             raise NeuralvizError("--paragraphs does not work with --ray, which reads tables only.")
         wanted = name or _named_after(path)
         work = ray_work()
+        parts, layout = work.look_at(path, column, id_column)
         with work.cluster_at(ray) as cluster:
             embedders = load_embedders(specs)
-            corpus, is_new = work.add_with_ray(store, path, wanted, column, id_column, limit)
+            corpus, is_new = work.add_with_ray(store, wanted, parts, layout, limit)
             _tell_saved(corpus, is_new=is_new)
             _embed(store, corpus, specs, embedders, work.RayEmbedding(cluster))
         return

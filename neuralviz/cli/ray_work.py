@@ -24,12 +24,14 @@ from neuralviz.store.vectors import KEY_BYTES
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    from neuralviz.cluster.text_blocks import Layout
     from neuralviz.embedders import Embedder, EmbedderSpec
+    from neuralviz.reading.blocks import Parts
     from neuralviz.store.corpora import Corpus, CorpusStore
     from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import KeptEmbedder
 
-__all__ = ["RayEmbedding", "add_with_ray", "cluster_at", "index_corpus", "on_cluster"]
+__all__ = ["RayEmbedding", "add_with_ray", "cluster_at", "index_corpus", "look_at", "on_cluster"]
 
 NAMED = 5  # texts that were skipped and are named
 
@@ -49,23 +51,30 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         yield cluster
 
 
+def look_at(
+    paths: Sequence[str], column: str | None, id_column: str | None
+) -> tuple[Parts, Layout]:
+    """Files that paths name, and their columns: it is said which is read, before Ray starts.
+
+    Raises:
+        TextError: as of `find_parts` and `layout_of`.
+    """
+    with status("Looking at the files …"):
+        parts = find_parts(paths)
+        layout = layout_of(parts, column, id_column)
+    if column is None:
+        say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")
+    return parts, layout
+
+
 def add_with_ray(
-    store: CorpusStore,
-    paths: Sequence[str],
-    name: str,
-    column: str | None,
-    id_column: str | None,
-    limit: int | None,
+    store: CorpusStore, name: str, parts: Parts, layout: Layout, limit: int | None
 ) -> tuple[Corpus, bool]:
     """The corpus of some files, and whether it is new; what was left out is said.
 
     Raises:
         NeuralvizError: as of `add_on_cluster`.
     """
-    parts = find_parts(paths)
-    layout = layout_of(parts, column, id_column)
-    if column is None:
-        say(f"Reading texts from the column “{layout.text}”. Use --column to choose another.")
     with progress_bars(counted=False) as bars:
         task = bars.add_task("Reading texts", total=None)
 

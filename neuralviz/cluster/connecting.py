@@ -22,6 +22,7 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it would write over t
 os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
 
 import ray
+from ray._private import worker as ray_worker
 from ray.data import DataContext
 from ray.exceptions import RayError
 
@@ -98,6 +99,8 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
         return
     _check_answers(address)
     warnings.filterwarnings("ignore", "lance.* fork")  # Ray starts programs of its own
+    if hasattr(ray_worker, "print_to_stdstream"):  # by which it prints of every process that died
+        ray_worker.print_to_stdstream = _print_nothing
     try:
         with _silence(), _own_end():
             ray.init(
@@ -148,6 +151,10 @@ def _own_end() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _print_nothing(*_: object, **__: object) -> None:
+    """What came of the work is said by those who asked for it."""
 
 
 def _resources() -> Cluster:
@@ -241,8 +248,9 @@ def _known_refusal(address: str, error: Exception) -> str:
         )
     if "token" in lower or "unauthenticated" in lower:
         return (
-            f"The cluster {where} refused the token of this machine. Set RAY_AUTH_TOKEN_PATH "
-            "to the file with the cluster's token (see docs/cluster.md)."
+            f"The cluster {where} needs a token, and did not get the right one. Set "
+            "RAY_AUTH_MODE=token here, too, and copy the cluster's token to ~/.ray/auth_token, or "
+            "set RAY_AUTH_TOKEN_PATH to its file (see docs/cluster.md)."
         )
     if address == "auto" and "could not find any running ray instance" in lower:
         return _NONE_HERE

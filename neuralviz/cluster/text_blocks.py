@@ -46,8 +46,9 @@ class Layout:
     Attributes:
         text: column of the texts.
         id: column of the ids; None where there is none.
-        labels: the other columns.
+        labels: the other columns, that of the ids among them.
         file: what the label that says the file is called; empty where there is one file.
+        folder: the same of its folder; empty where no file is in a folder below the others.
         rows_of_piece: rows that one process holds at once; fewer where they are long.
     """
 
@@ -55,12 +56,13 @@ class Layout:
     id: str | None
     labels: tuple[str, ...]
     file: str = ""
+    folder: str = ""
     rows_of_piece: int = ROWS_OF_PIECE
 
     @property
     def titles(self) -> tuple[str, ...]:
         """Names of all labels."""
-        return (*self.labels, *([self.file] if self.file else []))
+        return (*self.labels, *(one for one in (self.file, self.folder) if one))
 
     @property
     def schema(self) -> pa.Schema:
@@ -105,11 +107,11 @@ def layout_of(parts: Parts, column: str | None, id_column: str | None) -> Layout
     if id_column is None:
         by_name = {one.strip().lower(): one for one in reversed(labels)}
         id_column = next((by_name[one] for one in ID_COLUMNS if one in by_name), None)
-    labels = tuple(one for one in labels if one != id_column)
     file = free_name("file", columns) if len(files) > 1 else ""
+    folder = free_name("folder", columns) if file and any("/" in one.name for one in files) else ""
     row_bytes = max(_row_bytes(head) for _, head in heads)
     rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // row_bytes)))
-    return Layout(text, id_column, labels, file, rows_of_piece)
+    return Layout(text, id_column, labels, file, folder, rows_of_piece)
 
 
 def _row_bytes(table: Table) -> float:
@@ -227,6 +229,8 @@ def block_rows(name: str, block: Table, layout: Layout) -> pa.Table:
     ]
     if layout.file:
         labels.append(pa.array([name] * len(used), pa.string()))
+    if layout.folder:
+        labels.append(pa.array([name.rpartition("/")[0]] * len(used), pa.string()))
     rows = corpus_rows(texts, labels)
     if layout.id is not None:
         ids = [tidy(columns.get(layout.id, blank)[at]) or None for at in used]

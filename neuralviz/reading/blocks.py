@@ -135,7 +135,7 @@ def find_parts(paths: Sequence[str]) -> Parts:
                 found.setdefault((files.type_name, info.path), (part, info))
     if not found:
         raise TextError(
-            " ".join(["No file that can be read in pieces was found.", *notes[:5]])
+            " ".join(["No file with texts was found.", *notes[:5]])
             + f" Supported: {', '.join(ENDINGS)}."
         )
     names = [part.name for part, _ in found.values()]

@@ -66,7 +66,8 @@ def test_a_folder_comes_in_as_by_one_process(store: CorpusStore, folder: Path, c
     assert (corpus.n_texts, added.is_new) == (len(read.texts), True)
     assert store.texts(corpus) == list(read.texts)
     assert corpus.n_distinct == len(set(read.texts))
-    for name in ("topic", "file"):
+    assert {column.name for column in corpus.columns} == read.labels.keys()
+    for name in read.labels.keys() - {"year"}:
         assert store.labels(corpus, name).tolist() == list(read.labels[name])
     assert corpus.column("year").kind == "number"
     years = [float(year) if year else np.nan for year in read.labels["year"]]
@@ -94,7 +95,7 @@ def test_patterns_limits_columns_and_ids(store: CorpusStore, folder: Path, clust
     assert corpus.n_texts == 700
     assert store.texts(corpus, [0, 8, 699]) == ["t0", "t1", "t6"]
     assert store.ids(corpus, [8]) == ["Parquet row 8, with “signs”"]
-    assert [column.name for column in corpus.columns] == ["year"]
+    assert [column.name for column in corpus.columns] == ["text", "year"]
     everything = add(store, f"{folder}/**/*.csv", folder / "b.jsonl", name="two files")
     assert everything.corpus.n_texts == 80
 

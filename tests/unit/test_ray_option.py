@@ -49,13 +49,13 @@ def test_an_address_where_nothing_answers(tmp_path: Path):
     pytest.importorskip("ray", reason="needs neuralviz[ray]")
     code, said, took = run("add", "sample_data/topics.csv", "--ray", "127.0.0.1:9")
     assert (code, took < 30) == (2, True)
-    assert said.startswith("No Ray cluster answers at 127.0.0.1:9.")
+    assert "No Ray cluster answers at 127.0.0.1:9." in said
     code, said, _ = run("add", "sample_data/topics.csv", "--ray", "ray://127.0.0.1:10001")
     assert code == 2
     assert "client address" in said
     code, said, _ = run("add", "sample_data/topics.csv", "--ray", "head..example:6379")
     assert code == 2
-    assert said.startswith("No Ray cluster answers at head..example:6379.")
+    assert "No Ray cluster answers at head..example:6379." in said
 
 
 def test_a_cluster_of_this_machine_that_is_gone():
@@ -63,7 +63,7 @@ def test_a_cluster_of_this_machine_that_is_gone():
     address = "127.0.0.1:9"
     code, said, took = run("add", "sample_data/topics.csv", "--ray", "auto", RAY_ADDRESS=address)
     assert (code, took < 30) == (2, True)
-    assert said.startswith("No Ray cluster answers at 127.0.0.1:9."), said
+    assert "No Ray cluster answers at 127.0.0.1:9." in said
 
 
 def test_an_address_where_something_else_answers():
@@ -114,7 +114,7 @@ def test_several_files_need_it():
             "process on node 1.2.3.4 was started with: Ray: 2.60.0 Python: 3.11.7",
             "The cluster at head:6379 runs Ray 2.51.0, this machine Ray",
         ),
-        ("Unauthenticated: invalid auth token", "refused the token of this machine"),
+        ("Unauthenticated: invalid auth token", "needs a token, and did not get the right one"),
         ("Can't find a `node_ip_address.json` file", "is not part of the cluster at head:6379"),
         ("Something new", "Could not connect to the Ray cluster at head:6379: Something new."),
     ],
