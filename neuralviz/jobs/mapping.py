@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from neuralviz.embedders.labels import method_labels
 from neuralviz.embedders.registry import make_embedder
 from neuralviz.embedders.specs import EmbedderSpec, models_now
 from neuralviz.errors import ModelError, NeuralvizError, Stopped
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress, Task
-from neuralviz.maps.asking import neighbours_of_rows, sampled_neighbours
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import Placer, check_enough_texts, make_map
 from neuralviz.maps.projection import STAGES, ProjectionEvent
@@ -30,6 +27,8 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
+
+    import numpy as np
 
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.kept import KeptMap
@@ -261,100 +260,3 @@ def _placer(folder: Path, corpus_id: str, map_id: str) -> Placer:
     store = CorpusStore(folder)
     corpus = store.corpus(corpus_id)
     return Placer(store, corpus, KeptMaps(store).by_id(corpus, map_id))
-
-
-# --- the neighbours of some texts -----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class SampledNear:
-    """Some texts of a large corpus, always the same, and what is near them.
-
-    Attributes:
-        rows: [text] row numbers.
-        near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
-    """
-
-    rows: np.ndarray
-    near: Neighbours
-
-
-@dataclass(frozen=True)
-class SampleNeighbours(LatestTask[SampledNear]):
-    """Find the neighbours of some texts of a large corpus, by which its maps are measured."""
-
-    is_short: ClassVar[bool] = True
-
-    corpus_id: str
-    map_id: str
-    k: int
-    n: int
-
-    @property
-    def label(self) -> str:
-        return "Neighbours of a sample"
-
-    def events(self, should_stop: ShouldStop) -> Generator[SampledNear, None, None]:
-        store = CorpusStore()
-        corpus = store.corpus(self.corpus_id)
-        kept = KeptMaps(store).by_id(corpus, self.map_id)
-        found = sampled_neighbours(store, corpus, kept, self.k, self.n, should_stop=should_stop)
-        yield SampledNear(*found)
-
-
-@dataclass(frozen=True, eq=False)
-class NearText:
-    """How far it is known what is near a text.
-
-    Attributes:
-        done, total: different texts that were looked at, and all of them.
-        near: the neighbours; None until all were looked at.
-    """
-
-    done: int
-    total: int
-    near: Neighbours | None = None
-
-
-@dataclass(frozen=True)
-class FindNeighbours(LatestTask[NearText]):
-    """Find the neighbours of a text of a large corpus by a look at all of its vectors.
-
-    Attributes:
-        row: of the text.
-        k: neighbours.
-    """
-
-    corpus_id: str
-    map_id: str
-    row: int
-    k: int
-
-    @property
-    def label(self) -> str:
-        return "Neighbours of a text"
-
-    def events(self, should_stop: ShouldStop) -> Generator[NearText, None, None]:
-        store = CorpusStore()
-        corpus = store.corpus(self.corpus_id)
-        kept = KeptMaps(store).by_id(corpus, self.map_id)
-
-        def find(tell: Callable[[NearText], None], should_stop: ShouldStop) -> Neighbours:
-            return neighbours_of_rows(
-                store,
-                corpus,
-                kept,
-                np.array([self.row]),
-                self.k,
-                on_progress=lambda done, total: tell(NearText(done, total)),
-                should_stop=should_stop,
-            )
-
-        near = yield from events_of(find, should_stop)
-        yield NearText(corpus.n_distinct, corpus.n_distinct, near)
-
-    def progress(self, result: NearText | None) -> Progress:
-        if result is None:
-            return Progress()
-        counted = f"{result.done:,} of {many(result.total, 'different text')} compared"
-        return Progress(result.done, result.total, doing=counted)

@@ -115,12 +115,13 @@ def sampled_neighbours(
     k: int,
     n: int = SAMPLED,
     *,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
     should_stop: ShouldStop = never,
 ) -> tuple[np.ndarray, Neighbours]:
     """The neighbours of a random sample of the texts: the same texts for every map of a corpus.
 
     Args:
-        store, corpus, kept, k, should_stop: as of `neighbours_of_rows`.
+        store, corpus, kept, k, on_progress, should_stop: as of `neighbours_of_rows`.
         n: texts of the sample; all where there are not so many.
 
     Returns:
@@ -131,4 +132,6 @@ def sampled_neighbours(
     """
     drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
     rows = np.sort(drawn)
-    return rows, neighbours_of_rows(store, corpus, kept, rows, k, should_stop=should_stop)
+    return rows, neighbours_of_rows(
+        store, corpus, kept, rows, k, on_progress=on_progress, should_stop=should_stop
+    )

@@ -257,7 +257,12 @@ def test_no_pointer_has_all_vectors_looked_at(
     wait_until(lambda: runs[-1].is_over, 60)
     page.run()
     assert not page.exception
-    assert searched[-1] == (1, "neuralviz-callbacks")  # of the run, not of the page
+    assert {name for _, name in searched} == {"neuralviz-callbacks"}  # of runs, not of the page
+    assert searched[-1][0] == 1
+    (sampling,) = page.session_state[f"corpus-sampling-{kept.map.id}-runs"]
+    for run in (sampling, runs[-1]):
+        counts = [run.task.progress(event) for event in run.task.events(lambda: False)]
+        assert counts[-2].doing == "2,500 of 2,500 different texts compared"
     assert "finding neighbours" not in said(page)
     shown = _open_map(kept.store.folder, kept.corpus.id, kept.map.id)
     near = shown.near(clicked, 10)

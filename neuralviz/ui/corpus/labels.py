@@ -31,7 +31,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from neuralviz.jobs.mapping import SampledNear
+    from neuralviz.jobs.near import SampledNear
     from neuralviz.ui.corpus.kept import OpenMap
     from neuralviz.ui.corpus.opened import OpenCorpus
 

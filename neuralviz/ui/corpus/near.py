@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.jobs.mapping import FindNeighbours
+from neuralviz.jobs.near import FindNeighbours
 from neuralviz.maps.searching import INDEXED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.page import plain
@@ -35,7 +35,7 @@ def near_text(shown: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
     if near is not None:
         return near
     runs = SessionRuns(f"corpus-near-{shown.kept.id}")
-    task = FindNeighbours(shown.corpus.id, shown.kept.id, row, K)
+    task = FindNeighbours(shown.corpus.id, shown.kept.id, K, row)
     run, last = runs.of(task), runs.last()
     if run is None and last is not None and not last.is_over:
         run = last  # of another text: it can be stopped
@@ -55,9 +55,9 @@ def near_text(shown: OpenMap, row: int, *, chosen: bool) -> Neighbours | None:
         ),
         patience=PATIENCE,
     )
-    if run.task != task or run.result is None or run.result.near is None:
+    if run.task != task or run.result is None or run.result.found is None:
         return None
-    return shown.near(row, K, run.result.near)
+    return shown.near(row, K, run.result.found.near)
 
 
 def _why(shown: OpenMap, *, chosen: bool) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from neuralviz.jobs.mapping import SampleNeighbours
+from neuralviz.jobs.near import SampleNeighbours
 from neuralviz.maps.asking import SAMPLED
 from neuralviz.ui.corpus.colours import K
 from neuralviz.ui.run_panel import Words, run_panel
@@ -16,7 +16,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralviz.jobs.mapping import SampledNear
+    from neuralviz.jobs.near import SampledNear
     from neuralviz.ui.corpus.kept import OpenMap
 
 PATIENCE = 0.05  # seconds
@@ -33,7 +33,7 @@ def samples_of(maps: Sequence[OpenMap]) -> list[SampledNear] | None:
 
 def _sample_of(shown: OpenMap) -> SampledNear | None:
     run = _runs(shown).of(_task(shown)) if shown.sampled(None) is None else None
-    return shown.sampled(None if run is None else run.result)
+    return shown.sampled(run.result.found if run is not None and run.result else None)
 
 
 def find_samples(maps: Sequence[OpenMap]) -> None:

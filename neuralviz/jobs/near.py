@@ -1,0 +1,155 @@
+"""The neighbours of some texts of a large corpus, as runs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from neuralviz.jobs.callbacks import events_of
+from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.maps.asking import neighbours_of_rows, sampled_neighbours
+from neuralviz.maps.kept import KeptMaps
+from neuralviz.store.corpora import CorpusStore
+from neuralviz.words import many
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from neuralviz.errors import ShouldStop
+    from neuralviz.maps.kept import KeptMap
+    from neuralviz.maps.neighbours import Neighbours
+    from neuralviz.store.corpora import Corpus
+
+
+@dataclass(frozen=True, eq=False)
+class SampledNear:
+    """Some texts of a large corpus, always the same, and what is near them.
+
+    Attributes:
+        rows: [text] row numbers.
+        near: their neighbours by the vectors, among all texts; by an index, a few may be missed.
+    """
+
+    rows: np.ndarray
+    near: Neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class FoundNear:
+    """How far the neighbours of some texts are found.
+
+    Attributes:
+        done, total: different texts that were looked at, and all of them, where all have to be.
+        found: the neighbours; None until all are found.
+    """
+
+    done: int = 0
+    total: int = 0
+    found: SampledNear | None = None
+
+
+@dataclass(frozen=True)
+class FindingTask(LatestTask[FoundNear]):
+    """Find the neighbours of some texts of a large corpus by one of its maps.
+
+    Attributes:
+        corpus_id, map_id: of them.
+        k: neighbours.
+    """
+
+    corpus_id: str
+    map_id: str
+    k: int
+
+    def events(self, should_stop: ShouldStop) -> Generator[FoundNear, None, None]:
+        def find(tell: Callable[[FoundNear], None], should_stop: ShouldStop) -> SampledNear:
+            store = CorpusStore()
+            corpus = store.corpus(self.corpus_id)
+            return self._find(
+                store,
+                corpus,
+                KeptMaps(store).by_id(corpus, self.map_id),
+                lambda done, total: tell(FoundNear(done, total)),
+                should_stop,
+            )
+
+        yield FoundNear(found=(yield from events_of(find, should_stop)))
+
+    @abstractmethod
+    def _find(
+        self,
+        store: CorpusStore,
+        corpus: Corpus,
+        kept: KeptMap,
+        on_progress: Callable[[int, int], None],
+        should_stop: ShouldStop,
+    ) -> SampledNear:
+        """The texts and their neighbours."""
+
+    def progress(self, result: FoundNear | None) -> Progress:
+        if result is None or not result.total:
+            return Progress()
+        counted = f"{result.done:,} of {many(result.total, 'different text')} compared"
+        return Progress(result.done, result.total, doing=counted)
+
+
+@dataclass(frozen=True)
+class SampleNeighbours(FindingTask):
+    """Find the neighbours of some texts of a large corpus, by which its maps are measured.
+
+    Attributes:
+        n: texts.
+    """
+
+    is_short: ClassVar[bool] = True
+
+    n: int
+
+    @property
+    def label(self) -> str:
+        return "Neighbours of a sample"
+
+    def _find(
+        self,
+        store: CorpusStore,
+        corpus: Corpus,
+        kept: KeptMap,
+        on_progress: Callable[[int, int], None],
+        should_stop: ShouldStop,
+    ) -> SampledNear:
+        found = sampled_neighbours(
+            store, corpus, kept, self.k, self.n, on_progress=on_progress, should_stop=should_stop
+        )
+        return SampledNear(*found)
+
+
+@dataclass(frozen=True)
+class FindNeighbours(FindingTask):
+    """Find the neighbours of one text of a large corpus.
+
+    Attributes:
+        row: of the text.
+    """
+
+    row: int
+
+    @property
+    def label(self) -> str:
+        return "Neighbours of a text"
+
+    def _find(
+        self,
+        store: CorpusStore,
+        corpus: Corpus,
+        kept: KeptMap,
+        on_progress: Callable[[int, int], None],
+        should_stop: ShouldStop,
+    ) -> SampledNear:
+        rows = np.array([self.row])
+        near = neighbours_of_rows(
+            store, corpus, kept, rows, self.k, on_progress=on_progress, should_stop=should_stop
+        )
+        return SampledNear(rows, near)
