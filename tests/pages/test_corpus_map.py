@@ -355,6 +355,21 @@ def test_a_link_brings_a_placed_sentence_a_text_and_the_list_back(mapped: AppTes
     assert "by" not in again.query_params
 
 
+def test_a_click_is_followed_though_another_one_comes_before_the_browser_knows(
+    mapped: AppTest, monkeypatch: pytest.MonkeyPatch
+):
+    lists = mapped.segmented_control(key="corpus-list")
+    assert lists.value == "Clusters"
+    mapped.session_state["corpus-row"] = 4  # as a click on a point leaves it
+    with monkeypatch.context() as cut_off:  # a run that did not come to its end
+        cut_off.setattr("neuralviz.ui.corpus.main.followed", lambda: None)
+        mapped.run()
+    mapped.segmented_control(key="corpus-list").set_value("Clusters").run()  # what it still shows
+    assert mapped.segmented_control(key="corpus-list").value == "Text"
+    mapped.segmented_control(key="corpus-list").set_value("Clusters").run()  # what one asks for
+    assert mapped.segmented_control(key="corpus-list").value == "Clusters"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

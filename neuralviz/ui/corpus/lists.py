@@ -52,6 +52,8 @@ CARD_HEIGHT = 260
 
 THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
+_DONE = "corpus-done"  # what had been done on the maps when the page was last drawn to its end
+_FOLLOWING = "corpus-following"  # the list before something was done, and what was done
 _LIST = "corpus-list-shown"  # where the session keeps it while another page is open
 _IN_ADDRESS = {
     THIS: "selection",
@@ -109,19 +111,33 @@ def _follow(options: list[str], n_maps: int) -> None:
         THIS: (chosen and chosen.digest, st.session_state.get(SELECTED_BY)),
         NEAREST: st.session_state.get(SENTENCE),
     }
-    before = st.session_state.get("corpus-done")
-    st.session_state["corpus-done"] = now
+    before = st.session_state.setdefault(_DONE, now)
     wanted = st.session_state.get("corpus-list", st.session_state.get(_LIST))
-    stays = st.session_state.pop("corpus-list-stays", False)
-    if before is not None and not stays:
+    if st.session_state.pop("corpus-list-stays", False):
+        st.session_state[_DONE] = now
+    else:
         changed = [name for name in now if now[name] != before[name] and name in options]
         if changed:
-            wanted = changed[-1]
+            since, _ = st.session_state.get(_FOLLOWING, (wanted, None))
+            if wanted in (since, *changed):  # else another list was asked for meanwhile
+                wanted = changed[-1]
+            st.session_state[_FOLLOWING] = since, now
     linked = address.opened(address.LIST)
     wanted = next((name for name, called in _IN_ADDRESS.items() if called == linked), wanted)
     if wanted not in options:
         wanted = _first(n_maps)
     st.session_state["corpus-list"] = wanted
+
+
+def followed() -> None:
+    """The page was drawn to its end: the browser knows which list was brought forward.
+
+    A click that comes sooner runs the page again with the list that the browser still shows; what
+    was done before is followed once more then.
+    """
+    _, now = st.session_state.pop(_FOLLOWING, (None, None))
+    if now is not None:
+        st.session_state[_DONE] = now
 
 
 def _first(n_maps: int) -> str:

@@ -19,7 +19,7 @@ from neuralviz.ui.corpus.colours import colours_of
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import open_corpus, open_maps
 from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
-from neuralviz.ui.corpus.lists import show_lists
+from neuralviz.ui.corpus.lists import followed, show_lists
 from neuralviz.ui.corpus.maps import (
     choose_row,
     forget_selection,
@@ -205,5 +205,6 @@ def _explore(corpus: OpenCorpus, maps: Sequence[OpenMap], colours: Sequence[str]
             if corpus.is_large:
                 find_samples(maps)
             show_accuracy(corpus, maps)
+        followed()
     except NeuralvizError as error:  # deleted in another window, say
         show_error(error)
