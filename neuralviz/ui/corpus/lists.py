@@ -17,11 +17,21 @@ from neuralviz.ui.corpus import address
 from neuralviz.ui.corpus.about import about_maps
 from neuralviz.ui.corpus.cluster_list import show_clusters, table_height
 from neuralviz.ui.corpus.colours import K, common_share, compared_neighbours
+from neuralviz.ui.corpus.following import (
+    CHOSEN,
+    CLUSTERS,
+    DIFFERENT,
+    IN_ADDRESS,
+    NEAREST,
+    SHOWN_LIST,
+    THIS,
+    first_list,
+    follow,
+)
 from neuralviz.ui.corpus.labels import spoken_labels
 from neuralviz.ui.corpus.maps import (
     HOVERED,
     ROW,
-    SELECTED,
     SELECTED_BY,
     SENTENCE,
     choose_row,
@@ -50,19 +60,6 @@ READ_NEIGHBOURS, READ_LABELS, READ_LENGTH = 3, 2, 160  # what fits on the stage;
 NOTHING = 0.0005  # what is shown as 0.000
 CARD_HEIGHT = 260
 
-THIS, CHOSEN, NEAREST = "Selection", "Text", "Neighbours of your sentence"
-DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
-_DONE = "corpus-done"  # what had been done on the maps when the page was last drawn to its end
-_FOLLOWING = "corpus-following"  # the list before something was done, and what was done
-_LIST = "corpus-list-shown"  # where the session keeps it while another page is open
-_IN_ADDRESS = {
-    THIS: "selection",
-    CHOSEN: "text",
-    NEAREST: "sentence",
-    DIFFERENT: "disagree",
-    CLUSTERS: "clusters",
-}
-
 
 def show_lists(
     corpus: OpenCorpus,
@@ -83,14 +80,14 @@ def show_lists(
         options.insert(2, DIFFERENT)
     if st.session_state.get(SENTENCE):
         options.insert(0, NEAREST)
-    _follow(options, len(maps))
+    follow(options, len(maps))
     which = st.segmented_control(
         "List", options, required=True, key="corpus-list", label_visibility="collapsed"
-    ) or _first(len(maps))
-    st.session_state[_LIST] = which
+    ) or first_list(len(maps))
+    st.session_state[SHOWN_LIST] = which
     row = st.session_state.get(ROW)
     address.put(address.TEXT, "" if row is None else str(row + 1))
-    address.put(address.LIST, "" if which == _first(len(maps)) else _IN_ADDRESS[which])
+    address.put(address.LIST, "" if which == first_list(len(maps)) else IN_ADDRESS[which])
     if which == NEAREST:
         _nearest(corpus, maps, placed, within)
     elif which == THIS:
@@ -101,48 +98,6 @@ def show_lists(
         show_clusters(maps)
     else:
         _chosen(corpus, maps, within)
-
-
-def _follow(options: list[str], n_maps: int) -> None:
-    """Bring forward the list of what has just been done on the maps."""
-    chosen = st.session_state.get(SELECTED)
-    now = {
-        CHOSEN: (st.session_state.get(ROW), st.session_state.get(HOVERED)),
-        THIS: (chosen and chosen.digest, st.session_state.get(SELECTED_BY)),
-        NEAREST: st.session_state.get(SENTENCE),
-    }
-    before = st.session_state.setdefault(_DONE, now)
-    wanted = st.session_state.get("corpus-list", st.session_state.get(_LIST))
-    if st.session_state.pop("corpus-list-stays", False):
-        st.session_state[_DONE] = now
-    else:
-        changed = [name for name in now if now[name] != before[name] and name in options]
-        if changed:
-            since, _ = st.session_state.get(_FOLLOWING, (wanted, None))
-            if wanted in (since, *changed):  # else another list was asked for meanwhile
-                wanted = changed[-1]
-            st.session_state[_FOLLOWING] = since, now
-    linked = address.opened(address.LIST)
-    wanted = next((name for name, called in _IN_ADDRESS.items() if called == linked), wanted)
-    if wanted not in options:
-        wanted = _first(n_maps)
-    st.session_state["corpus-list"] = wanted
-
-
-def followed() -> None:
-    """The page was drawn to its end: the browser knows which list was brought forward.
-
-    A click that comes sooner runs the page again with the list that the browser still shows; what
-    was done before is followed once more then.
-    """
-    _, now = st.session_state.pop(_FOLLOWING, (None, None))
-    if now is not None:
-        st.session_state[_DONE] = now
-
-
-def _first(n_maps: int) -> str:
-    """The list at the start."""
-    return DIFFERENT if n_maps > 1 else CLUSTERS
 
 
 def _table(

@@ -16,10 +16,11 @@ from neuralviz.ui.corpora import corpus_store
 from neuralviz.ui.corpus.address import opened_row
 from neuralviz.ui.corpus.choose import CORPUS, choose_corpus
 from neuralviz.ui.corpus.colours import colours_of
+from neuralviz.ui.corpus.following import followed
 from neuralviz.ui.corpus.importing import ADDED, imported, tell_imported
 from neuralviz.ui.corpus.kept import open_corpus, open_maps
 from neuralviz.ui.corpus.labels import point_of, point_of_sample, show_accuracy
-from neuralviz.ui.corpus.lists import followed, show_lists
+from neuralviz.ui.corpus.lists import show_lists
 from neuralviz.ui.corpus.maps import (
     choose_row,
     forget_selection,
