@@ -3,8 +3,8 @@
     NEURALVIZ_DATA=… python benchmarks/cluster.py [throughput | scaling | store]
 
 **throughput**: the same texts by `embed_corpus` in this process with all cores, and by Ray with one
-embedder a core, in turns; what counts is the ratio within one run. Starting Ray and loading the
-models into its processes is told apart. **scaling**: one, two and more embedders of one thread
+embedder a core, in turns; what counts is the ratio within one run. The texts are of about one
+length. Starting Ray and loading the models into its processes is told apart. **scaling**: one, two and more embedders of one thread
 each, with mean pooling as far as there are cores, and with an embedder that only waits, which shows
 what Ray and the store take. **store**: many rows of made-up texts, read from Parquet files and
 embedded by an embedder that makes vectors up; measures the time, the peak memory of this process
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 DIM = 384
 ROWS_OF_FILE = 1_000_000
 PEAK_EVERY = 0.5  # seconds
+LIKE = 180, 220  # characters of the texts that throughput is measured with
 
 
 class MadeUp(Embedder):
@@ -92,6 +93,19 @@ class MadeUp(Embedder):
         rng = np.random.default_rng(len(read[0]))
         vectors = rng.standard_normal((len(read), self._dim), dtype=np.float32)
         return vectors, nothing_learnt(len(read))
+
+
+def like_texts(n: int) -> list[str]:
+    """``n`` different texts of about one length.
+
+    The longest are embedded first, while no clock runs yet: of texts of all lengths, those that are
+    counted would be the shorter ones.
+    """
+    every = dict.fromkeys(texts_of(20 * n))
+    found = [text for text in every if LIKE[0] <= len(text) < LIKE[1]]
+    if len(found) < n:
+        sys.exit(f"There are only {len(found):,} texts of {LIKE[0]} to {LIKE[1]} characters.")
+    return found[:n]
 
 
 def timed(run: Iterator[Any], embedders: int = 1) -> tuple[float, float, int]:
@@ -130,7 +144,7 @@ def measure_throughput(methods: Sequence[str], n_texts: int, n_learnt: int, roun
         embedder = make_embedder(embedder_spec(method, defaults=FOR_CORPORA))
         embedder.encode(texts_of(8))
         ratios, ours, theirs, ready = [], [], [], []
-        texts = texts_of(n * rounds)
+        texts = like_texts(n * rounds)
         for turn in range(rounds):
             part = texts[turn::rounds]
             with tempfile.TemporaryDirectory() as folder:

@@ -78,7 +78,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # terminals that cannot show every character
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
         signal.signal(signal.SIGINT, _interrupt)
-    signal.signal(signal.SIGTERM, _interrupt)  # as job schedulers send it
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)  # as job schedulers send it
     app(prog_name="neuralviz")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralviz.jobs.callbacks import events_of
 from neuralviz.jobs.task import LatestTask, Progress
-from neuralviz.maps.asking import neighbours_of_rows, sampled_neighbours
+from neuralviz.maps.asking import neighbours_of_rows, sampled_rows
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.words import many
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
     from neuralviz.store.corpora import Corpus
 
@@ -68,26 +67,23 @@ class FindingTask(LatestTask[FoundNear]):
         def find(tell: Callable[[FoundNear], None], should_stop: ShouldStop) -> SampledNear:
             store = CorpusStore()
             corpus = store.corpus(self.corpus_id)
-            return self._find(
+            rows = self._rows(corpus)
+            near = neighbours_of_rows(
                 store,
                 corpus,
                 KeptMaps(store).by_id(corpus, self.map_id),
-                lambda done, total: tell(FoundNear(done, total)),
-                should_stop,
+                rows,
+                self.k,
+                on_progress=lambda done, total: tell(FoundNear(done, total)),
+                should_stop=should_stop,
             )
+            return SampledNear(rows, near)
 
         yield FoundNear(found=(yield from events_of(find, should_stop)))
 
     @abstractmethod
-    def _find(
-        self,
-        store: CorpusStore,
-        corpus: Corpus,
-        kept: KeptMap,
-        on_progress: Callable[[int, int], None],
-        should_stop: ShouldStop,
-    ) -> SampledNear:
-        """The texts and their neighbours."""
+    def _rows(self, corpus: Corpus) -> np.ndarray:
+        """[text] rows of the texts."""
 
     def progress(self, result: FoundNear | None) -> Progress:
         if result is None or not result.total:
@@ -112,18 +108,8 @@ class SampleNeighbours(FindingTask):
     def label(self) -> str:
         return "Neighbours of a sample"
 
-    def _find(
-        self,
-        store: CorpusStore,
-        corpus: Corpus,
-        kept: KeptMap,
-        on_progress: Callable[[int, int], None],
-        should_stop: ShouldStop,
-    ) -> SampledNear:
-        found = sampled_neighbours(
-            store, corpus, kept, self.k, self.n, on_progress=on_progress, should_stop=should_stop
-        )
-        return SampledNear(*found)
+    def _rows(self, corpus: Corpus) -> np.ndarray:
+        return sampled_rows(corpus, self.n)
 
 
 @dataclass(frozen=True)
@@ -140,16 +126,5 @@ class FindNeighbours(FindingTask):
     def label(self) -> str:
         return "Neighbours of a text"
 
-    def _find(
-        self,
-        store: CorpusStore,
-        corpus: Corpus,
-        kept: KeptMap,
-        on_progress: Callable[[int, int], None],
-        should_stop: ShouldStop,
-    ) -> SampledNear:
-        rows = np.array([self.row])
-        near = neighbours_of_rows(
-            store, corpus, kept, rows, self.k, on_progress=on_progress, should_stop=should_stop
-        )
-        return SampledNear(rows, near)
+    def _rows(self, corpus: Corpus) -> np.ndarray:
+        return np.array([self.row])

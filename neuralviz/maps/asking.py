@@ -108,30 +108,13 @@ def embedder_of(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     return embedders[kept.embedder]
 
 
-def sampled_neighbours(
-    store: CorpusStore,
-    corpus: Corpus,
-    kept: KeptMap,
-    k: int,
-    n: int = SAMPLED,
-    *,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
-    should_stop: ShouldStop = never,
-) -> tuple[np.ndarray, Neighbours]:
-    """The neighbours of a random sample of the texts: the same texts for every map of a corpus.
+def sampled_rows(corpus: Corpus, n: int = SAMPLED) -> np.ndarray:
+    """[n] rows of a random sample of the texts, rising: the same for every map of a corpus.
 
     Args:
-        store, corpus, kept, k, on_progress, should_stop: as of `neighbours_of_rows`.
+        corpus: whose.
         n: texts of the sample; all where there are not so many.
-
-    Returns:
-        [n] rows of the sample in their order, and their neighbours.
-
-    Raises:
-        As `neighbours_of_rows`.
     """
-    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
-    rows = np.sort(drawn)
-    return rows, neighbours_of_rows(
-        store, corpus, kept, rows, k, on_progress=on_progress, should_stop=should_stop
+    return np.sort(
+        np.random.default_rng(SEED).choice(corpus.n_texts, min(n, corpus.n_texts), False)
     )

@@ -228,7 +228,7 @@ def test_two_maps_share_a_selection_and_are_compared_by_a_sample(
 def test_no_pointer_has_all_vectors_looked_at(
     kept: Kept, never_read_whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = asking.sampled_neighbours(kept.store, kept.corpus, kept.map, 10)[0]
+    some = asking.sampled_rows(kept.corpus)
     clicked, hovered = np.setdiff1d(np.arange(N), some)[[5, 9]].tolist()
     is_of_sample = replace(kept.map, n_fitted=200)  # and there is no index of the vectors
     monkeypatch.setattr(KeptMaps, "of", lambda _self, _corpus: (is_of_sample,))

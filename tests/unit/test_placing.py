@@ -20,7 +20,7 @@ import pytest
 
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped, StoreError
 from neuralviz.maps import searching
-from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_neighbours
+from neuralviz.maps.asking import neighbours_at_once, neighbours_of_rows, sampled_rows
 from neuralviz.maps.exporting import corpus_pieces, corpus_table
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.large import Fitting
@@ -206,9 +206,9 @@ def test_small_maps_have_their_own_neighbours(
 
 
 def test_a_sample_scores_a_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
-    rows, near = sampled_neighbours(store, corpus, tsne, 10, 200)
-    again, _ = sampled_neighbours(store, corpus, tsne, 5, 200)
-    np.testing.assert_array_equal(rows, again)
+    rows = sampled_rows(corpus, 200)
+    near = neighbours_of_rows(store, corpus, tsne, rows, 10)
+    np.testing.assert_array_equal(rows, sampled_rows(corpus, 200))
     assert len(rows) == 200 and (np.diff(rows) > 0).all()
     codes, _ = store.label_codes(corpus, "topic")
     whole = find_neighbours(vectors_of(), 10)
@@ -216,8 +216,7 @@ def test_a_sample_scores_a_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap
     right = sampled_right(near, codes, rows), sampled_right(exact, codes, rows)
     assert right[0].mean() == pytest.approx(right[1].mean(), abs=0.02)
     assert common_neighbours(near, exact, 10).mean() > 0.95
-    everything, _ = sampled_neighbours(store, corpus, tsne, 1, N + 5)
-    np.testing.assert_array_equal(everything, np.arange(N))
+    np.testing.assert_array_equal(sampled_rows(corpus, N + 5), np.arange(N))
 
 
 def test_sentences_land_on_a_large_map(store: CorpusStore, corpus: Corpus, tsne: KeptMap):
