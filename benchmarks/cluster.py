@@ -4,11 +4,12 @@
 
 **throughput**: the same texts by `embed_corpus` in this process with all cores, and by Ray with one
 embedder a core, in turns; what counts is the ratio within one run. The texts are of about one
-length. Starting Ray and loading the models into its processes is told apart. **scaling**: one, two and more embedders of one thread
-each, with mean pooling as far as there are cores, and with an embedder that only waits, which shows
-what Ray and the store take. **store**: many rows of made-up texts, read from Parquet files and
-embedded by an embedder that makes vectors up; measures the time, the peak memory of this process
-and of each embedder, and the size of the store. Prints tables in markdown.
+length. Starting Ray and loading the models into its processes is told apart. **scaling**: one, two
+and more embedders of one thread each, with mean pooling as far as there are cores, and with an
+embedder that only waits, which shows what Ray and the store take. **store**: many rows of made-up
+texts, read from Parquet files and embedded by an embedder that makes vectors up; measures the time,
+the peak memory of this process and of each embedder, and the size of the store. Prints tables in
+markdown.
 """
 
 from __future__ import annotations
