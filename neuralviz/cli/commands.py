@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from neuralviz import __version__
-from neuralviz.cli.common import Commands
+from neuralviz.cli.common import Commands, interrupt
 
 COMMANDS = {
     "app": ("open_app", "Open the app in the browser."),
@@ -77,23 +77,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # terminals that cannot show every character
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is to be ignored
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _interrupt)  # as job schedulers send it
+        signal.signal(signal.SIGTERM, interrupt)  # as job schedulers send it
     app(prog_name="neuralviz")
-
-
-class _Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM, by a name of its own.
-
-    Python remembers a KeyboardInterrupt that has left code made from a string, which many packages
-    run while they are imported, and dies of it at its end although it was caught. A subclass it
-    does not remember.
-    """
-
-
-def _interrupt(*_: object) -> None:
-    raise _Interrupted
 
 
 def _show_version(wanted: bool) -> None:

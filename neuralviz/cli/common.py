@@ -47,9 +47,9 @@ class Commands(TyperGroup):
         except NeuralvizError as error:
             say(str(error))
             raise typer.Exit(REFUSED) from error
-        except KeyboardInterrupt as interrupt:
+        except KeyboardInterrupt as stop:
             say("Stopped.")
-            raise typer.Exit(INTERRUPTED) from interrupt
+            raise typer.Exit(INTERRUPTED) from stop
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _flags_without_types(super().get_params(ctx))
@@ -93,6 +93,39 @@ def status(sentence: str) -> Iterator[None]:
             yield
     else:
         yield
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM, by a name of its own.
+
+    Python remembers a KeyboardInterrupt that has left code made from a string, which many packages
+    run while they are imported, and dies of it at its end although it was caught. A subclass it
+    does not remember.
+    """
+
+
+_interrupted = threading.Event()
+
+
+def interrupt(*_: object) -> None:
+    """What Ctrl-C and SIGTERM do.
+
+    Raises:
+        Interrupted: always.
+    """
+    _interrupted.set()
+    raise Interrupted
+
+
+def check_interrupted() -> None:
+    """For long work in other people's code, which may swallow what `interrupt` raises there.
+
+    Raises:
+        Interrupted: there was an interrupt.
+    """
+    if _interrupted.is_set():
+        _interrupted.clear()
+        raise Interrupted
 
 
 @contextmanager

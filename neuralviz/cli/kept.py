@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from neuralviz.cli.common import INTERRUPTED, say
+from neuralviz.cli.common import INTERRUPTED, check_interrupted, say
 from neuralviz.cli.loading import load_embedders
 from neuralviz.cli.vectors import options_option, progress_bars, warn_of_time
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_specs, split_options
@@ -135,15 +135,16 @@ def embed_kept(
         with progress_bars() as bars, closing(embed(store, corpus, embedder)) as run:
             task = None
             for progress in run:
+                check_interrupted()
                 if task is None:
                     task = bars.add_task(label, total=progress.total)
                     if 0 < progress.found < progress.total:
                         n_found = f"{progress.found:,} of {progress.total:,} texts"
                         say(f"{n_found} are already embedded by {label}.")
                 bars.update(task, completed=progress.done, total=progress.total)
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt as stop:
         say("Stopped. Finished work is saved; run the same command again to resume.")
-        raise typer.Exit(INTERRUPTED) from interrupt
+        raise typer.Exit(INTERRUPTED) from stop
     assert progress is not None
     if progress.n_rose:
         say(f"{label}: {LossWarning(progress.n_rose, progress.total)}")

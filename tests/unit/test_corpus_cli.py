@@ -6,6 +6,7 @@ import csv
 import importlib
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from neuralviz import cli
+from neuralviz.cli.common import interrupt
 from neuralviz.embedders import PooledEmbedder, embedder_spec, make_embedder
 from neuralviz.embedders.registry import LOADERS
 from neuralviz.errors import Stopped
@@ -197,6 +199,27 @@ def test_the_same_file_goes_on_where_it_was_interrupted(
         assert "Already embedded by mean: 40 embeddings of 384 values." in said
     assert calls == [32, 8]
     assert len(CorpusStore().corpora()) == 1
+
+
+def test_an_interrupt_that_others_swallow_ends_the_work_all_the_same(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+):
+    Path("texts.txt").write_text("\n".join(f"This is text {number}." for number in range(200)))
+    embed, calls = PooledEmbedder._embed, []
+
+    def swallowing(self: PooledEmbedder, read: list, *rest: object) -> object:
+        calls.append(len(read))
+        with suppress(KeyboardInterrupt):
+            interrupt()
+        return embed(self, read, *rest)
+
+    monkeypatch.setattr(PooledEmbedder, "_embed", swallowing)
+    result = run("corpus", "add", "texts.txt")
+    assert result.exit_code == 130
+    assert "Finished work is saved; run the same command again to resume." in result.stderr
+    assert 0 < sum(calls) < 200
+    monkeypatch.setattr(PooledEmbedder, "_embed", embed)
+    assert "Embedded by mean: 200 embeddings" in done(run("corpus", "add", "texts.txt"))
 
 
 def test_other_texts_of_the_same_name_are_another_corpus_and_found_again(
