@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import logging
-import threading
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
@@ -23,9 +20,8 @@ from neuralviz.models.shared import (
 )
 from neuralviz.models.trained import is_at_hand, trained_encoders
 from neuralviz.ui.allowed import allowed
-from neuralviz.ui.pace import CALM, letting_others_draw
+from neuralviz.ui.pace import letting_others_draw
 from neuralviz.ui.page import plain, show_error
-from neuralviz.ui.session import is_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
     from neuralviz.models.shared import ModelKind
 
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
-WARM_UP_AFTER = 2.0  # seconds: the first page is drawn before torch takes the cores
-END_SECONDS = 10.0  # for the warm-up to end when the process does
 
 _log = logging.getLogger(__name__)
 M = TypeVar("M", bound="TextModel")
@@ -179,39 +173,9 @@ def _set_aside() -> None:
 after_loading(_set_aside)
 
 
-def warm_up() -> None:
-    """Once a process: load the bundled model soon after the first page."""
-    if is_served():
-        load_bundled_soon()
-
-
-_is_ending = threading.Event()
-
-
-@cache
-def load_bundled_soon() -> None:
-    """Load the bundled model in the background, once a process."""
-    timer = threading.Timer(WARM_UP_AFTER, _load_bundled)
-    timer.daemon = True
-    timer.start()
-    atexit.register(_end_warm_up, timer)
-
-
-def _end_warm_up(timer: threading.Timer) -> None:
-    """Wait for it: a thread inside torch when Python ends takes the process down with it."""
-    _is_ending.set()
-    timer.cancel()
-    timer.join(END_SECONDS)
-
-
-def _load_bundled() -> None:
-    CALM.wait(_is_ending.is_set)
-    if _is_ending.is_set():
-        return
+def load_bundled() -> None:
+    """Load the bundled model, for the first run not to wait for it."""
     try:
         shared_model(BUNDLED)
     except NeuralvizError as error:
         _log.warning("Could not preload the bundled model: %s", error)
-    except Exception:  # imports fail in any way once Python has begun to end
-        if threading.main_thread().is_alive():
-            raise

@@ -6,9 +6,11 @@ import streamlit as st
 
 from neuralviz import ui
 from neuralviz.paths import app_folder
-from neuralviz.ui.model_choice import model_sidebar, warm_up
+from neuralviz.ui.model_choice import load_bundled, model_sidebar
 from neuralviz.ui.pace import slot
+from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import stage_switch
+from neuralviz.ui.warming import WARMING, import_pages
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES = app_folder() / "pages"
@@ -40,6 +42,8 @@ page = st.navigation(
 )
 stage_switch()
 model_sidebar()
-warm_up()
+if is_served():
+    WARMING.soon(import_pages)
+    WARMING.soon(load_bundled)
 with slot():
     page.run()

@@ -31,7 +31,8 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.ui.allowed import allowed, begin_serving
 from neuralviz.ui.corpora import BROWSER
-from neuralviz.ui.model_choice import load_bundled_soon
+from neuralviz.ui.model_choice import load_bundled
+from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -65,7 +66,7 @@ class Server:
         self._grace = settings.grace_seconds
         self.is_ending = False
         if self._workers is None:
-            load_bundled_soon()
+            WARMING.soon(load_bundled)
         if settings.json_logs:
             log_as_json()
         self._queue.at_every_end(log_run)

@@ -58,6 +58,7 @@ _RUNNERS = frozenset(
         "run_in_executor",
         "after_loading",
         "submit",
+        "soon",
         "to_thread",
     }
 )

@@ -321,4 +321,4 @@ def test_a_worker_may_ask_whether_the_session_is_there(tmp_path: Path) -> None:
 def test_the_projects_files_and_workers_are_found() -> None:
     names = {file.path for file in architecture.files_of(ROOT)}
     assert {"app.py", "pages/compare.py", "neuralviz/models/loading.py"} <= names
-    assert {"_load_bundled", "_set_aside"} <= architecture.worker_functions(ROOT)
+    assert {"load_bundled", "_set_aside"} <= architecture.worker_functions(ROOT)

@@ -59,17 +59,16 @@ main()
 
 WARM_UP = """
 import time
-from neuralviz.ui import model_choice
+from neuralviz.ui import warming
 
-def load(model_id):
+def load():
     print("begins", flush=True)
     time.sleep(1)
     print("ends", flush=True)
     raise ImportError("cannot import once Python has begun to end")
 
-model_choice.WARM_UP_AFTER = 0
-model_choice.shared_model = load
-model_choice.load_bundled_soon()
+warming.AFTER = 0
+warming.WARMING.soon(load)
 time.sleep(0.3)
 """
 

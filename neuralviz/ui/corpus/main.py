@@ -9,6 +9,7 @@ import streamlit as st
 from neuralviz.embedders.labels import labels_by_spec
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs.mapping import seconds_to_embed
+from neuralviz.maps import projecting
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.mapping import check_enough_texts
 from neuralviz.store.corpora import CorpusStore
@@ -31,10 +32,12 @@ from neuralviz.ui.corpus.maps import (
 from neuralviz.ui.corpus.sampled import find_samples
 from neuralviz.ui.corpus.saved import find_saved, n_embedded
 from neuralviz.ui.corpus.settings import choose_colour, choose_maps
-from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps, warm_up
+from neuralviz.ui.corpus.work import current_run, lost_in_words, show_run, start_maps
 from neuralviz.ui.page import plain, show_error
 from neuralviz.ui.point import show_point
+from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import on_stage, slide
+from neuralviz.ui.warming import WARMING
 from neuralviz.words import about_seconds, many
 
 if TYPE_CHECKING:
@@ -52,7 +55,8 @@ _SHOWN = "corpus-shown"  # where the session keeps the id of the corpus that was
 def show() -> None:
     """A corpus, its maps, and what is found on them."""
     _show()
-    warm_up()  # when what a first visit reads is read
+    if is_served():
+        WARMING.soon(projecting.warm_up)
 
 
 def _show() -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from neuralviz.jobs.mapping import MakeMaps, Mapped
-from neuralviz.maps import projecting
-from neuralviz.ui.pace import CALM
 from neuralviz.ui.run_panel import Words, run_panel
-from neuralviz.ui.session import is_served
 from neuralviz.ui.session_runs import SessionRuns, known_run
 
 if TYPE_CHECKING:
@@ -32,7 +28,6 @@ _LOST = {
         "the map."
     ),
 }
-WARM_UP_AFTER = 4.0  # seconds: the page is drawn before that takes a core
 
 
 def start_maps(corpus: Corpus, choices: Sequence[MapChoice]) -> None:
@@ -85,21 +80,3 @@ def stopped_in_words(task: MakeMaps, result: Mapped) -> str:
         f"Stopped. {embedding.done:,} of {embedding.total:,} different texts are embedded by "
         f"{task.methods[result.place]} and saved. Press “Run again” to resume."
     )
-
-
-def warm_up() -> None:
-    """Import and compile what maps need in the background, once a process."""
-    if is_served():
-        _start_warm_up()
-
-
-def _warm_up() -> None:
-    CALM.wait()
-    projecting.warm_up()
-
-
-@cache
-def _start_warm_up() -> None:
-    timer = threading.Timer(WARM_UP_AFTER, _warm_up)
-    timer.daemon = True
-    timer.start()

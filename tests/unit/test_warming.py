@@ -1,0 +1,79 @@
+"""What is loaded in the background: once each, in order, and not while the process ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from neuralviz.ui import pace, warming
+from neuralviz.ui.warming import Warming
+
+SECONDS = 10.0
+
+IMPORTED = """
+import sys
+from neuralviz.ui.warming import import_pages
+
+import_pages()
+pages = ("micro_tuning", "corpus", "how_it_works")
+print(all(f"neuralviz.ui.{page}.main" in sys.modules for page in pages), "lancedb" in sys.modules)
+print("torch" in sys.modules)
+"""
+
+
+@pytest.fixture
+def calm(monkeypatch: pytest.MonkeyPatch) -> pace.Calm:
+    found = pace.Calm()
+    monkeypatch.setattr(warming, "CALM", found)
+    monkeypatch.setattr(warming, "AFTER", 0.0)
+    monkeypatch.setattr(pace, "CALM_SECONDS", 0.1)
+    return found
+
+
+def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.Calm) -> None:
+    done, over = [], threading.Event()
+    works = [lambda: done.append("a"), lambda: done.append("b"), over.set]
+    with calm.broken():
+        warm = Warming()
+        for work in (*works, *works):
+            warm.soon(work)
+        time.sleep(0.3)
+        assert not done  # a page is drawn
+    assert over.wait(SECONDS)
+    warm.soon(works[0])
+    warm.end()
+    assert done == ["a", "b"]
+
+
+def test_what_comes_later_is_done_too(calm: pace.Calm) -> None:
+    warm = Warming()
+    for event in (threading.Event(), threading.Event()):
+        warm.soon(event.set)
+        assert event.wait(SECONDS)
+
+
+def test_nothing_begins_when_the_process_ends(calm: pace.Calm) -> None:
+    warm, done = Warming(), threading.Event()
+    with calm.broken():
+        warm.soon(done.set)
+        warm.end()
+    warm.soon(done.set)
+    assert not done.wait(0.3)
+
+
+def test_a_work_that_fails_stops_no_other(calm: pace.Calm) -> None:
+    warm, done = Warming(), threading.Event()
+    warm.soon(lambda: 1 / 0)
+    warm.soon(done.set)
+    assert done.wait(SECONDS)
+
+
+def test_pages_are_imported_without_torch() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert said.stdout.split() == ["True", "True", "False"]
