@@ -71,7 +71,10 @@ WARMING = Warming()
 
 
 def import_pages() -> None:
-    """Import the pages that were not visited yet, and the database that some of them read."""
+    """Import the pages that were not visited yet, and the database that some of them read.
+
+    Once a page was drawn: what they show in the browser is made known to Streamlit's runtime.
+    """
     rooms = (room.name for room in pkgutil.iter_modules(ui.__path__) if room.ispkg)
     pages = (f"{ui.__name__}.{name}.main" for name in rooms)
     for module in (*pages, "lancedb"):

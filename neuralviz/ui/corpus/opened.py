@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
 MOST_FILTERS = 8  # columns of labels, and as many of numbers
+FIRST_LOOK = 1000  # numbers
 HELD = 12  # columns of all texts of a large corpus, 40 or 80 MB each for 10 million
 
 
@@ -32,6 +33,11 @@ class Span:
     low: float
     high: float
     is_whole: bool
+
+
+def _are_whole(numbers: np.ndarray) -> bool:
+    some = numbers[:FIRST_LOOK]  # which mostly tell
+    return bool((np.rint(some) == some).all() and (np.rint(numbers) == numbers).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +158,7 @@ class OpenCorpus:
             finite = values[np.isfinite(values)]
             if not len(finite):
                 return None
-            return Span(float(finite.min()), float(finite.max()), not (finite % 1).any())
+            return Span(float(finite.min()), float(finite.max()), _are_whole(finite))
 
         return self._parts.get(("span", name), find)
 
