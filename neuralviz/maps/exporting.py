@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.store.located import LocatedVectors
+from neuralviz.store.rows import are_whole
 from neuralviz.store.vectors import LOSSES
 from neuralviz.store.writing import lists_of
 from neuralviz.words import free_name
@@ -80,7 +81,7 @@ def corpus_pieces(
     if embedder is not None:
         vectors = LocatedVectors(store.database, embedder, store.keys(corpus, rows))
     wholes = {
-        one.name: one.kind == "number" and _are_whole(store.labels(corpus, one.name, rows))
+        one.name: one.kind == "number" and are_whole(store.labels(corpus, one.name, rows))
         for one in corpus.columns
     }
     of = np.arange(corpus.n_texts) if rows is None else np.asarray(rows, dtype=np.int64)
@@ -114,10 +115,6 @@ def _columns(
             values, kind, from_pandas=True
         )
     return columns
-
-
-def _are_whole(values: np.ndarray) -> bool:
-    return bool((values[np.isfinite(values)] % 1 == 0).all())
 
 
 def _embedded(vectors: LocatedVectors, keys: np.ndarray) -> dict[str, pa.Array]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from neuralviz.store.rows import Rows, as_numbers, codes_of, read_column, rows_with
+from neuralviz.store.rows import Rows, as_numbers, codes_of, number_name, read_column, rows_with
 from neuralviz.store.vectors import keys_of
 from neuralviz.words import search_terms
 
@@ -93,7 +93,9 @@ class CorpusReader:
             StoreError: there is no such column.
         """
         values = self.labels(corpus, name)
-        return ["" if value != value else str(value).strip() for value in values]  # NaN is no label
+        if corpus.column(name).kind == "number":
+            return [number_name(value) for value in values.tolist()]
+        return [(value or "").strip() for value in values]
 
     def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
         """[text] hashes of the texts, by which their vectors are kept."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from neuralviz.reading.texts import ReadTexts
 
+FIRST_LOOK = 1000  # numbers
 LARGEST_WHOLE = 2**53  # up to which every whole number has a double of its own; others are names
 STRINGS = pa.large_string()  # in a column of others there is no room for more than 2 GiB of text
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?(\.\d*)?([eE][+-]?\d+)?")
@@ -147,7 +148,7 @@ def codes_of(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(float)
         different, codes = np.unique(numbers, return_inverse=True)
-        names = [str(value) for value in different.tolist()]
+        names = [number_name(value) for value in different.tolist()]
         if len(different) and different[-1] != different[-1]:  # NaN comes last
             codes[codes == len(different) - 1] = -1
             names.pop()
@@ -159,6 +160,22 @@ def codes_of(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     place = {value: at for at, value in enumerate(names)}
     renamed = np.array([*(place.get(value, -1) for value in stripped), -1], dtype=np.int32)
     return renamed[codes], tuple(names)
+
+
+def are_whole(numbers: np.ndarray) -> bool:
+    """Whether all numbers are whole, those left out that are not finite."""
+    for some in (numbers[:FIRST_LOOK], numbers):  # the first ones mostly tell
+        finite = some[np.isfinite(some)]
+        if not (np.rint(finite) == finite).all():
+            return False
+    return True
+
+
+def number_name(value: float) -> str:
+    """A number as the name of a label: 3.0 is “3”, and NaN is ``""``."""
+    if value != value:
+        return ""
+    return f"{value:.0f}" if value.is_integer() else str(value)
 
 
 def ids_of(read: ReadTexts) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ import streamlit as st
 
 from neuralviz import ui
 from neuralviz.paths import app_folder
+from neuralviz.ui import live_figure  # noqa: F401  registers its files, before other threads
 from neuralviz.ui.model_choice import load_bundled, model_sidebar
 from neuralviz.ui.pace import slot
 from neuralviz.ui.session import is_served
 from neuralviz.ui.stage import stage_switch
-from neuralviz.ui.warming import WARMING, import_pages
+from neuralviz.ui.warming import WARMING, import_pages_soon
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES = app_folder() / "pages"
@@ -43,7 +44,7 @@ page = st.navigation(
 stage_switch()
 model_sidebar()
 if is_served():
-    WARMING.soon(import_pages)
     WARMING.soon(load_bundled)
+    import_pages_soon()
 with slot():
     page.run()

@@ -1,4 +1,4 @@
-"""What is loaded in the background before anybody asks for it, when no page is being drawn."""
+"""What is loaded in the background before anybody asks for it, while no page is being drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import pkgutil
 import threading
 from collections import deque
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ END_SECONDS = 10.0  # for what is under way to end when the process does
 
 
 class Warming:
-    """Works of a process that wait for calm, one after the other, each done once."""
+    """Calls functions in the background, one after the other, each once, while no page is drawn."""
 
     def __init__(self) -> None:
         self._asked: set[Callable[[], object]] = set()
@@ -31,21 +32,29 @@ class Warming:
         self._lock = threading.Lock()
         self._is_ending = threading.Event()
         self._thread: threading.Thread | None = None
+        atexit.register(self.end)
 
-    def soon(self, work: Callable[[], object]) -> None:
-        """Have a function called in the background, once a process."""
+    def soon(self, work: Callable[[], object], *, first: bool = False) -> None:
+        """Have a function called in the background, once a process.
+
+        Args:
+            work: is called without arguments; what it raises is logged.
+            first: before what is waiting.
+        """
         with self._lock:
             if work in self._asked or self._is_ending.is_set():
                 return
             self._asked.add(work)
-            self._waiting.append(work)
+            self._waiting.insert(0 if first else len(self._waiting), work)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="warming", daemon=True)
-                self._thread.start()
-                atexit.register(self.end)
+                thread = threading.Thread(target=self._run, name="warming", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def end(self) -> None:
-        """Wait for what is under way: a thread inside torch takes a process down that ends."""
+        """Wait for what is under way: a thread that is still inside torch, or compiles, crashes
+        a process that ends.
+        """
         self._is_ending.set()
         thread = self._thread
         if thread is not None:
@@ -62,20 +71,21 @@ class Warming:
                 work = self._waiting.popleft()
             try:
                 work()
-            except Exception:  # imports fail in any way once Python has begun to end
-                if threading.main_thread().is_alive():
+            except BaseException:  # of native code, too; the next one is called all the same
+                if threading.main_thread().is_alive():  # imports fail once Python has begun to end
                     _log.exception("Could not prepare in the background")
 
 
 WARMING = Warming()
 
 
-def import_pages() -> None:
-    """Import the pages that were not visited yet, and the database that some of them read.
+@cache
+def import_pages_soon() -> None:
+    """Have the pages imported that were not visited yet, and the database that some of them read.
 
-    Once a page was drawn: what they show in the browser is made known to Streamlit's runtime.
+    Only after `neuralviz.ui.live_figure`, in a script run: Streamlit makes its files known to
+    browsers only there.
     """
-    rooms = (room.name for room in pkgutil.iter_modules(ui.__path__) if room.ispkg)
-    pages = (f"{ui.__name__}.{name}.main" for name in rooms)
-    for module in (*pages, "lancedb"):
-        import_module(module)
+    packages = (found.name for found in pkgutil.iter_modules(ui.__path__) if found.ispkg)
+    for module in ("lancedb", *(f"{ui.__name__}.{name}.main" for name in packages)):
+        WARMING.soon(partial(import_module, module))

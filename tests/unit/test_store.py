@@ -21,7 +21,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.names import MAX_NAME
-from neuralviz.store.rows import Column, corpus_rows, corpus_schema, read_column
+from neuralviz.store.rows import Column, are_whole, corpus_rows, corpus_schema, read_column
 from neuralviz.store.vectors import text_keys
 from tests.support.embedders import HashEmbedder
 
@@ -106,8 +106,12 @@ def test_a_corpus_that_comes_in_blocks(store: CorpusStore):
     assert names == ("x", "y")
     np.testing.assert_array_equal(codes, [0, 1, -1] * 10)
     codes, names = store.label_codes(corpus, "year")
-    assert [names[code] for code in codes if code >= 0] == [str(y) for y in years if y is not None]
+    assert [names[code] for code in codes if code >= 0] == [
+        f"{y:g}" for y in years if y is not None
+    ]
     np.testing.assert_array_equal(codes < 0, [year is None for year in years])
+    assert store.label_names(corpus, "year") == ["" if y is None else f"{y:g}" for y in years]
+    assert store.label_names(corpus, "topic") == ["x", "y", ""] * 10
     np.testing.assert_array_equal(store.labels(corpus, "year", [2, 4]), [2, np.nan])
 
 
@@ -397,3 +401,17 @@ def test_two_ways_to_ask_for_one_method_are_one_spec():
     blueprints = {"blueprints": "(2,1),(1,1),(1,2),(1,3)"}
     assert embedder_spec("neural", blueprints) == embedder_spec("neural")
     assert embedder_spec("neural", {"epochs": "5"}) != embedder_spec("neural")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "are"),
+    [
+        ([], True),
+        ([3, -2, 1e300, np.nan, np.inf], True),
+        ([3, 2.5], False),
+        ([*range(5000), 0.5], False),
+        ([np.nan] * 5000 + [1e-9], False),
+    ],
+)
+def test_whole_numbers_are_told_wherever_the_others_are(numbers: list[float], are: bool) -> None:
+    assert are_whole(np.array(numbers, dtype=float)) is are

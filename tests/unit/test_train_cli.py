@@ -338,7 +338,7 @@ def test_numbers_as_labels_leave_out_what_is_missing() -> None:
     values = ("1", "2.5", "") * 4
     store = CorpusStore()
     corpus = store.add("mine", ReadTexts(tuple(CORPUS), labels={"year": values}))
-    assert store.label_names(corpus, "year") == ["1.0", "2.5", ""] * 4
+    assert store.label_names(corpus, "year") == ["1", "2.5", ""] * 4
 
 
 def test_a_rate_that_is_far_too_high_is_said_and_the_best_weights_are_saved(

@@ -11,14 +11,20 @@ import pytest
 
 from neuralviz.ui import pace, warming
 from neuralviz.ui.warming import Warming
+from tests.support.app import ROOT
 
 SECONDS = 10.0
 
 IMPORTED = """
 import sys
-from neuralviz.ui.warming import import_pages
+from neuralviz.ui import warming
+from neuralviz.ui.warming import Warming, import_pages_soon
 
-import_pages()
+warming.AFTER = 0
+import_pages_soon()
+over = __import__("threading").Event()
+warming.WARMING.soon(over.set)
+over.wait(60)
 pages = ("micro_tuning", "corpus", "how_it_works")
 print(all(f"neuralviz.ui.{page}.main" in sys.modules for page in pages), "lancedb" in sys.modules)
 print("torch" in sys.modules)
@@ -49,6 +55,22 @@ def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.Calm) -> None:
     assert done == ["a", "b"]
 
 
+def test_what_a_page_needs_comes_before_what_waits(calm: pace.Calm) -> None:
+    done, over = [], threading.Event()
+    with calm.broken():
+        warm = Warming()
+        warm.soon(lambda: done.append("waits"))
+        warm.soon(over.set)
+        warm.soon(lambda: done.append("first"), first=True)
+    assert over.wait(SECONDS)
+    assert done == ["first", "waits"]
+
+
+def test_figures_are_known_to_browsers_before_other_threads_import_them() -> None:
+    script = (ROOT / "neuralviz/ui/navigation.py").read_text()
+    assert "neuralviz.ui import live_figure" in script[: script.index("import_pages_soon()")]
+
+
 def test_what_comes_later_is_done_too(calm: pace.Calm) -> None:
     warm = Warming()
     for event in (threading.Event(), threading.Event()):
@@ -61,13 +83,16 @@ def test_nothing_begins_when_the_process_ends(calm: pace.Calm) -> None:
     with calm.broken():
         warm.soon(done.set)
         warm.end()
-    warm.soon(done.set)
-    assert not done.wait(0.3)
+    later = threading.Event()
+    warm.soon(later.set)
+    assert not later.wait(0.3)
+    assert not done.is_set()
 
 
 def test_a_work_that_fails_stops_no_other(calm: pace.Calm) -> None:
     warm, done = Warming(), threading.Event()
     warm.soon(lambda: 1 / 0)
+    warm.soon(lambda: sys.exit())
     warm.soon(done.set)
     assert done.wait(SECONDS)
 

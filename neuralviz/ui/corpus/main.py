@@ -56,7 +56,7 @@ def show() -> None:
     """A corpus, its maps, and what is found on them."""
     _show()
     if is_served():
-        WARMING.soon(projecting.warm_up)
+        WARMING.soon(projecting.warm_up, first=True)  # once what the page reads is read
 
 
 def _show() -> None:

@@ -14,6 +14,7 @@ from neuralviz.maps.categories import categories_of, category_names
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import is_large
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.rows import are_whole
 from neuralviz.ui.lazy import Lazy
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus
 
 MOST_FILTERS = 8  # columns of labels, and as many of numbers
-FIRST_LOOK = 1000  # numbers
 HELD = 12  # columns of all texts of a large corpus, 40 or 80 MB each for 10 million
 
 
@@ -33,11 +33,6 @@ class Span:
     low: float
     high: float
     is_whole: bool
-
-
-def _are_whole(numbers: np.ndarray) -> bool:
-    some = numbers[:FIRST_LOOK]  # which mostly tell
-    return bool((np.rint(some) == some).all() and (np.rint(numbers) == numbers).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +153,7 @@ class OpenCorpus:
             finite = values[np.isfinite(values)]
             if not len(finite):
                 return None
-            return Span(float(finite.min()), float(finite.max()), _are_whole(finite))
+            return Span(float(finite.min()), float(finite.max()), are_whole(finite))
 
         return self._parts.get(("span", name), find)
 
