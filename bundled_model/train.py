@@ -2,28 +2,32 @@
 
 The embedding table (words, positions, its layer norm) stays all-MiniLM-L6-v2's own and frozen,
 and the output layer is tied to it; encoder and prediction head are trained on the masked-token
-task. A sequence is masked at a ratio drawn from 15-75 %, because masking blueprints mask that much,
-and always by ``[MASK]``, because blueprints do.
+task. A sequence is masked at a ratio from 15 to 75 %, because masking blueprints mask that much,
+and always by ``[MASK]``, because blueprints do. Light masking is drawn more often.
 
 The learning rate warms up, stays constant, and falls linearly to zero over the last steps, so a
 run can be made longer after the fact: ``--steps`` is how long it stays constant, and a checkpoint
 of that phase can be gone on from at any time.
 
-    python bundled_model/train.py --passages passages.txt.gz --run runs/bundled --steps 6000
-    python bundled_model/train.py --passages passages.txt.gz --run runs/bundled \\
-        --steps 6000 --decay-steps 2000
+    python bundled_model/train.py --passages permissive/ --run runs/bundled --steps 3000
+    python bundled_model/train.py --passages permissive/ --run runs/bundled \\
+        --steps 3000 --decay-steps 1000
 
-A finished run is gone on from with ``--start encoder_and_head.safetensors`` and another ``--run``.
+A run that is interrupted goes on from its last checkpoint as if nothing had happened. A finished
+one is gone on from with ``--start encoder_and_head.safetensors`` and another ``--run``.
+
+Matrix products are in bfloat16. A processor that has no instructions for it takes float32, and the
+optimiser, which works in bfloat16 all the same, is many times slower there: use another machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import gzip
+import sys
 import time
-import zlib
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +35,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bundled_model.passages import read_passages, split
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
 
-HELD_OUT_SHARE = 100  # one passage in so many is never trained on
 MASK_RATIO = (0.15, 0.75)
 LOG_COLUMNS = (
     "step",
@@ -42,23 +48,9 @@ LOG_COLUMNS = (
     "train_loss",
     "held_out_loss",
     "held_out_accuracy_15",
+    "wikinews_accuracy_15",
     "seconds_per_step",
 )
-
-
-def is_held_out(passage: str) -> bool:
-    """Whether a passage belongs to the held-out set, decided by its own text."""
-    return zlib.crc32(passage.encode()) % HELD_OUT_SHARE == 0
-
-
-def read_passages(path: Path) -> tuple[list[str], list[str]]:
-    """Passages to train on, and held-out passages; duplicates are left out."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        passages = list(dict.fromkeys(line.strip() for line in file if line.strip()))
-    return (
-        [p for p in passages if not is_held_out(p)],
-        [p for p in passages if is_held_out(p)],
-    )
 
 
 def windows(
@@ -102,13 +94,29 @@ def epoch_batches(
         yield [sequences[i] for i in batches[at]]
 
 
+def batches_from(
+    step: int, sequences: list[np.ndarray], tokens_per_batch: int, seed: int
+) -> Iterator[list[np.ndarray]]:
+    """Batches without end, pass after pass, from a step on: the same for whoever resumes there."""
+    at = 0
+    for epoch in count():
+        rng = np.random.default_rng([seed, epoch])
+        for batch in epoch_batches(sequences, tokens_per_batch, rng):
+            if at >= step:
+                yield batch
+            at += 1
+
+
 def mask_batch(
     batch: list[np.ndarray],
     tokenizer: PreTrainedTokenizerFast,
     rng: np.random.Generator,
     ratio: tuple[float, float] = MASK_RATIO,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Masked input ids, attention mask and labels (-100 where not masked): each [text, token]."""
+    """Masked input ids, attention mask and labels (-100 where not masked): each [text, token].
+
+    The ratio is drawn so that half of all texts are masked in the lightest quarter of the range.
+    """
     width = max(len(s) for s in batch)
     ids = np.full((len(batch), width), tokenizer.pad_token_id, dtype=np.int64)
     labels = np.full_like(ids, -100)
@@ -118,8 +126,9 @@ def mask_batch(
         ids[row, :n] = sequence
         attention[row, :n] = 1
         inner = n - 2
-        count = max(1, round(inner * rng.uniform(*ratio)))
-        at = 1 + rng.choice(inner, size=min(count, inner), replace=False)
+        share = ratio[0] + (ratio[1] - ratio[0]) * rng.random() ** 2
+        masked = max(1, round(inner * share))
+        at = 1 + rng.choice(inner, size=min(masked, inner), replace=False)
         labels[row, at] = ids[row, at]
         ids[row, at] = tokenizer.mask_token_id
     return torch.from_numpy(ids), torch.from_numpy(attention), torch.from_numpy(labels)
@@ -169,6 +178,11 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
         )
 
 
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether matrix products in bfloat16 are faster on a device, not many times slower."""
+    return device.type != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def loss_and_accuracy(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
     """Mean cross entropy and accuracy over the masked positions of a batch."""
     device = weight.device
@@ -194,6 +208,20 @@ def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # n
         sums += np.array([float(loss) * n, float(accuracy) * n, n])
     model.train(was_training)
     return sums[0] / sums[2], sums[1] / sums[2]
+
+
+def evaluation_batches(sequences: list[np.ndarray], tokenizer: PreTrainedTokenizerFast) -> list:
+    """The sequences masked at 15 %, the same way every time."""
+    rng = np.random.default_rng(1)
+    return [
+        mask_batch(batch, tokenizer, rng, ratio=(0.15, 0.15))
+        for batch in epoch_batches(sequences, 8192, rng)
+    ]
+
+
+def shuffled(texts: list[str]) -> list[str]:
+    """The texts in an order of their own, the same every time."""
+    return [texts[i] for i in np.random.default_rng(1).permutation(len(texts))]
 
 
 def make_optimizers(model: BertForMaskedLM, lr: float, lr_head: float) -> list:
@@ -251,14 +279,16 @@ def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--passages", type=Path, required=True)
+    parser.add_argument(
+        "--passages", type=Path, required=True, help="folder of the permissive passages"
+    )
     parser.add_argument(
         "--run", type=Path, required=True, help="folder for checkpoints and the log"
     )
     parser.add_argument(
         "--start", type=Path, help="weights that a new run starts from, instead of MiniLM's"
     )
-    parser.add_argument("--steps", type=int, default=6000, help="last step of the constant phase")
+    parser.add_argument("--steps", type=int, default=3000, help="last step of the constant phase")
     parser.add_argument("--decay-steps", type=int, default=0, help="steps of linear decay after it")
     parser.add_argument("--warmup", type=int, default=100)
     parser.add_argument("--lr", type=float, default=5e-4, help="peak learning rate of the encoder")
@@ -266,7 +296,7 @@ def main() -> None:
         "--lr-head", type=float, default=2e-3, help="peak learning rate of the head"
     )
     parser.add_argument("--length", type=int, default=128, help="tokens per window")
-    parser.add_argument("--tokens", type=int, default=3072, help="tokens per batch")
+    parser.add_argument("--tokens", type=int, default=4096, help="tokens per batch")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--seed", type=int, default=0)
@@ -274,22 +304,22 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    bfloat16 = has_bfloat16(device)
     args.run.mkdir(parents=True, exist_ok=True)
 
     tokenizer = load_minilm_tokenizer()
-    train, held_out = read_passages(args.passages)
-    sequences = windows(train, tokenizer, args.length)
-    held_out_batches = [
-        mask_batch(batch, tokenizer, np.random.default_rng(1), ratio=(0.15, 0.15))
-        for batch in epoch_batches(
-            windows(held_out, tokenizer, args.length)[:400], 8192, np.random.default_rng(1)
-        )
+    passages = split(read_passages(args.passages))
+    sequences = windows(passages.train, tokenizer, args.length)
+    checks = [
+        evaluation_batches(windows(texts, tokenizer, args.length)[:400], tokenizer)
+        for texts in (shuffled(passages.all_held_out()), shuffled(passages.unseen["Wikinews"]))
     ]
     total_tokens = sum(map(len, sequences))
-    print(f"{len(sequences):,} windows, {total_tokens:,} tokens; {len(held_out):,} held out")
+    print(f"{len(sequences):,} windows, {total_tokens:,} tokens")
 
     model = build(load_file(args.start) if args.start else None).to(device).train()
-    model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
+    if bfloat16:
+        model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -297,7 +327,8 @@ def main() -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
     optimizers = make_optimizers(model, args.lr, args.lr_head)
-    weight = model.bert.embeddings.word_embeddings.weight.detach().to(torch.bfloat16)
+    weight = model.bert.embeddings.word_embeddings.weight.detach()
+    weight = weight.to(torch.bfloat16 if bfloat16 else torch.float32)
     if not args.start:
         with torch.no_grad():
             model.cls.predictions.bias.copy_(log_frequencies(sequences, len(tokenizer)))
@@ -322,48 +353,51 @@ def main() -> None:
 
     last = args.steps + args.decay_steps
     losses, clock = [], time.process_time()
+    batches = batches_from(step, sequences, args.tokens, args.seed)
     while step < last:
-        rng = np.random.default_rng([args.seed, step])
-        for batch in epoch_batches(sequences, args.tokens, rng):
-            factor = learning_rate_factor(step, args.warmup, args.steps, args.decay_steps)
-            for group in (group for optimizer in optimizers for group in optimizer.param_groups):
-                group["lr"] = group["peak"] * factor
-            loss, _ = loss_and_accuracy(model, weight, *mask_batch(batch, tokenizer, rng))
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
-            for optimizer in optimizers:
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-            losses.append(float(loss.detach()))
-            step += 1
-            if step % 25 == 0:
-                print(f"step {step} loss {np.mean(losses[-25:]):.3f}", flush=True)
-            if step % args.every == 0 or step == last:
-                held_out_loss, accuracy = evaluate(model, weight, held_out_batches)
-                cpu, clock = time.process_time() - clock, time.process_time()
-                row = [
-                    step,
-                    f"{step * args.tokens / total_tokens:.2f}",
-                    f"{factor:.3f}",
-                    f"{np.mean(losses):.4f}",
-                    f"{held_out_loss:.4f}",
-                    f"{accuracy:.4f}",
-                    f"{cpu / len(losses) / args.threads:.2f}",
-                ]
-                append_row(log_path, row)
-                print("  ".join(map(str, row)), flush=True)
-                losses = []
-                phase = "constant" if step <= args.steps else "decay"
-                tensors = {n: t.contiguous() for n, t in trained_tensors(model).items()}
-                write_beside_and_move(
-                    args.run / f"{phase}.safetensors", lambda p, t=tensors: save_file(t, p)
-                )
-                states = [optimizer.state_dict() for optimizer in optimizers]
-                state = {"step": step, "steps": args.steps, "optimizers": states}
-                name = "optimizers.pt" if phase == "constant" else "decay_optimizers.pt"
-                write_beside_and_move(args.run / name, lambda p, s=state: torch.save(s, p))
-            if step >= last:
-                break
+        factor = learning_rate_factor(step, args.warmup, args.steps, args.decay_steps)
+        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+            group["lr"] = group["peak"] * factor
+        rng = np.random.default_rng([args.seed, 0, step])
+        masked = mask_batch(next(batches), tokenizer, rng)
+        loss, _ = loss_and_accuracy(model, weight, *masked, autocast=bfloat16)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        losses.append(float(loss.detach()))
+        step += 1
+        if step % 25 == 0:
+            print(f"step {step} loss {np.mean(losses[-25:]):.3f}", flush=True)
+        if step % args.every and step != last:
+            continue
+        (held_out_loss, accuracy), (_, news) = (
+            evaluate(model, weight, check, autocast=bfloat16) for check in checks
+        )
+        cpu, clock = time.process_time() - clock, time.process_time()
+        row = [
+            step,
+            f"{step * args.tokens / total_tokens:.2f}",
+            f"{factor:.3f}",
+            f"{np.mean(losses):.4f}",
+            f"{held_out_loss:.4f}",
+            f"{accuracy:.4f}",
+            f"{news:.4f}",
+            f"{cpu / len(losses) / args.threads:.2f}",
+        ]
+        append_row(log_path, row)
+        print("  ".join(map(str, row)), flush=True)
+        losses = []
+        phase = "constant" if step <= args.steps else "decay"
+        tensors = {n: t.contiguous() for n, t in trained_tensors(model).items()}
+        write_beside_and_move(
+            args.run / f"{phase}.safetensors", lambda p, t=tensors: save_file(t, p)
+        )
+        states = [optimizer.state_dict() for optimizer in optimizers]
+        state = {"step": step, "steps": args.steps, "optimizers": states}
+        name = "optimizers.pt" if phase == "constant" else "decay_optimizers.pt"
+        write_beside_and_move(args.run / name, lambda p, s=state: torch.save(s, p))
     if args.decay_steps:
         half = {n: t.detach().cpu().half().contiguous() for n, t in trained_tensors(model).items()}
         write_beside_and_move(

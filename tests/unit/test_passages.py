@@ -1,0 +1,103 @@
+"""Which source each permissive passage is from, and which passages are trained on."""
+
+from __future__ import annotations
+
+import lzma
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bundled_model.passages import (
+    HELD_OUT_SHARE,
+    is_held_out,
+    read_passages,
+    read_sources,
+    split,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "| source repository | commit | licence | where | passages | words | attribution |"
+BOOKS = [f"Chapter {i} is about rivers and their banks." for i in range(1200)]
+NEWS = [f"On day {i} the bridge was opened again." for i in range(30)]
+TALKS = [BOOKS[0], *(f"Fellow citizens, this is speech {i}." for i in range(50))]
+
+
+def row(repository: str, name: str, passages: list[str], extra: int = 0) -> str:
+    words = sum(len(one.split()) for one in passages) + extra
+    return (
+        f"| {repository} ({name}) | `abc123def456` | CC BY 4.0 | LICENSE | {len(passages):,} | "
+        f"{words:,} | Somebody, CC BY 4.0 |"
+    )
+
+
+def written(folder: Path, *, extra: int = 0, seed: int = 0, lost: int = 0) -> Path:
+    rows = [
+        row("openstax/osbooks-rivers", "rivers", BOOKS, extra),
+        row("vanatteveldt/wikinews", "wikinews-2019-2020", NEWS),
+        row("nltk/nltk_data", "inaugural", TALKS),
+    ]
+    other = row("someone/else", "share-alike", ["Never read."])
+    (folder / "SOURCES.md").write_text(
+        f"# Sources\n\n## `passages.txt.xz`: free\n\n{HEAD}\n| --- |\n" + "\n".join(rows)
+        + f"\n\n## `passages_share_alike.txt.xz`: kept apart\n\n{HEAD}\n| --- |\n{other}\n"
+    )  # fmt: skip
+    lines = [*BOOKS, *NEWS, *TALKS]
+    random.Random(seed).shuffle(lines)
+    lines = lines[lost:]
+    with lzma.open(folder / "passages.txt.xz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return folder
+
+
+def test_every_passage_gets_its_source_back(tmp_path: Path) -> None:
+    found = {source.name: passages for source, passages in read_passages(written(tmp_path))}
+    assert found == {"rivers": BOOKS, "wikinews-2019-2020": NEWS, "inaugural": TALKS}
+
+
+def test_the_table_is_read_up_to_the_share_alike_texts(tmp_path: Path) -> None:
+    sources = read_sources(written(tmp_path))
+    assert [source.name for source in sources] == ["rivers", "wikinews-2019-2020", "inaugural"]
+    first = sources[0]
+    assert (first.repository, first.commit) == ("openstax/osbooks-rivers", "abc123def456")
+    assert (first.licence, first.attribution) == ("CC BY 4.0", "Somebody, CC BY 4.0")
+    assert [source.kind for source in sources] == ["textbooks", "Wikinews", "speeches"]
+
+
+def test_a_source_that_is_held_out_is_never_trained_on(tmp_path: Path) -> None:
+    found = split(read_passages(written(tmp_path)))
+    assert found.unseen == {"Wikinews": NEWS}
+    assert not set(found.train) & set(NEWS)
+
+
+def test_a_checksum_holds_passages_out_of_every_other_source(tmp_path: Path) -> None:
+    found = split(read_passages(written(tmp_path)))
+    held_out = found.all_held_out()
+    assert all(map(is_held_out, held_out))
+    assert not any(map(is_held_out, found.train))
+    assert 0.2 < len(held_out) * HELD_OUT_SHARE / len(BOOKS) < 3
+    every = [*found.train, *held_out]
+    assert sorted(every) == sorted({*BOOKS, *TALKS})  # the one that comes twice counts once
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"seed": 1}, "are not those that SOURCES.md counts"),
+        ({"extra": 100}, "The passages of rivers are not those"),
+        ({"lost": 1}, "has 1,280 lines"),
+    ],
+)
+def test_passages_that_the_table_does_not_describe_are_refused(
+    tmp_path: Path, how: dict[str, int], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        read_passages(written(tmp_path, **how))
+
+
+def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "SOURCES.md").write_text("# Sources\n")
+    with pytest.raises(ValueError, match="has no table"):
+        read_sources(tmp_path)
