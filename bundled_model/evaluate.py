@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from safetensors.torch import load_file
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -29,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import neuralviz
 from bundled_model.passages import read_passages, split
-from bundled_model.train import epoch_batches, evaluate, mask_batch, windows
-from neuralviz.models import bundled
+from bundled_model.train import evaluate, evaluation_batches, shuffled, windows
+from neuralviz.models import LanguageModel, bundled
 from neuralviz.models.bundled import network
 from neuralviz.models.loading import assemble
 
@@ -40,24 +39,13 @@ MOST = 2000  # articles
 
 
 def masked_accuracy(
-    passages: Sequence[str], tensors: dict[str, torch.Tensor], ratio: float
+    model: LanguageModel, passages: Sequence[str], ratio: float
 ) -> tuple[float, float]:
     """Loss in nats and accuracy at the masked tokens of some passages, windows of 64 tokens."""
-    tokenizer = network.load_minilm_tokenizer()
-    rng = np.random.default_rng(0)
-    batches = [
-        mask_batch(batch, tokenizer, rng, ratio=(ratio, ratio))
-        for batch in epoch_batches(windows(list(passages), tokenizer, LENGTH), 4096, rng)
-    ]
-    model = network.build(tensors)
-    weight = model.bert.embeddings.word_embeddings.weight.detach()
-    return evaluate(model, weight, batches, autocast=False)
-
-
-def some_of(passages: Sequence[str], most: int) -> list[str]:
-    """At most so many of some passages, the same every time."""
-    chosen = np.random.default_rng(0).permutation(len(passages))[:most]
-    return [passages[i] for i in np.sort(chosen)]
+    sequences = windows(list(passages), model.tokenizer, LENGTH)
+    batches = evaluation_batches(sequences, model.tokenizer, ratio)
+    table = model.network.get_input_embeddings().weight.detach()
+    return evaluate(model.network, table, batches, autocast=False)
 
 
 def passages_never_seen(data: Path) -> dict[str, list[str]]:
@@ -68,11 +56,11 @@ def passages_never_seen(data: Path) -> dict[str, list[str]]:
         "held-out passages": passages.all_held_out(),
         **{f"held out: {kind}": texts for kind, texts in sorted(passages.held_out.items())},
         **{f"never trained on: {name}": texts for name, texts in passages.unseen.items()},
-        "never trained on: AG News": some_of(news["text"].tolist(), MOST),
+        "never trained on: AG News": shuffled(news["text"].tolist())[:MOST],
     }
 
 
-def mean_pooled(model: neuralviz.models.LanguageModel, texts: list[str]) -> np.ndarray:
+def mean_pooled(model: LanguageModel, texts: list[str]) -> np.ndarray:
     """[text, d_model] mean of the last block's outputs over all tokens but the special ones."""
     vectors = []
     for start in range(0, len(texts), 64):
@@ -101,11 +89,52 @@ def spearman(vectors: np.ndarray, pairs: pd.DataFrame) -> float:
     return float(spearmanr(np.einsum("pd,pd->p", first, second), pairs["score"]).statistic)
 
 
-def print_table(title: str, names: Sequence[str], rows: Mapping[str, Callable[[str], str]]) -> None:
-    """A table with a column for each file of weights; every row is printed when it is there."""
-    print(f"\n| {title} | {' | '.join(names)} |\n|{' --- |' * (len(names) + 1)}")
+def print_table(
+    title: str,
+    models: Mapping[str, LanguageModel],
+    rows: Mapping[str, Callable[[LanguageModel], str]],
+) -> None:
+    """A table with a column for each model; every row is printed when it is there."""
+    print(f"\n| {title} | {' | '.join(models)} |\n|{' --- |' * (len(models) + 1)}")
     for row, cell in rows.items():
-        print(f"| {row} | {' | '.join(cell(name) for name in names)} |", flush=True)
+        print(f"| {row} | {' | '.join(map(cell, models.values()))} |", flush=True)
+
+
+def print_masked(models: Mapping[str, LanguageModel], data: Path) -> None:
+    """Accuracy at masked tokens, a table for each ratio."""
+    kinds = passages_never_seen(data)
+
+    def accuracy(model: LanguageModel, passages: list[str], ratio: float) -> str:
+        loss, share = masked_accuracy(model, passages, ratio)
+        return f"{share:.1%} ({loss:.3f} nats)"
+
+    for ratio in RATIOS:
+        rows = {
+            f"{kind}, {len(passages):,}": partial(accuracy, passages=passages, ratio=ratio)
+            for kind, passages in kinds.items()
+        }
+        print_table(f"{ratio:.0%} masked", models, rows)
+
+
+def print_sts(
+    models: Mapping[str, LanguageModel], data: Path, split_name: str, epochs: Sequence[int]
+) -> None:
+    """Spearman's correlation of scores and products on a split of STS-B."""
+    pairs = pd.read_csv(data / "stsb" / f"{split_name}.csv")
+    texts = [*pairs["sentence1"], *pairs["sentence2"]]
+
+    def neural(model: LanguageModel, epochs: int) -> str:
+        vectors = neuralviz.NeuralEmbedder(model, epochs=epochs).encode(texts)
+        return f"{spearman(vectors, pairs):.3f}"
+
+    rows: dict[str, Callable[[LanguageModel], str]] = {
+        f"neural, {n} epochs": partial(neural, epochs=n) for n in epochs
+    }
+    rows["mean pooling, same model"] = lambda model: (
+        f"{spearman(mean_pooled(model, texts), pairs):.3f}"
+    )
+    rows["TF-IDF"] = lambda _model: f"{spearman(tf_idf(texts), pairs):.3f}"
+    print_table(f"STS-B {split_name}, {len(pairs):,} pairs", models, rows)
 
 
 def main() -> None:
@@ -118,45 +147,14 @@ def main() -> None:
     if "NEURALVIZ_DATA" not in os.environ:
         parser.error("set NEURALVIZ_DATA to the folder with permissive/, stsb/ and ag_news/")
     data = Path(os.environ["NEURALVIZ_DATA"])
-    weights = {str(path): load_file(path) for path in args.weights}
-    names = list(weights)
-
+    models = {}
+    for path in args.weights:
+        bert, tokenizer, fingerprint = network.load(path)
+        models[str(path)] = assemble("bundled", fingerprint, bert, tokenizer)
     if args.only != "sts":
-        texts = passages_never_seen(data)
-        for ratio in RATIOS:
-
-            def accuracy(name: str, kind: str, ratio: float = ratio) -> str:
-                loss, share = masked_accuracy(texts[kind], weights[name], ratio)
-                return f"{share:.1%} ({loss:.3f} nats)"
-
-            print_table(
-                f"{ratio:.0%} masked",
-                names,
-                {f"{kind}, {len(texts[kind]):,}": partial(accuracy, kind=kind) for kind in texts},
-            )
+        print_masked(models, data)
     if args.only != "masked":
-        pairs = pd.read_csv(data / "stsb" / f"{args.split}.csv")
-        sentences = [*pairs["sentence1"], *pairs["sentence2"]]
-
-        def loaded(name: str) -> neuralviz.models.LanguageModel:
-            bert, tokenizer, fingerprint = network.load(Path(name))
-            return assemble("bundled", fingerprint, bert, tokenizer)
-
-        def neural(name: str, epochs: int) -> str:
-            embedder = neuralviz.NeuralEmbedder(loaded(name), epochs=epochs)
-            return f"{spearman(embedder.encode(sentences), pairs):.3f}"
-
-        print_table(
-            f"STS-B {args.split}, {len(pairs):,} pairs",
-            names,
-            {
-                **{f"neural, {n} epochs": partial(neural, epochs=n) for n in args.epochs},
-                "mean pooling, same model": lambda name: (
-                    f"{spearman(mean_pooled(loaded(name), sentences), pairs):.3f}"
-                ),
-                "TF-IDF": lambda _name: f"{spearman(tf_idf(sentences), pairs):.3f}",
-            },
-        )
+        print_sts(models, data, args.split, args.epochs)
 
 
 if __name__ == "__main__":

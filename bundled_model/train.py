@@ -38,6 +38,7 @@ from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bundled_model.passages import read_passages, split
+from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
 
 MASK_RATIO = (0.15, 0.75)
@@ -178,11 +179,6 @@ class FrozenOutputCrossEntropy(torch.autograd.Function):
         )
 
 
-def has_bfloat16(device: torch.device) -> bool:
-    """Whether matrix products in bfloat16 are faster on a device, not many times slower."""
-    return device.type != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
 def loss_and_accuracy(model, weight, ids, attention, labels, autocast=True):  # noqa: ANN001, ANN201
     """Mean cross entropy and accuracy over the masked positions of a batch."""
     device = weight.device
@@ -210,11 +206,13 @@ def evaluate(model, weight, batches, autocast=True) -> tuple[float, float]:  # n
     return sums[0] / sums[2], sums[1] / sums[2]
 
 
-def evaluation_batches(sequences: list[np.ndarray], tokenizer: PreTrainedTokenizerFast) -> list:
-    """The sequences masked at 15 %, the same way every time."""
+def evaluation_batches(
+    sequences: list[np.ndarray], tokenizer: PreTrainedTokenizerFast, ratio: float = MASK_RATIO[0]
+) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """The sequences masked at one ratio, the same way every time."""
     rng = np.random.default_rng(1)
     return [
-        mask_batch(batch, tokenizer, rng, ratio=(0.15, 0.15))
+        mask_batch(batch, tokenizer, rng, ratio=(ratio, ratio))
         for batch in epoch_batches(sequences, 8192, rng)
     ]
 
@@ -304,7 +302,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    bfloat16 = has_bfloat16(device)
+    bfloat16 = has_native_bf16(device)
     args.run.mkdir(parents=True, exist_ok=True)
 
     tokenizer = load_minilm_tokenizer()

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuralviz.maps.settings import is_large
 from neuralviz.reading.texts import ID_COLUMNS
+from neuralviz.store.rows import are_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[s
         if column.kind == "number":
             finite = values[np.isfinite(values)]
             n = len(np.unique(finite))
-            if n > FEW_NUMBERS or (finite % 1 != 0).any() or len(finite) < TEXTS_A_NUMBER * n:
+            if n > FEW_NUMBERS or not are_whole(finite) or len(finite) < TEXTS_A_NUMBER * n:
                 continue
             values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
         n = len(set(values) - {""})

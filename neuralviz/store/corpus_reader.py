@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from neuralviz.store.rows import Rows, as_numbers, codes_of, number_name, read_column, rows_with
+from neuralviz.reading.cells import cell_text
+from neuralviz.store.rows import Rows, as_numbers, codes_of, read_column, rows_with
 from neuralviz.store.vectors import keys_of
 from neuralviz.words import search_terms
 
@@ -92,10 +93,7 @@ class CorpusReader:
         Raises:
             StoreError: there is no such column.
         """
-        values = self.labels(corpus, name)
-        if corpus.column(name).kind == "number":
-            return [number_name(value) for value in values.tolist()]
-        return [(value or "").strip() for value in values]
+        return [cell_text(value).strip() for value in self.labels(corpus, name).tolist()]
 
     def keys(self, corpus: Corpus, rows: Rows | None = None) -> np.ndarray:
         """[text] hashes of the texts, by which their vectors are kept."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
+from neuralviz.reading.cells import cell_text
 from neuralviz.store.database import all_rows
 from neuralviz.store.vectors import KEY_BYTES, key_array, keys_of, text_keys
 
@@ -148,7 +149,7 @@ def codes_of(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
     if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False).astype(float)
         different, codes = np.unique(numbers, return_inverse=True)
-        names = [number_name(value) for value in different.tolist()]
+        names = [cell_text(value) for value in different.tolist()]
         if len(different) and different[-1] != different[-1]:  # NaN comes last
             codes[codes == len(different) - 1] = -1
             names.pop()
@@ -169,13 +170,6 @@ def are_whole(numbers: np.ndarray) -> bool:
         if not (np.rint(finite) == finite).all():
             return False
     return True
-
-
-def number_name(value: float) -> str:
-    """A number as the name of a label: 3.0 is “3”, and NaN is ``""``."""
-    if value != value:
-        return ""
-    return f"{value:.0f}" if value.is_integer() else str(value)
 
 
 def ids_of(read: ReadTexts) -> tuple[str, ...]:

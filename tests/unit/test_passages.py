@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import lzma
 import random
+from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from bundled_model.passages import (
@@ -15,6 +17,7 @@ from bundled_model.passages import (
     read_sources,
     split,
 )
+from bundled_model.train import batches_from
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,3 +104,13 @@ def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "SOURCES.md").write_text("# Sources\n")
     with pytest.raises(ValueError, match="has no table"):
         read_sources(tmp_path)
+
+
+def test_a_run_that_resumes_gets_the_batches_that_were_left() -> None:
+    sequences = [np.arange(length) for length in range(6, 60)]
+    whole = list(islice(batches_from(0, sequences, 128, seed=3), 40))  # more than one pass
+    for step in (1, 17, 35):
+        rest = list(islice(batches_from(step, sequences, 128, seed=3), 40 - step))
+        assert [list(map(len, one)) for one in rest] == [
+            list(map(len, one)) for one in whole[step:]
+        ]
