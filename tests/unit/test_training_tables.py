@@ -94,7 +94,7 @@ def test_a_number_that_is_missing_is_no_label(
     monkeypatch.setattr("neuralviz.evaluation.fill_table", fill)
     said = CliRunner().invoke(app, ["train", "table", "layers", "town", "--labels", "year"])
     assert said.exit_code == 0, said.output
-    assert measured == ["1900.0", "2000.0", ""] * 8
+    assert measured == ["1900", "2000", ""] * 8
 
 
 def test_an_unfinished_row_makes_room_like_any_training_and_the_finished_stay(
