@@ -16,8 +16,7 @@ of that phase can be gone on from at any time.
 A run that is interrupted goes on from its last checkpoint as if nothing had happened. A finished
 one is gone on from with ``--start encoder_and_head.safetensors`` and another ``--run``.
 
-Matrix products are in bfloat16. A processor that has no instructions for it takes float32, and the
-optimiser, which works in bfloat16 all the same, is many times slower there: use another machine.
+Matrix products are in bfloat16, and in float32 on a processor that has no instructions for it.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bundled_model.muon import Muon
 from bundled_model.passages import read_passages, split
 from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
@@ -222,7 +222,9 @@ def shuffled(texts: list[str]) -> list[str]:
     return [texts[i] for i in np.random.default_rng(1).permutation(len(texts))]
 
 
-def make_optimizers(model: BertForMaskedLM, lr: float, lr_head: float) -> list:
+def make_optimizers(
+    model: BertForMaskedLM, lr: float, lr_head: float, bfloat16: bool
+) -> list[torch.optim.Optimizer]:
     """Muon for the matrices, AdamW for all of one dimension; the fresh head learns faster."""
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
 
@@ -239,7 +241,7 @@ def make_optimizers(model: BertForMaskedLM, lr: float, lr_head: float) -> list:
             for head, rate in ((False, lr), (True, lr_head))
         ]  # fmt: skip
 
-    muon = torch.optim.Muon(
+    muon = (torch.optim.Muon if bfloat16 else Muon)(
         groups(True), lr=lr, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw"
     )
     adam = torch.optim.AdamW(groups(False), lr=lr, betas=(0.9, 0.98), weight_decay=0.0)
@@ -324,7 +326,7 @@ def main() -> None:
     names = set(trained_tensors(model))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in names)
-    optimizers = make_optimizers(model, args.lr, args.lr_head)
+    optimizers = make_optimizers(model, args.lr, args.lr_head, bfloat16)
     weight = model.bert.embeddings.word_embeddings.weight.detach()
     weight = weight.to(torch.bfloat16 if bfloat16 else torch.float32)
     if not args.start:
