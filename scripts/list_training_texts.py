@@ -1,0 +1,90 @@
+"""Write the list of texts that the bundled model was trained on: ``licences/TRAINING_TEXTS.md``.
+
+python scripts/list_training_texts.py --passages permissive/
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import groupby
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bundled_model.passages import Source, read_sources
+
+ROOT = Path(__file__).parents[1]
+TARGET = ROOT / "licences" / "TRAINING_TEXTS.md"
+TITLED = ("openstax", "standardebooks")  # whose attributions have titles in lower case
+SMALL_WORDS = {"a", "an", "and", "at", "by", "in", "of", "on", "the", "to"}
+LINKS = {
+    "CC BY 4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "CC BY 2.5": "https://creativecommons.org/licenses/by/2.5/",
+    "CC0 1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "OGL (UK Open Government Licence)":
+        "https://www.nationalarchives.gov.uk/doc/open-government-licence/version/2/",
+}  # fmt: skip
+
+HEAD = """\
+# Texts that the bundled model was trained on
+
+None of these texts is in the repository or in the package, which contain only the weights. Every
+licence below allows any use; those that ask for attribution get it here. Changes to the texts:
+markup, links, code, lists and citations in brackets were removed, quotation marks and dashes were
+made plain, and paragraphs were joined or split.
+
+Texts marked with ○ were not trained on: they measure how well the model reads text of another kind.
+"""
+
+
+def attribution_of(source: Source) -> str:
+    """Whom to name for a source, titles and names with capitals, without the licence."""
+    parts = [part.strip() for part in source.attribution.split(", ")]
+    parts = [part for part in parts if part not in (source.licence, "CC0")]
+    if source.repository.split("/")[0] in TITLED:
+        parts[1:] = [_titled(part) for part in parts[1:]]
+    return ", ".join(parts)
+
+
+def _titled(words: str) -> str:
+    out = []
+    for at, word in enumerate(words.split()):
+        is_first = at == 0 or out[-1] == "by"
+        if word == "us":
+            word = "US"
+        elif len(word) == 1 and word != "a":
+            word = f"{word.upper()}."  # an initial
+        elif is_first or word not in SMALL_WORDS:
+            word = word.capitalize()
+        out.append(word)
+    return " ".join(out)
+
+
+def table_of(sources: list[Source]) -> str:
+    """The list in markdown, licence by licence."""
+    said = [HEAD]
+    by_licence = sorted(sources, key=lambda source: source.licence)  # keeps their order otherwise
+    for licence, group in groupby(by_licence, key=lambda source: source.licence):
+        link = LINKS.get(licence)
+        said.append(f"## {f'[{licence}]({link})' if link else licence}\n")
+        said.append("| text | repository | words |")
+        said.append("| --- | --- | ---: |")
+        for source in group:
+            mark = " ○" if source.is_unseen else ""
+            where = f"[{source.repository}](https://github.com/{source.repository}/tree/{source.commit})"
+            said.append(f"| {attribution_of(source)}{mark} | {where} | {source.words:,} |")
+        said.append("")
+    return "\n".join(said)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--passages", type=Path, required=True, help="folder of the passages")
+    args = parser.parse_args()
+    TARGET.write_text(table_of(read_sources(args.passages)), encoding="utf-8")
+    print(TARGET.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
