@@ -95,6 +95,8 @@ def _panel(
     live: bool,
 ) -> None:
     on_its_own = not st.session_state.pop(_page_draws(runs, run), False)
+    if st.session_state.pop(_wants_restart(runs, run), False):
+        _restart(runs, run)
     n_events = run.n_events
     if live and run.is_over and on_its_own:
         st.rerun()
@@ -156,11 +158,27 @@ def _waiting(place: int, seconds: float | None) -> str:
     return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
 
 
+def _wants_restart(runs: SessionRuns, run: Run[Any]) -> str:
+    """Where the session keeps that *Run again* was pressed.
+
+    What a button returns would be lost where the panel runs the page before it draws the button.
+    """
+    return f"{runs.kind}-restart-{run.id}"
+
+
 def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
     """A button that starts the run again."""
-    key = f"{runs.kind}-again-{run.id}"
-    if not st.button("Run again", icon=":material/replay:", key=key):
-        return
+    st.button(
+        "Run again",
+        icon=":material/replay:",
+        key=f"{runs.kind}-again-{run.id}",
+        on_click=st.session_state.update,
+        args=({_wants_restart(runs, run): True},),
+    )
+
+
+def _restart(runs: SessionRuns, run: Run[Any]) -> None:
+    """Start the run again and run the page; or say why that cannot be done."""
     try:
         runs.start(run.task, again=True)
     except SettingsError as error:

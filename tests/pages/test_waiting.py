@@ -1,4 +1,4 @@
-"""What a run panel says of a run that waits for its turn."""
+"""A run panel: what it says of a run that waits, and a press that comes while it is drawn."""
 
 from __future__ import annotations
 
@@ -42,3 +42,28 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
         time.sleep(0.01)
     assert queue.close()
     assert page.run().text[0].value == str(os.getpid())
+
+
+def pressed_in_between() -> None:
+    import streamlit as st
+
+    from neuralviz.ui import run_panel
+    from neuralviz.ui.session_runs import SessionRuns
+    from tests.support.tasks import SaysWhere
+
+    runs = SessionRuns("where")
+    if "first" not in st.session_state:
+        first = runs.start(SaysWhere())
+        assert first.wait(30)
+        st.session_state["first"] = first.id
+        st.session_state[run_panel._wants_restart(runs, first)] = True
+        # as the part of the page that follows a run is drawn alone, when that is over
+        run_panel._panel(runs, first, lambda *_: None, run_panel.Words(), False, 0.5, live=True)
+    runs_since = [run.id for run in runs.all() if run.id != st.session_state["first"]]
+    st.text(f"started again: {len(runs_since)}")
+
+
+def test_a_press_of_run_again_just_before_the_page_is_drawn_counts() -> None:
+    page = AppTest.from_function(pressed_in_between, default_timeout=60).run()
+    assert not page.exception
+    assert page.text[0].value == "started again: 1"
