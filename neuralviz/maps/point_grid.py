@@ -1,7 +1,8 @@
 """The points of a large map by where they lie: those of a window or within a lasso are found fast.
 
 Points are sorted once into the cells of a grid, so that a question looks at few of them: 10 million
-points take a second, and after that a window or a lasso tens of milliseconds.
+points take a second, and after that a window or a lasso tens of milliseconds. Questions about the
+whole map need no sorting.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
+
+from neuralviz.maps.areas import covered_cells, cut_cells, even_odd
 
 POINTS_A_CELL = 8  # on average
 FINEST, COARSEST = 1024, 64  # cells across
 FEWEST_BINS = 32  # across or up, of a window
 MOST_CORNERS = 2000  # of an area; of more, every second, third … one counts
-_EDGE = 1e-3  # of a cell: so far from its border a point may have been put into the next one
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,19 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class PointGrid:
-    """The points of a map in two dimensions, sorted into the cells of a grid.
+    """The points of a map in two dimensions, in the cells of a grid.
 
     Attributes:
+        coordinates: [text, 2] the points.
         bounds: the smallest window with all points.
         size: cells across and up.
-        rows: [text] int32 row numbers, cell by cell: from the left, then from the bottom.
-        x, y: [text] float32 coordinates in this order.
-        starts: [size · size + 1] int64 where each cell begins among them.
+        starts: [size · size + 1] int64 where each cell begins among the sorted points, which go
+            cell by cell: from the left, then from the bottom.
     """
 
+    coordinates: np.ndarray
     bounds: Window
     size: int
-    rows: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
     starts: np.ndarray
 
     @classmethod
@@ -103,22 +104,32 @@ class PointGrid:
         if size is None:
             fitting = 2 ** round(math.log2(max(1.0, n / POINTS_A_CELL)) / 2)
             size = min(FINEST, max(COARSEST, fitting))
-        x, y = (np.ascontiguousarray(axis, dtype=np.float32) for axis in coordinates.T)
+        x, y = _axes(coordinates)
         bounds = _bounds(x, y)
-        across = _cells(x, bounds.left, bounds.right, size)
-        cells = _cells(y, bounds.bottom, bounds.top, size) * np.int32(size) + across
-        rows, starts = grouped(cells, size * size)
-        return cls(bounds, size, rows, x[rows], y[rows], starts)
+        counts = np.bincount(_cells_of_points(x, y, bounds, size), minlength=size * size)
+        return cls(coordinates, bounds, size, np.concatenate([[0], np.cumsum(counts)]))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.coordinates)
+
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """[text] int32 row numbers, cell by cell, and float32 coordinates in this order."""
+        x, y = _axes(self.coordinates)
+        cells = _cells_of_points(x, y, self.bounds, self.size)
+        rows, _ = grouped(cells, self.size * self.size)
+        return rows, x[rows], y[rows]
+
+    def sort(self) -> None:
+        """Sort the points now; else the first question about a part of the map does."""
+        _ = self._sorted
 
     def in_window(self, window: Window | None) -> np.ndarray:
         """[found] row numbers of the points in a window, in no order; of all, if it is None."""
         if window is None or window.holds(self.bounds):
-            return self.rows
+            return np.arange(len(self), dtype=np.int32)
         runs = list(self._runs(window))
-        return _joined(self.rows, runs)[self._is_in(window, runs)]
+        return _joined(self._sorted[0], runs)[self._is_in(window, runs)]
 
     def sample(
         self, window: Window | None, most: int, within: np.ndarray | None = None
@@ -173,7 +184,7 @@ class PointGrid:
             return self._counts_of_cells(cells, -(-longest // most))
         runs = list(self._runs(window))
         is_in = self._is_in(window, runs)
-        x, y = _joined(self.x, runs)[is_in], _joined(self.y, runs)[is_in]
+        x, y = (_joined(axis, runs)[is_in] for axis in self._sorted[1:])
         seen = window.cut(self.bounds)
         wide, high = seen.right - seen.left, seen.top - seen.bottom
         side = math.sqrt(wide * high * POINTS_A_CELL / max(1, len(x)))
@@ -216,18 +227,19 @@ class PointGrid:
     def _in_area(self, corners: np.ndarray) -> np.ndarray:
         """[found] row numbers: whole cells first, then the points of those that it cuts."""
         corners = corners[:: max(1, -(-len(corners) // MOST_CORNERS))]
+        rows, x, y = self._sorted
         if len(corners) < 3:
-            return self.rows[:0]
+            return rows[:0]
         low = np.array([self.bounds.left, self.bounds.bottom])
         high = np.array([self.bounds.right, self.bounds.top])
         in_cells = (corners - low) * (self.size / (high - low))
         ends = np.roll(in_cells, -1, axis=0)
-        cut = _cut_cells(in_cells, ends, self.size)
-        whole = _covered_cells(in_cells, ends, self.size) & ~cut
+        cut = cut_cells(in_cells, ends, self.size)
+        whole = covered_cells(in_cells, ends, self.size) & ~cut
         at = self._points_of(np.flatnonzero(cut.ravel()))
-        at = at[_even_odd(self.x[at], self.y[at], corners)]
-        return np.concatenate([self.rows[self._points_of(np.flatnonzero(whole.ravel()))],
-                               self.rows[at]])  # fmt: skip
+        at = at[even_odd(x[at], y[at], corners)]
+        inside = self._points_of(np.flatnonzero(whole.ravel()))
+        return np.concatenate([rows[inside], rows[at]])
 
     def _points_of(self, cells: np.ndarray) -> np.ndarray:
         """[found] places of the points of some cells."""
@@ -262,7 +274,7 @@ class PointGrid:
 
     def _is_in(self, window: Window, runs: Sequence[slice]) -> np.ndarray:
         """[point of the runs] whether it is in the window."""
-        x, y = _joined(self.x, runs), _joined(self.y, runs)
+        x, y = (_joined(axis, runs) for axis in self._sorted[1:])
         is_in = (x >= np.float32(window.left)) & (x <= np.float32(window.right))
         is_in &= y >= np.float32(window.bottom)
         is_in &= y <= np.float32(window.top)
@@ -287,6 +299,12 @@ def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
     return entries.indices.astype(np.int32, copy=False), entries.indptr.astype(np.int64)
 
 
+def _axes(coordinates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[text] float32 each."""
+    x, y = (np.ascontiguousarray(axis, dtype=np.float32) for axis in coordinates.T)
+    return x, y
+
+
 def _bounds(x: np.ndarray, y: np.ndarray) -> Window:
     """The smallest window with all points; not without an area, where they lie on a line."""
     sides = []
@@ -296,6 +314,13 @@ def _bounds(x: np.ndarray, y: np.ndarray) -> Window:
             low, high = low - 0.5 * max(1.0, abs(low)), high + 0.5 * max(1.0, abs(high))
         sides += [low, high]
     return Window(*sides)
+
+
+def _cells_of_points(x: np.ndarray, y: np.ndarray, bounds: Window, size: int) -> np.ndarray:
+    """[text] int32 the number of each point's cell."""
+    cells = _cells(y, bounds.bottom, bounds.top, size) * np.int32(size)
+    cells += _cells(x, bounds.left, bounds.right, size)
+    return cells
 
 
 def _cells(values: np.ndarray, low: float, high: float, size: int) -> np.ndarray:
@@ -319,65 +344,3 @@ def _scattered(rows: np.ndarray) -> np.ndarray:
     mixed *= np.uint32(0xC2B2AE35)
     mixed ^= mixed >> np.uint32(16)
     return mixed
-
-
-def _cut_cells(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
-    """[size, size] whether an edge of an area goes through a cell.
-
-    Args:
-        starts, ends: [edge, 2] in cells.
-    """
-    marks = np.zeros((size + 1, size), dtype=np.int32)  # where cut cells begin and end, upwards
-    for (u, v), (to_u, to_v) in zip(starts.tolist(), ends.tolist(), strict=True):
-        if u > to_u:
-            u, v, to_u, to_v = to_u, to_v, u, v
-        first = max(0, math.floor(u - _EDGE))
-        last = min(size - 1, math.floor(to_u + _EDGE))
-        if first > last or max(v, to_v) < -_EDGE or min(v, to_v) > size + _EDGE:
-            continue
-        columns = np.arange(first, last + 1)
-        if to_u - u > _EDGE:
-            slope = (to_v - v) / (to_u - u)
-            left, right = np.clip(columns - _EDGE, u, to_u), np.clip(columns + 1 + _EDGE, u, to_u)
-            at = np.stack([v + slope * (left - u), v + slope * (right - u)])
-            low, high = at.min(axis=0), at.max(axis=0)
-        else:
-            low = np.full(len(columns), min(v, to_v))
-            high = np.full(len(columns), max(v, to_v))
-        low = np.clip(np.floor(low - _EDGE), 0, size).astype(np.int64)
-        high = np.clip(np.floor(high + _EDGE) + 1, 0, size).astype(np.int64)
-        marks[low, columns] += 1
-        marks[high, columns] -= 1
-    return np.cumsum(marks[:-1], axis=0) > 0
-
-
-def _covered_cells(starts: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
-    """[size, size] whether the middle of a cell lies in an area."""
-    crossings = np.zeros((size, size + 1), dtype=np.int32)
-    for (u, v), (to_u, to_v) in zip(starts.tolist(), ends.tolist(), strict=True):
-        low, high = min(v, to_v), max(v, to_v)
-        rows = np.arange(max(0, math.ceil(low - 0.5)), min(size, math.ceil(high - 0.5)))
-        if not len(rows):
-            continue
-        crossed = u + (rows + 0.5 - v) * ((to_u - u) / (to_v - v))
-        crossings[rows, np.clip(np.ceil(crossed - 0.5), 0, size).astype(np.int64)] += 1
-    return (np.cumsum(crossings[:, :-1], axis=1) & 1).astype(bool)
-
-
-def _even_odd(x: np.ndarray, y: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """[point] whether a ray to the right crosses the edges of an area an odd number of times."""
-    order = np.argsort(y, kind="stable")
-    across, up = x[order].astype(np.float64), y[order].astype(np.float64)
-    is_in = np.zeros(len(order), dtype=bool)
-    for (u, v), (to_u, to_v) in zip(
-        corners.tolist(), np.roll(corners, -1, axis=0).tolist(), strict=True
-    ):
-        if v == to_v:
-            continue
-        first, last = np.searchsorted(up, [min(v, to_v), max(v, to_v)]).tolist()
-        beside = slice(first, last)
-        crossed = u + (up[beside] - v) * ((to_u - u) / (to_v - v))
-        is_in[beside] ^= across[beside] < crossed
-    found = np.empty(len(order), dtype=bool)
-    found[order] = is_in
-    return found

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from neuralviz.maps import point_grid
 from neuralviz.maps.point_grid import PointGrid, Window
 from neuralviz.maps.selection import Selection
 
@@ -102,6 +103,31 @@ def test_bins_hold_all_points_once(
         assert np.abs(counts - bins).sum() <= 8  # points on the line between two bins
     else:
         assert counts.sum() >= len(inside)
+
+
+def test_questions_about_the_whole_map_sort_no_points(
+    points: np.ndarray, grid: PointGrid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = PointGrid.of(points)
+    everywhere = Window(-99, 99, -99, 99)
+
+    def sort(*_: object) -> None:
+        raise AssertionError("the points are sorted")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(point_grid, "grouped", sort)
+        for window in (None, everywhere):
+            fresh.sample(window, 1000)
+            fresh.counts(window, 16)
+        with pytest.raises(AssertionError, match="sorted"):
+            fresh.sample(WINDOWS[0], 1000)
+    fresh.sort()
+    with monkeypatch.context() as patched:
+        patched.setattr(point_grid, "grouped", sort)
+        for mine, other in zip(
+            fresh.sample(WINDOWS[0], 1000), grid.sample(WINDOWS[0], 1000), strict=True
+        ):
+            np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize("n_corners", [3, 4, 9, 200])

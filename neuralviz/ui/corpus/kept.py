@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -23,6 +25,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import OpenCorpus
 from neuralviz.ui.lazy import Lazy
 from neuralviz.ui.session import is_served
+from neuralviz.ui.warming import WARMING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,8 +88,18 @@ class OpenMap:
 
     @property
     def grid(self) -> PointGrid:
-        """The points by where they lie, of a map in two dimensions."""
-        return self._parts.get("grid", lambda: PointGrid.of(self.coordinates))
+        """The points by where they lie, of a map in two dimensions.
+
+        They are sorted once the first picture, which needs no sorting, is drawn.
+        """
+
+        def make() -> PointGrid:
+            grid = PointGrid.of(self.coordinates)
+            if is_served():
+                WARMING.soon(partial(_sort, weakref.ref(grid)), first=True)
+            return grid
+
+        return self._parts.get("grid", make)
 
     @property
     def by_cluster(self) -> tuple[np.ndarray, np.ndarray]:
@@ -239,6 +252,12 @@ class OpenMap:
     def colour(self, name: str, make: Callable[[], PointColour]) -> PointColour:
         """The colours of a name, made when they are first asked for; the last few are held."""
         return self._colours.get(name, make)
+
+
+def _sort(grid: weakref.ref[PointGrid]) -> None:
+    there = grid()
+    if there is not None:
+        there.sort()
 
 
 def _of_row(near: Neighbours, row: int) -> Neighbours:
