@@ -4,7 +4,8 @@
 
 Prints tables in markdown, a column for each file of weights; the figures of the model card come
 from them. Accuracy is that of the masked tokens in windows of up to 64 tokens, by kind of text:
-passages that the checksum held out, and sources of which nothing is trained on. Spearman's
+passages that the checksum held out, and sources of which nothing is trained on. (The first bundled
+model was trained on other texts, which hold nearly all of the held-out speeches.) Spearman's
 correlation is between the human score of a sentence pair and the product of the two sentences'
 embeddings.
 """

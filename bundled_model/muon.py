@@ -27,7 +27,7 @@ def nearest_orthogonal(
 
 
 class Muon(torch.optim.Muon):
-    """torch.optim.Muon with the RMS of AdamW's updates, which works in the gradients' dtype.
+    """torch.optim.Muon in the gradients' dtype, with Nesterov's momentum and AdamW's RMS.
 
     PyTorch's own always works in bfloat16, which is many times slower than float32 on a processor
     that has no instructions for it. Matrices of one shape are worked on together.
@@ -54,7 +54,7 @@ class Muon(torch.optim.Muon):
                     parameter.add_(direction, alpha=-rate)
 
     def _with_momentum(self, parameter: torch.Tensor, group: dict) -> torch.Tensor:
-        """The gradient with Nesterov's momentum, [row, column]; the buffer is brought on."""
+        """The gradient with Nesterov's momentum, [row, column]; the buffer is updated."""
         state = self.state[parameter]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(parameter.grad)

@@ -89,7 +89,7 @@ class Split:
     Attributes:
         train: passages that are trained on.
         held_out: by kind of text, the passages of the same sources that the checksum left out.
-        unseen: by name, all passages of the sources of which nothing is trained on.
+        unseen: by kind, all passages of the sources of which nothing is trained on.
     """
 
     train: list[str]
@@ -105,10 +105,14 @@ def read_sources(folder: Path) -> list[Source]:
     """The sources of ``passages.txt.xz``, in the table's order.
 
     Raises:
-        ValueError: the table has no row that can be read.
+        ValueError: there is no table, or a row of it cannot be read.
     """
     text = (folder / SOURCES).read_text("utf-8")
     section = text.split(f"## `{PASSAGES}`")[-1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][2:]  # after the head
+    for row in rows:
+        if not ROW.match(row):
+            raise ValueError(f"{folder / SOURCES} has a row that cannot be read: {row}")
     sources = [
         Source(
             row["repository"],
@@ -135,8 +139,11 @@ def read_passages(folder: Path) -> list[tuple[Source, list[str]]]:
     sources = read_sources(folder)
     with lzma.open(folder / PASSAGES, "rt", encoding="utf-8") as file:
         lines = [line.rstrip("\n") for line in file]
-    if len(lines) != sum(source.passages for source in sources):
-        raise ValueError(f"{folder / PASSAGES} has {len(lines):,} lines; {SOURCES} counts others.")
+    n = sum(source.passages for source in sources)
+    if len(lines) != n:
+        raise ValueError(
+            f"{folder / PASSAGES} has {len(lines):,} lines, but {SOURCES} counts {n:,}."
+        )
     order = list(range(len(lines)))
     random.Random(0).shuffle(order)
     ordered = [""] * len(lines)

@@ -13,8 +13,9 @@ of that phase can be gone on from at any time.
     python bundled_model/train.py --passages permissive/ --run runs/bundled \\
         --steps 3000 --decay-steps 1000
 
-A run that is interrupted goes on from its last checkpoint as if nothing had happened. A finished
-one is gone on from with ``--start encoder_and_head.safetensors`` and another ``--run``.
+A run that is interrupted goes on from its last checkpoint as if nothing had happened; it has to be
+asked for with the same options. A finished one is gone on from with
+``--start encoder_and_head.safetensors`` and another ``--run``.
 
 Matrix products are in bfloat16, and in float32 on a processor that has no instructions for it.
 """
@@ -42,6 +43,7 @@ from neuralviz.models.bfloat16 import has_native_bf16
 from neuralviz.models.bundled.network import build, load_minilm_tokenizer, trained_tensors
 
 MASK_RATIO = (0.15, 0.75)
+SAME_OPTIONS = ("seed", "length", "tokens", "warmup", "lr", "lr_head")  # of a run that goes on
 LOG_COLUMNS = (
     "step",
     "epoch",
@@ -116,7 +118,7 @@ def mask_batch(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Masked input ids, attention mask and labels (-100 where not masked): each [text, token].
 
-    The ratio is drawn so that half of all texts are masked in the lightest quarter of the range.
+    Half of the sequences get a ratio in the lowest quarter of the range.
     """
     width = max(len(s) for s in batch)
     ids = np.full((len(batch), width), tokenizer.pad_token_id, dtype=np.int64)
@@ -277,7 +279,18 @@ def write_beside_and_move(path: Path, write) -> None:  # noqa: ANN001
     part.replace(path)
 
 
-def main() -> None:
+def last_checkpoint(run: Path, steps: int, decay_steps: int) -> dict | None:
+    """What a run goes on from: of a decay only where that begins at the same step."""
+    for name in ("decay.pt", "constant.pt")[not decay_steps :]:
+        if (run / name).exists():
+            found = torch.load(run / name, weights_only=True)
+            if name == "constant.pt" or found["steps"] == steps:
+                return found
+    return None
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument(
         "--passages", type=Path, required=True, help="folder of the permissive passages"
@@ -300,7 +313,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--every", type=int, default=250, help="steps between checkpoints")
     parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
+    options = {name: getattr(args, name) for name in SAME_OPTIONS}
+    found = last_checkpoint(args.run, args.steps, args.decay_steps)
+    for name, value in found["options"].items() if found else ():
+        if options[name] != value:
+            parser.error(f"the run in {args.run} was begun with --{name.replace('_', '-')} {value}")
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -334,17 +352,10 @@ def main() -> None:
             model.cls.predictions.bias.copy_(log_frequencies(sequences, len(tokenizer)))
 
     step = 0
-    checkpoint, state_file = args.run / "constant.safetensors", args.run / "optimizers.pt"
-    decay_file = args.run / "decay_optimizers.pt"
-    if args.decay_steps and decay_file.exists():
-        begun = torch.load(decay_file, weights_only=True)
-        if begun["steps"] == args.steps:  # a decay that began elsewhere is not gone on from
-            checkpoint, state_file = args.run / "decay.safetensors", decay_file
-    if checkpoint.exists():
-        model.load_state_dict(load_file(checkpoint), strict=False)
-        state = torch.load(state_file, weights_only=True)
-        step = state["step"]
-        for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
+    if found:
+        step = found["step"]
+        model.load_state_dict(found["tensors"], strict=False)
+        for optimizer, saved in zip(optimizers, found["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         print(f"Resuming from step {step}")
     log_path = args.run / "log.csv"
@@ -386,18 +397,18 @@ def main() -> None:
             f"{news:.4f}",
             f"{cpu / len(losses) / args.threads:.2f}",
         ]
-        append_row(log_path, row)
         print("  ".join(map(str, row)), flush=True)
         losses = []
-        phase = "constant" if step <= args.steps else "decay"
-        tensors = {n: t.contiguous() for n, t in trained_tensors(model).items()}
-        write_beside_and_move(
-            args.run / f"{phase}.safetensors", lambda p, t=tensors: save_file(t, p)
-        )
-        states = [optimizer.state_dict() for optimizer in optimizers]
-        state = {"step": step, "steps": args.steps, "optimizers": states}
-        name = "optimizers.pt" if phase == "constant" else "decay_optimizers.pt"
+        state = {
+            "step": step,
+            "steps": args.steps,
+            "options": options,
+            "tensors": {n: t.contiguous() for n, t in trained_tensors(model).items()},
+            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
+        }
+        name = "constant.pt" if step <= args.steps else "decay.pt"
         write_beside_and_move(args.run / name, lambda p, s=state: torch.save(s, p))
+        append_row(log_path, row)
     if args.decay_steps:
         half = {n: t.detach().cpu().half().contiguous() for n, t in trained_tensors(model).items()}
         write_beside_and_move(

@@ -134,11 +134,11 @@ def stop_on_interrupt() -> Iterator[ShouldStop]:
     pressed = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 
-    def interrupt(*_: object) -> None:
+    def note(*_: object) -> None:
         pressed.set()
         signal.signal(signal.SIGINT, before)
 
-    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGINT, note)
     try:
         yield pressed.is_set
     finally:

@@ -142,6 +142,7 @@ def embed_kept(
                         n_found = f"{progress.found:,} of {progress.total:,} texts"
                         say(f"{n_found} are already embedded by {label}.")
                 bars.update(task, completed=progress.done, total=progress.total)
+            check_interrupted()
     except KeyboardInterrupt as stop:
         say("Stopped. Finished work is saved; run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from stop

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.maps.settings import is_large
+from neuralviz.reading.cells import cell_text
 from neuralviz.reading.texts import ID_COLUMNS
 from neuralviz.store.rows import are_whole
 
@@ -51,7 +52,7 @@ def categories_of(corpus: Corpus, labels: Callable[[str], np.ndarray]) -> dict[s
             n = len(np.unique(finite))
             if n > FEW_NUMBERS or not are_whole(finite) or len(finite) < TEXTS_A_NUMBER * n:
                 continue
-            values = np.array([f"{v:.0f}" if np.isfinite(v) else "" for v in values])
+            values = np.array([cell_text(v) if np.isfinite(v) else "" for v in values.tolist()])
         n = len(set(values) - {""})
         if 1 < n <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL)):
             found[column.name] = values

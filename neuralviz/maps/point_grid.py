@@ -2,19 +2,19 @@
 
 Points are sorted once into the cells of a grid, so that a question looks at few of them: 10 million
 points take a second, and after that a window or a lasso tens of milliseconds. Questions about the
-whole map need no sorting.
+whole map need no sorting, where it has more cells than are drawn.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
+from neuralviz.lazy import Lazy
 from neuralviz.maps.areas import covered_cells, cut_cells, even_odd
 
 POINTS_A_CELL = 8  # on average
@@ -91,6 +91,7 @@ class PointGrid:
     bounds: Window
     size: int
     starts: np.ndarray
+    _parts: Lazy = field(default_factory=Lazy, repr=False)
 
     @classmethod
     def of(cls, coordinates: np.ndarray, size: int | None = None) -> PointGrid:
@@ -112,13 +113,17 @@ class PointGrid:
     def __len__(self) -> int:
         return len(self.coordinates)
 
-    @cached_property
+    @property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """[text] int32 row numbers, cell by cell, and float32 coordinates in this order."""
-        x, y = _axes(self.coordinates)
-        cells = _cells_of_points(x, y, self.bounds, self.size)
-        rows, _ = grouped(cells, self.size * self.size)
-        return rows, x[rows], y[rows]
+
+        def sort() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            x, y = _axes(self.coordinates)
+            cells = _cells_of_points(x, y, self.bounds, self.size)
+            rows, _ = grouped(cells, self.size * self.size)
+            return rows, x[rows], y[rows]
+
+        return self._parts.get("sorted", sort)
 
     def sort(self) -> None:
         """Sort the points now; else the first question about a part of the map does."""

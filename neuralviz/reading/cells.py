@@ -25,7 +25,7 @@ def cell_text(value: Any) -> str:
         number = float(value)
         if math.isnan(number):
             return ""
-        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else str(value)
+        return str(int(number)) if number.is_integer() and abs(number) <= 2**53 else str(value)
     if isinstance(value, dict | list | tuple):
         return json.dumps(value, ensure_ascii=False, default=cell_text)
     if isinstance(value, datetime):

@@ -95,11 +95,13 @@ def _panel(
     live: bool,
 ) -> None:
     on_its_own = not st.session_state.pop(_page_draws(runs, run), False)
-    if st.session_state.pop(_wants_restart(runs, run), False):
-        _restart(runs, run)
     n_events = run.n_events
-    if live and run.is_over and on_its_own:
+    was_started_again = (runs.of(run.task) or run) is not run
+    if on_its_own and (was_started_again or (live and run.is_over)):
         st.rerun()
+    refusal = st.session_state.pop(_refusal(runs, run), "")
+    if refusal:
+        st.error(plain(refusal))
     with slot() if live else nullcontext():
         began = time.thread_time()
         with st.container(key=f"{runs.kind}-state-{run.id}"):
@@ -158,33 +160,31 @@ def _waiting(place: int, seconds: float | None) -> str:
     return f"{ahead}." if seconds is None else f"{ahead}, {about_seconds(seconds)}."
 
 
-def _wants_restart(runs: SessionRuns, run: Run[Any]) -> str:
-    """Where the session keeps that *Run again* was pressed.
-
-    What a button returns would be lost where the panel runs the page before it draws the button.
-    """
-    return f"{runs.kind}-restart-{run.id}"
+def _refusal(runs: SessionRuns, run: Run[Any]) -> str:
+    """Where the session keeps why a run could not be started again, until that is shown."""
+    return f"{runs.kind}-refusal-{run.id}"
 
 
 def _offer_restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """A button that starts the run again."""
+    """A button that starts the run again.
+
+    It calls: what it returns would be lost where the page runs before the button is drawn.
+    """
     st.button(
         "Run again",
         icon=":material/replay:",
         key=f"{runs.kind}-again-{run.id}",
-        on_click=st.session_state.update,
-        args=({_wants_restart(runs, run): True},),
+        on_click=_restart,
+        args=(runs, run),
     )
 
 
 def _restart(runs: SessionRuns, run: Run[Any]) -> None:
-    """Start the run again and run the page; or say why that cannot be done."""
+    """Start the run again, or keep why that cannot be done."""
     try:
         runs.start(run.task, again=True)
     except SettingsError as error:
-        st.error(plain(str(error)))
-    else:
-        st.rerun()
+        st.session_state[_refusal(runs, run)] = str(error)
 
 
 def when(run: Run[Any]) -> str:

@@ -10,6 +10,7 @@ from collections import deque
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from neuralviz import ui
 from neuralviz.ui.pace import CALM
@@ -27,7 +28,8 @@ class Warming:
     """Calls functions in the background, one after the other, each once, while no page is drawn."""
 
     def __init__(self) -> None:
-        self._asked: set[Callable[[], object]] = set()
+        self._asked: WeakSet[Callable[[], object]] = WeakSet()
+        self._first: deque[Callable[[], object]] = deque()
         self._waiting: deque[Callable[[], object]] = deque()
         self._lock = threading.Lock()
         self._is_ending = threading.Event()
@@ -39,24 +41,25 @@ class Warming:
 
         Args:
             work: is called without arguments; what it raises is logged.
-            first: before what is waiting.
+            first: before what waits without it.
         """
         with self._lock:
             if work in self._asked or self._is_ending.is_set():
                 return
             self._asked.add(work)
-            self._waiting.insert(0 if first else len(self._waiting), work)
+            (self._first if first else self._waiting).append(work)
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="warming", daemon=True)
                 thread.start()
                 self._thread = thread
 
     def end(self) -> None:
-        """Wait for what is under way: a thread that is still inside torch, or compiles, crashes
-        a process that ends.
+        """Wait a while for what is under way: a thread that is still inside torch, or compiles,
+        crashes a process that ends.
         """
         self._is_ending.set()
-        thread = self._thread
+        with self._lock:
+            thread = self._thread
         if thread is not None:
             thread.join(END_SECONDS)
 
@@ -65,10 +68,11 @@ class Warming:
         while True:
             CALM.wait(self._is_ending.is_set)
             with self._lock:
-                if self._is_ending.is_set() or not self._waiting:
+                queue = self._first or self._waiting
+                if self._is_ending.is_set() or not queue:
                     self._thread = None
                     return
-                work = self._waiting.popleft()
+                work = queue.popleft()
             try:
                 work()
             except BaseException:  # of native code, too; the next one is called all the same

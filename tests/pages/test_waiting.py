@@ -56,8 +56,8 @@ def pressed_in_between() -> None:
         first = runs.start(SaysWhere())
         assert first.wait(30)
         st.session_state["first"] = first.id
-        st.session_state[run_panel._wants_restart(runs, first)] = True
-        # as the part of the page that follows a run is drawn alone, when that is over
+        run_panel._restart(runs, first)  # as the button does
+        # the part of the page that follows a run, drawn alone
         run_panel._panel(runs, first, lambda *_: None, run_panel.Words(), False, 0.5, live=True)
     runs_since = [run.id for run in runs.all() if run.id != st.session_state["first"]]
     st.text(f"started again: {len(runs_since)}")

@@ -34,7 +34,16 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
             {"layers"},
             {"micro_tuning"},
             {"models"},
-            {"arrays", "words", "errors", "paths", "lazy_names", "locks", "server_settings"},
+            {
+                "arrays",
+                "words",
+                "errors",
+                "paths",
+                "lazy",
+                "lazy_names",
+                "locks",
+                "server_settings",
+            },
         ),
     )
 )

@@ -1,15 +1,16 @@
-"""The optimiser that trains the bundled model where there is no bfloat16."""
+"""The training of the bundled model, and its optimiser where there is no bfloat16."""
 
 from __future__ import annotations
 
-import sys
+import lzma
+import random
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
+from bundled_model import passages, train
 from bundled_model.muon import Muon, nearest_orthogonal
 
 COEFFICIENTS = (3.4445, -4.775, 2.0315)
@@ -50,3 +51,70 @@ def test_it_steps_as_pytorchs_own_does() -> None:
 def test_it_takes_no_closure() -> None:
     with pytest.raises(ValueError, match="closure"):
         Muon([torch.nn.Parameter(torch.eye(2))]).step(lambda: 0.0)
+
+
+TEXTS = [f"On day {i} the river rose, and bridge {i % 7} was closed." for i in range(300)]
+NEWS = [f"In year {i} nobody crossed the river." for i in range(20)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of passages, of two sources."""
+    sources = {"openstax/rivers (rivers)": TEXTS, "x/wikinews (wikinews-2019-2020)": NEWS}
+    rows = [
+        f"| {name} | `abc123` | CC BY 4.0 | LICENSE | {len(texts)} | "
+        f"{sum(len(text.split()) for text in texts)} | Somebody |"
+        for name, texts in sources.items()
+    ]
+    head = "| source | commit | licence | where | passages | words | attribution |\n| --- |\n"
+    table = f"## `{passages.PASSAGES}`\n\n{head}" + "\n".join(rows) + "\n"
+    (tmp_path / passages.SOURCES).write_text(table)
+    lines = [*TEXTS, *NEWS]
+    random.Random(0).shuffle(lines)
+    with lzma.open(tmp_path / passages.PASSAGES, "wt", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_ends_with_the_same_weights(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(name: str, steps: int, decay_steps: int = 0, tokens: int = 64) -> None:
+        asked = {
+            "passages": folder, "run": tmp_path / name, "steps": steps, "tokens": tokens,
+            "decay-steps": decay_steps, "warmup": 2, "every": 1, "threads": 1, "length": 16,
+        }  # fmt: skip
+        train.main([part for key, value in asked.items() for part in (f"--{key}", str(value))])
+
+    threads = torch.get_num_threads()
+    try:
+        run("whole", 2, 2)
+        monkeypatch.setattr(train, "append_row", killed_after(train.append_row, 2))
+        with pytest.raises(KeyboardInterrupt):
+            run("killed", 2, 2)
+        monkeypatch.undo()
+        run("killed", 2, 2)
+        with pytest.raises(SystemExit):
+            run("killed", 4, tokens=128)
+    finally:
+        torch.set_num_threads(threads)
+    whole, killed = (
+        load_file(tmp_path / name / "encoder_and_head.safetensors") for name in ("whole", "killed")
+    )
+    for name, tensor in whole.items():
+        assert torch.equal(tensor, killed[name]), name
+    steps = [row.split(",")[0] for row in (tmp_path / "killed/log.csv").read_text().split()[1:]]
+    assert steps == ["1", "3", "4"]  # killed between the second checkpoint and its row
+
+
+def killed_after(append, rows: int):
+    """Writes so many rows, the head of the table among them, then is interrupted."""
+    left = iter(range(rows))
+
+    def write(path: Path, row: object) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        append(path, row)
+
+    return write

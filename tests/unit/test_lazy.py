@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import StoreError
+from neuralviz.lazy import Lazy, frozen
 from neuralviz.locks import NamedLocks
 from neuralviz.maps import settings as map_settings
 from neuralviz.maps.asking import embedder_of
@@ -27,7 +28,6 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.ui.corpus.kept import OpenMap, open_corpus, open_map
 from neuralviz.ui.corpus.opened import HELD, MOST_FILTERS, OpenCorpus, Span
-from neuralviz.ui.lazy import Lazy, frozen
 from tests.support.embedders import HashEmbedder
 
 

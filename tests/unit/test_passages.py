@@ -106,6 +106,13 @@ def test_a_folder_without_a_table_is_refused(tmp_path: Path) -> None:
         read_sources(tmp_path)
 
 
+def test_a_row_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    table = written(tmp_path) / "SOURCES.md"
+    table.write_text(table.read_text().replace("| CC BY 4.0 | LICENSE | 30 |", "| LICENSE | 30 |"))
+    with pytest.raises(ValueError, match=r"cannot be read: .*wikinews"):
+        read_sources(tmp_path)
+
+
 def test_a_run_that_resumes_gets_the_batches_that_were_left() -> None:
     sequences = [np.arange(length) for length in range(6, 60)]
     whole = list(islice(batches_from(0, sequences, 128, seed=3), 40))  # more than one pass

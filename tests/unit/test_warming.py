@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -50,8 +51,10 @@ def test_each_work_is_done_once_in_the_order_asked_for(calm: pace.Calm) -> None:
         time.sleep(0.3)
         assert not done  # a page is drawn
     assert over.wait(SECONDS)
+    later = threading.Event()
     warm.soon(works[0])
-    warm.end()
+    warm.soon(later.set)
+    assert later.wait(SECONDS)
     assert done == ["a", "b"]
 
 
@@ -61,9 +64,10 @@ def test_what_a_page_needs_comes_before_what_waits(calm: pace.Calm) -> None:
         warm = Warming()
         warm.soon(lambda: done.append("waits"))
         warm.soon(over.set)
-        warm.soon(lambda: done.append("first"), first=True)
+        for name in ("first", "second"):
+            warm.soon(partial(done.append, name), first=True)
     assert over.wait(SECONDS)
-    assert done == ["first", "waits"]
+    assert done == ["first", "second", "waits"]
 
 
 def test_figures_are_known_to_browsers_before_other_threads_import_them() -> None:

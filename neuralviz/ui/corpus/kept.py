@@ -13,6 +13,7 @@ import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.labels import labels_by_spec, method_labels
+from neuralviz.lazy import Lazy
 from neuralviz.maps.asking import embedder_of, neighbours_at_once
 from neuralviz.maps.clusters import cluster_centres
 from neuralviz.maps.kept import KeptMaps
@@ -23,7 +24,6 @@ from neuralviz.maps.settings import SCORED_NEIGHBOURS, is_large
 from neuralviz.plots.point_colours import cluster_names
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.ui.corpus.opened import OpenCorpus
-from neuralviz.ui.lazy import Lazy
 from neuralviz.ui.session import is_served
 from neuralviz.ui.warming import WARMING
 

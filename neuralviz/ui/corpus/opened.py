@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.lazy import Lazy
 from neuralviz.maps.categories import categories_of, category_names
 from neuralviz.maps.search import find_words
 from neuralviz.maps.settings import is_large
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.rows import are_whole
-from neuralviz.ui.lazy import Lazy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
